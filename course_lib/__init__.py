@@ -1,0 +1,96 @@
+"""Reference implementations of the course "Attention, Proven": attention and transformers in PyTorch.
+
+One module a chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
+`positional_encoding`, `transformer`. Beside them `models` stacks the blocks, `recurrent` is the model that attention
+was invented for, and `viz` draws. Every mask is a bool tensor with True = may attend.
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from course_lib.attention import (
+    AdditiveScore,
+    additive_score,
+    attend,
+    dot_product_score,
+    kernel_regression,
+    softmax,
+)
+from course_lib.masking import causal_mask, decoder_mask, masked_softmax, padding_mask, sliding_window_mask
+from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
+from course_lib.multi_head import (
+    MultiHeadAttention,
+    merge_heads,
+    multi_head_parameter_count,
+    record_attention,
+    split_heads,
+)
+from course_lib.positional_encoding import (
+    AlibiPosition,
+    LearnedPositionalEmbedding,
+    RotaryPosition,
+    SinusoidalPositionalEncoding,
+    alibi_bias,
+    apply_rotary,
+    shift_matrix,
+    sinusoidal_encoding,
+)
+from course_lib.recurrent import RecurrentEncoderDecoder
+from course_lib.scaled_dot_product import (
+    attention_flops,
+    fused_attention,
+    scaled_dot_product_attention,
+    softmax_backward,
+)
+from course_lib.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    layer_norm,
+    transformer_parameter_count,
+)
+
+try:
+    __version__ = version("course_lib")
+except PackageNotFoundError:  # read from a checkout that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "AdditiveScore",
+    "AlibiPosition",
+    "DecoderLayer",
+    "EncoderLayer",
+    "FeedForward",
+    "LanguageModel",
+    "LearnedPositionalEmbedding",
+    "MultiHeadAttention",
+    "RecurrentEncoderDecoder",
+    "RotaryPosition",
+    "SinusoidalPositionalEncoding",
+    "Transformer",
+    "TransformerConfig",
+    "TransformerEncoder",
+    "additive_score",
+    "alibi_bias",
+    "apply_rotary",
+    "attend",
+    "attention_flops",
+    "causal_mask",
+    "decoder_mask",
+    "dot_product_score",
+    "fused_attention",
+    "kernel_regression",
+    "layer_norm",
+    "masked_softmax",
+    "merge_heads",
+    "multi_head_parameter_count",
+    "padding_mask",
+    "record_attention",
+    "scaled_dot_product_attention",
+    "shift_matrix",
+    "sinusoidal_encoding",
+    "sliding_window_mask",
+    "softmax",
+    "softmax_backward",
+    "split_heads",
+    "transformer_parameter_count",
+]

@@ -1,0 +1,317 @@
+"""Whole models from the blocks of `course_lib.transformer`: encoder–decoder, encoder only, decoder only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+
+from course_lib._typing import Bool, Float, Int
+from course_lib.masking import decoder_mask, padding_mask
+from course_lib.positional_encoding import (
+    AlibiPosition,
+    LearnedPositionalEmbedding,
+    RotaryPosition,
+    SinusoidalPositionalEncoding,
+)
+from course_lib.transformer import DecoderLayer, EncoderLayer, FeedForward
+
+__all__ = [
+    "Decoder",
+    "Encoder",
+    "LanguageModel",
+    "TokenEmbedding",
+    "Transformer",
+    "TransformerConfig",
+    "TransformerEncoder",
+]
+
+_EMBEDDED = {
+    "sinusoidal": lambda config: SinusoidalPositionalEncoding(config.d_model),
+    "learned": lambda config: LearnedPositionalEmbedding(config.max_length, config.d_model),
+    "none": lambda config: nn.Identity(),
+}
+_IN_ATTENTION = {"rotary": RotaryPosition, "alibi": AlibiPosition}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Sizes and choices of a transformer. The defaults are the base model of Vaswani et al. (2017), table 3.
+
+    That model is stated to have 65 million parameters. The layers as described, with one shared embedding of 37,000
+    rows, have 63,082,496 (`transformer_parameter_count`, and the same by counting the code). Rounding to whole
+    millions explains at most half a million of the difference. The other 1.4 million are not described; "about 37000"
+    tokens would have to be at least some 39,800, or the embeddings not all tied, or a table of positions counted.
+
+    Raises:
+        ValueError: a size is less than 1, num_heads does not divide d_model, dropout is not in [0, 1), or a choice is
+            not among those that exist.
+    """
+
+    vocab_size: int = 37_000  # shared byte-pair vocabulary of WMT 2014 English–German (section 5.1)
+    target_vocab_size: int | None = None  # None: source and target share vocabulary and embedding
+    d_model: int = 512
+    num_heads: int = 8  # of 64 features each
+    num_layers: int = 6  # in the encoder, and as many in the decoder
+    d_ff: int = 2048  # four times d_model
+    dropout: float = 0.1  # of the base model (section 5.4); also on attention weights and hidden features
+    norm: Literal["post", "pre"] = "post"  # "pre" trains without warm-up (Xiong et al., 2020)
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
+    max_length: int = 512  # binds learned positions only; the others have no longest sequence
+    tie_embeddings: bool = True  # the output projection is the target embedding (section 3.4)
+    pad_id: int = 0  # the token that fills up short sequences; masked wherever tokens are given
+
+    def __post_init__(self):
+        sizes = {
+            n: getattr(self, n) for n in ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "max_length")
+        }
+        if self.target_vocab_size is not None:
+            sizes["target_vocab_size"] = self.target_vocab_size
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"num_heads must divide d_model, got num_heads = {self.num_heads} for d_model = {self.d_model}"
+            )
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"dropout must be a probability in [0, 1), got {self.dropout}")
+        for name, choices in (("norm", ("post", "pre")), ("positions", (*_EMBEDDED, *_IN_ATTENTION))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
+
+    def layer_options(self) -> dict:
+        """Keyword arguments of `EncoderLayer` and `DecoderLayer` that follow from the choices."""
+        make_position = _IN_ATTENTION.get(self.positions)
+        return {
+            "dropout": self.dropout,
+            "norm_first": self.norm == "pre",
+            "position": make_position() if make_position else None,
+        }
+
+
+class TokenEmbedding(nn.Module):
+    """Tokens to vectors: embedding · √d_model, plus positions, then dropout.
+
+    The matrix starts with variance 1 / d_model, which suits it as output projection; the factor √d_model brings its
+    rows back to variance 1, the size of the position codes.
+
+    Args:
+        embedding: `(vocab_size, d_model)`, possibly shared with other places.
+        config: says which positions and dropout.
+
+    Source: Vaswani et al. (2017), section 3.4.
+    """
+
+    def __init__(self, embedding: nn.Embedding, config: TransformerConfig):
+        super().__init__()
+        self.embedding = embedding
+        self.positions = _EMBEDDED.get(config.positions, _EMBEDDED["none"])(config)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
+        """`(B, L)` ids to `(B, L, d_model)`."""
+        _check_tokens(tokens, self.embedding.num_embeddings)
+        scaled = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
+        return self.dropout(self.positions(scaled))
+
+
+class Encoder(nn.Module):
+    """A stack of encoder layers; pre-norm adds a last norm, since its residual stream is never normed otherwise."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            EncoderLayer(config.d_model, config.num_heads, config.d_ff, **config.layer_options())
+            for _ in range(config.num_layers)
+        )
+        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    def forward(
+        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, ...] | None = None
+    ) -> Float[Tensor, "batch length d_model"]:
+        """`(B, L, d_model)` through all layers; arguments as in `EncoderLayer`."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """A stack of decoder layers; pre-norm adds a last norm."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            DecoderLayer(config.d_model, config.num_heads, config.d_ff, **config.layer_options())
+            for _ in range(config.num_layers)
+        )
+        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        memory: Float[Tensor, "batch len_memory d_model"],
+        self_mask: Bool[Tensor, ...] | None = None,
+        memory_mask: Bool[Tensor, ...] | None = None,
+    ) -> Float[Tensor, "batch length d_model"]:
+        """`(B, L, d_model)` through all layers; arguments as in `DecoderLayer`."""
+        for layer in self.layers:
+            x = layer(x, memory, self_mask, memory_mask)
+        return self.norm(x)
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder with embeddings and output projection: from token ids to logits.
+
+    Args:
+        config: sizes and choices; `TransformerConfig()` is the paper's base model.
+
+    Source: Vaswani et al. (2017), section 3.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.config = config
+        source_embedding = _new_embedding(config.vocab_size, config)
+        target_embedding = source_embedding
+        if config.target_vocab_size is not None:
+            target_embedding = _new_embedding(config.target_vocab_size, config)
+        self.source_embedding = TokenEmbedding(source_embedding, config)
+        self.target_embedding = TokenEmbedding(target_embedding, config)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.output = _output_projection(target_embedding, config)
+        _xavier_feed_forward(self)
+
+    def forward(
+        self, source: Int[Tensor, "batch len_source"], target: Int[Tensor, "batch len_target"]
+    ) -> Float[Tensor, "batch len_target vocab"]:
+        """Logits of the next token after each target position, padding and future masked.
+
+        Args:
+            source: ids `(B, L_source)`, padded with `config.pad_id`.
+            target: ids `(B, L_target)`, starting with the token that begins a sentence.
+
+        Returns:
+            `(B, L_target, target vocabulary)`.
+        """
+        return self.decode(target, self.encode(source), source)
+
+    def encode(self, source: Int[Tensor, "batch len_source"]) -> Float[Tensor, "batch len_source d_model"]:
+        """Contextual vectors of the source, `(B, L_source)` to `(B, L_source, d_model)`; padding is not attended to."""
+        return self.encoder(self.source_embedding(source), padding_mask(source, self.config.pad_id))
+
+    def decode(
+        self,
+        target: Int[Tensor, "batch len_target"],
+        memory: Float[Tensor, "batch len_source d_model"],
+        source: Int[Tensor, "batch len_source"],
+    ) -> Float[Tensor, "batch len_target vocab"]:
+        """Logits of the next token after each target position, given the encoder's output.
+
+        Args:
+            target: ids `(B, L_target)`.
+            memory: `(B, L_source, d_model)`, from `encode`.
+            source: ids `(B, L_source)`, for the padding mask of the memory.
+
+        Returns:
+            `(B, L_target, target vocabulary)`.
+
+        Raises:
+            ValueError: memory and source differ in batch size or length.
+        """
+        if memory.shape[:2] != source.shape:
+            raise ValueError(
+                f"memory must be encode(source), (batch, length) = {tuple(source.shape)}, got {tuple(memory.shape)}"
+            )
+        x = self.decoder(
+            self.target_embedding(target),
+            memory,
+            decoder_mask(target, self.config.pad_id),
+            padding_mask(source, self.config.pad_id),
+        )
+        return self.output(x)
+
+
+class TransformerEncoder(nn.Module):
+    """Encoder only, as in BERT: token ids to contextual vectors.
+
+    Args:
+        config: sizes and choices.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.config = config
+        self.embedding = TokenEmbedding(_new_embedding(config.vocab_size, config), config)
+        self.encoder = Encoder(config)
+        _xavier_feed_forward(self)
+
+    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
+        """`(B, L)` ids to `(B, L, d_model)`; every token sees every other that is not padding."""
+        return self.encoder(self.embedding(tokens), padding_mask(tokens, self.config.pad_id))
+
+
+class LanguageModel(nn.Module):
+    """Decoder only, as in GPT: the encoder's layers under a causal mask, since there is nothing to cross-attend to.
+
+    Args:
+        config: sizes and choices.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.config = config
+        embedding = _new_embedding(config.vocab_size, config)
+        self.embedding = TokenEmbedding(embedding, config)
+        self.layers = Encoder(config)
+        self.output = _output_projection(embedding, config)
+        _xavier_feed_forward(self)
+
+    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length vocab"]:
+        """Logits of the next token after each position, `(B, L)` ids to `(B, L, vocab_size)`.
+
+        No position sees its future or padding.
+        """
+        return self.output(self.layers(self.embedding(tokens), decoder_mask(tokens, self.config.pad_id)))
+
+
+def _new_embedding(vocab_size: int, config: TransformerConfig) -> nn.Embedding:
+    embedding = nn.Embedding(vocab_size, config.d_model)
+    nn.init.normal_(embedding.weight, std=config.d_model**-0.5)
+    return embedding
+
+
+def _output_projection(embedding: nn.Embedding, config: TransformerConfig) -> nn.Linear:
+    output = nn.Linear(config.d_model, embedding.num_embeddings, bias=False)
+    if config.tie_embeddings:
+        output.weight = embedding.weight
+    else:
+        nn.init.xavier_uniform_(output.weight)
+    return output
+
+
+def _xavier_feed_forward(model: nn.Module) -> None:
+    for module in model.modules():
+        if isinstance(module, FeedForward):
+            for linear in (module.linear1, module.linear2):
+                nn.init.xavier_uniform_(linear.weight)
+                nn.init.zeros_(linear.bias)
+
+
+def _check_tokens(tokens: Tensor, vocab_size: int) -> None:
+    if tokens.dim() != 2 or tokens.is_floating_point():
+        raise ValueError(
+            f"tokens must be integer ids (batch, length), got {tokens.dtype} {tuple(tokens.shape)}; "
+            f"for one sentence add a batch axis with tokens[None]"
+        )
+    # Reading a value off a GPU would wait for it; there the embedding's own assertion has to do.
+    if tokens.device.type == "cpu" and tokens.numel():
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < 0 or high >= vocab_size:
+            raise ValueError(
+                f"token ids must lie in 0 … {vocab_size - 1} (the vocabulary), got {low} … {high}; "
+                f"tokenise with the vocabulary that the model was built for"
+            )

@@ -1,0 +1,298 @@
+"""Multi-head attention: several attentions side by side, each in its own slice of the features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from course_lib._typing import Bool, Float
+from course_lib.scaled_dot_product import fused_attention, scaled_dot_product_attention
+
+__all__ = [
+    "AttentionPosition",
+    "MultiHeadAttention",
+    "merge_heads",
+    "multi_head_parameter_count",
+    "record_attention",
+    "split_heads",
+]
+
+
+def split_heads(
+    x: Float[Tensor, "*batch length d_model"], num_heads: int
+) -> Float[Tensor, "*batch num_heads length d_head"]:
+    """Give each head its contiguous slice of the features, and an axis of its own before the positions.
+
+    Args:
+        x: `(..., L, d_model)`.
+        num_heads: H; head h takes features h · d_head to (h + 1) · d_head − 1, with d_head = d_model / H.
+
+    Returns:
+        `(..., H, L, d_head)`, a view.
+
+    Raises:
+        ValueError: num_heads does not divide d_model.
+    """
+    _check_divides(num_heads, x.shape[-1])
+    # First (..., L, H, d_head), then the transpose: a view straight to (..., H, L, d_head) mixes positions and heads.
+    return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)  # (..., H, L, d_head)
+
+
+def merge_heads(
+    x: Float[Tensor, "*batch num_heads length d_head"],
+) -> Float[Tensor, "*batch length d_model"]:
+    """Put the heads' features side by side again: the inverse of `split_heads`.
+
+    Args:
+        x: `(..., H, L, d_head)`.
+
+    Returns:
+        `(..., L, H · d_head)`.
+    """
+    return x.transpose(-3, -2).flatten(-2)  # (..., L, H * d_head)
+
+
+def multi_head_parameter_count(d_model: int, num_heads: int, bias: bool = True) -> int:
+    """Parameters of `MultiHeadAttention`: four square matrices and their biases, however many heads share them.
+
+    4 · d_model² (+ 4 · d_model).
+
+    Raises:
+        ValueError: num_heads does not divide d_model.
+    """
+    _check_divides(num_heads, d_model)
+    return 4 * d_model * d_model + (4 * d_model if bias else 0)
+
+
+@runtime_checkable
+class AttentionPosition(Protocol):
+    """A position code that acts inside attention: `RotaryPosition` turns queries and keys, `AlibiPosition` adds a bias.
+
+    Query i stands at position L_k − L_q + i, so that the last query and the last key stand at the same place.
+    """
+
+    def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries `(..., L_q, d_head)` and keys `(..., L_k, d_head)`, each turned to its position."""
+        ...
+
+    def bias(self, query: Tensor, key: Tensor) -> Tensor | None:
+        """What to add to the scores, broadcastable to `(..., H, L_q, L_k)`, or None."""
+        ...
+
+
+class MultiHeadAttention(nn.Module):
+    """Attend in `num_heads` subspaces at once, and mix what the heads bring home.
+
+    MultiHead(Q, K, V) = Concat(head_1, …, head_H) W_O with head_h = Attention(Q W_Q^h, K W_K^h, V W_V^h). The
+    projections of all heads are stacked in one Linear: head h owns rows h · d_head to (h + 1) · d_head − 1.
+
+    Args:
+        d_model: features of queries, keys, values and output.
+        num_heads: H, divides d_model.
+        bias: whether the four projections add a bias.
+        dropout: probability of dropping an attention weight while training.
+        position: a position code that acts on queries, keys and scores, such as `RotaryPosition()`.
+
+    Raises:
+        ValueError: num_heads does not divide d_model, or dropout is not in [0, 1).
+
+    Source: Vaswani et al. (2017), section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        *,
+        bias: bool = True,
+        dropout: float = 0.0,
+        position: AttentionPosition | None = None,
+    ):
+        super().__init__()
+        _check_divides(num_heads, d_model)
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout must be a probability in [0, 1), got {dropout}")
+        self.d_model = d_model
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.position = position
+        self.q_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.k_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.v_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.out_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier-uniform matrices, which keep the variance of signal and gradient, and zero biases."""
+        for projection in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):
+            nn.init.xavier_uniform_(projection.weight)
+            if projection.bias is not None:
+                nn.init.zeros_(projection.bias)
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch len_q d_model"],
+        key: Float[Tensor, "batch len_k d_model"],
+        value: Float[Tensor, "batch len_k d_model"],
+        mask: Bool[Tensor, ...] | None = None,
+        *,
+        need_weights: bool = True,
+    ) -> tuple[Float[Tensor, "batch len_q d_model"], Float[Tensor, "batch heads len_q len_k"] | None]:
+        """Attend from every query to every key; self-attention is `forward(x, x, x)`.
+
+        Args:
+            query: `(B, L_q, d_model)`.
+            key: `(B, L_k, d_model)`.
+            value: `(B, L_k, d_model)`.
+            mask: bool, True = may attend, broadcasts to `(B, H, L_q, L_k)`: `(B, 1, 1, L_k)` for padding, `(L_q, L_k)`
+                for causality.
+            need_weights: False takes PyTorch's fused kernel, which never holds the weights, and returns None for them.
+
+        Returns:
+            `(output, weights)`: `(B, L_q, d_model)`, and `(B, H, L_q, L_k)` or None.
+
+        Raises:
+            TypeError: the mask is not bool.
+            ValueError: a shape does not fit; the message says which.
+        """
+        self._check_inputs(query=query, key=key, value=value)
+        q, k, v = (split_heads(x, self.num_heads) for x in self._project(query, key, value))  # (B, H, L, d_head)
+        bias = None
+        if self.position is not None:
+            q, k = self.position.rotate(q, k)
+            bias = self.position.bias(q, k)  # broadcasts to (B, H, L_q, L_k)
+        dropout = self.dropout if self.training else 0.0
+        if need_weights:
+            heads, weights = scaled_dot_product_attention(q, k, v, mask, bias=bias, dropout=dropout)
+        else:
+            heads, weights = fused_attention(q, k, v, mask, bias=bias, dropout=dropout), None
+        return self.out_proj(merge_heads(heads)), weights  # (B, L_q, d_model)
+
+    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self.q_proj(query), self.k_proj(key), self.v_proj(value)
+
+    def _check_inputs(self, **inputs: Tensor) -> None:
+        for name, x in inputs.items():
+            if x.dim() != 3 or x.shape[-1] != self.d_model:
+                raise ValueError(
+                    f"{name} must be (batch, length, d_model = {self.d_model}), got {tuple(x.shape)}; "
+                    f"add a batch axis with x[None], or build the module with the width of the input"
+                )
+        if inputs["query"].shape[0] != inputs["key"].shape[0]:
+            raise ValueError(
+                f"query and key must have the same batch size, got {tuple(inputs['query'].shape)} and "
+                f"{tuple(inputs['key'].shape)}"
+            )
+        if inputs["key"].shape[:2] != inputs["value"].shape[:2]:
+            raise ValueError(
+                f"key and value must have the same batch size and length, got {tuple(inputs['key'].shape)} and "
+                f"{tuple(inputs['value'].shape)}; each key owns one value"
+            )
+
+    @classmethod
+    def from_torch(cls, theirs: nn.MultiheadAttention) -> MultiHeadAttention:
+        """A copy of PyTorch's module, with its weights, dtype, device, dropout and train/eval mode.
+
+        Masks change their meaning: there True = may *not* attend.
+
+        Raises:
+            ValueError: theirs uses an option without a counterpart here (kdim, vdim, add_bias_kv, add_zero_attn).
+        """
+        if theirs.in_proj_weight is None or theirs.bias_k is not None or theirs.add_zero_attn:
+            raise ValueError(
+                "only an nn.MultiheadAttention with kdim = vdim = embed_dim, without add_bias_kv and add_zero_attn, "
+                "has a counterpart here"
+            )
+        has_bias = theirs.in_proj_bias is not None
+        ours = cls(theirs.embed_dim, theirs.num_heads, bias=has_bias, dropout=theirs.dropout)
+        ours = ours.to(theirs.in_proj_weight)  # dtype and device
+        with torch.no_grad():
+            for i, projection in enumerate((ours.q_proj, ours.k_proj, ours.v_proj)):
+                projection.weight.copy_(theirs.in_proj_weight.chunk(3)[i])
+                if has_bias:
+                    projection.bias.copy_(theirs.in_proj_bias.chunk(3)[i])
+        ours.out_proj.load_state_dict(theirs.out_proj.state_dict())
+        return ours.train(theirs.training)
+
+    def to_torch(self) -> nn.MultiheadAttention:
+        """A copy as PyTorch's module, `batch_first=True`, with weights, dtype, device, dropout and train/eval mode.
+
+        Raises:
+            ValueError: this module has a position code, which PyTorch's has no place for.
+        """
+        if self.position is not None:
+            raise ValueError(f"nn.MultiheadAttention has no position code, got position={self.position!r}")
+        projections = (self.q_proj, self.k_proj, self.v_proj)
+        has_bias = self.q_proj.bias is not None
+        theirs = nn.MultiheadAttention(
+            self.d_model, self.num_heads, dropout=self.dropout, bias=has_bias, batch_first=True
+        ).to(self.q_proj.weight)
+        with torch.no_grad():
+            theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
+            if has_bias:
+                theirs.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
+        theirs.out_proj.load_state_dict(self.out_proj.state_dict())
+        return theirs.train(self.training)
+
+    def extra_repr(self) -> str:
+        """The arguments that the sub-modules do not show."""
+        return f"num_heads={self.num_heads}, dropout={self.dropout}, position={self.position!r}"
+
+
+@contextmanager
+def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect the attention weights of every `MultiHeadAttention` in a model while the block runs.
+
+    Layers ask for no weights in order to run on the fused kernel; inside the block they are made to compute them.
+
+        with record_attention(model) as maps:
+            model(source, target)
+        maps["encoder.layers.0.self_attention"]  # (B, H, L_q, L_k)
+
+    Args:
+        model: any module with `MultiHeadAttention` somewhere inside.
+
+    Yields:
+        A dictionary from the module's name to its latest weights, detached; "" is the name of the model itself.
+
+    Raises:
+        ValueError: there is no `MultiHeadAttention` in the model, so nothing could ever be recorded.
+    """
+    attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    if not attentions:
+        raise ValueError(
+            f"expected a model with at least one course_lib MultiHeadAttention, got {type(model).__name__} with none; "
+            f"an nn.MultiheadAttention can be converted with MultiHeadAttention.from_torch"
+        )
+    maps: dict[str, Tensor] = {}
+
+    def ask_for_weights(_module, args, kwargs):
+        return args, {**kwargs, "need_weights": True}
+
+    def keep(name):
+        def hook(_module, _args, result):
+            maps[name] = result[1].detach()
+
+        return hook
+
+    handles = []
+    try:
+        for name, attention in attentions.items():
+            handles.append(attention.register_forward_pre_hook(ask_for_weights, with_kwargs=True))
+            handles.append(attention.register_forward_hook(keep(name)))
+        yield maps
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _check_divides(num_heads: int, d_model: int) -> None:
+    if num_heads < 1 or d_model % num_heads != 0:
+        raise ValueError(
+            f"num_heads must divide d_model, got num_heads = {num_heads} for d_model = {d_model}; "
+            f"each head takes d_model / num_heads features"
+        )

@@ -1,0 +1,238 @@
+"""Position codes: how attention, blind to order by itself, is told where a token stands."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from course_lib._typing import Float, Int
+
+__all__ = [
+    "AlibiPosition",
+    "LearnedPositionalEmbedding",
+    "RotaryPosition",
+    "SinusoidalPositionalEncoding",
+    "alibi_bias",
+    "apply_rotary",
+    "shift_matrix",
+    "sinusoidal_encoding",
+]
+
+
+def sinusoidal_encoding(
+    length: int, d_model: int, *, device: torch.device | str | None = None
+) -> Float[Tensor, "length d_model"]:
+    """A sine and a cosine of each position at falling frequencies.
+
+    PE[pos, 2i] = sin(pos / 10000^(2i / d_model)), PE[pos, 2i + 1] = cos(the same angle). An odd d_model ends on a sine.
+
+    Args:
+        length: number of positions, from 0.
+        d_model: number of features.
+        device: where the table is made; the default device if not given.
+
+    Returns:
+        float32 `(length, d_model)`. Angles are computed in float64: at position 5,000 float32 would be off by 1e-4.
+
+    Source: Vaswani et al. (2017), section 3.5.
+    """
+    pair = torch.arange(0, d_model, 2, dtype=torch.float64, device=device)  # 0, 2, 4, …: the 2i of the formula
+    angle = torch.arange(length, dtype=torch.float64, device=device)[:, None] * 10_000.0 ** (-pair / d_model)
+    both = torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)  # (length, d_model or one more)
+    return both[:, :d_model].float()
+
+
+def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
+    """The matrix that moves every sinusoidal encoding by `offset` positions: M @ pe[p] = pe[p + offset] for every p.
+
+    Each pair (sin a, cos a) is turned by the angle offset · frequency: [[cos, sin], [−sin, cos]].
+
+    Args:
+        offset: how far, in positions; may be negative.
+        d_model: number of features, even.
+
+    Returns:
+        float32 `(d_model, d_model)`, block-diagonal, orthogonal.
+
+    Raises:
+        ValueError: d_model is odd, so that the last sine has no cosine to turn with.
+    """
+    _check_even("d_model", d_model)
+    pair = torch.arange(0, d_model, 2, dtype=torch.float64)
+    angle = offset * 10_000.0 ** (-pair / d_model)
+    cos, sin = angle.cos(), angle.sin()
+    blocks = torch.stack((torch.stack((cos, sin), -1), torch.stack((-sin, cos), -1)), -2)  # (d_model / 2, 2, 2)
+    return torch.block_diag(*blocks).float()  # (d_model, d_model)
+
+
+def apply_rotary(
+    x: Float[Tensor, "*batch length d"], positions: Int[Tensor, " length"], base: float = 10_000.0
+) -> Float[Tensor, "*batch length d"]:
+    """Turn each pair of features (x_2i, x_2i+1) by an angle that grows with the position.
+
+    angle = position · base^(−2i / d). The dot product of a turned query and a turned key depends on their distance
+    only, since turning both by the same angle changes nothing.
+
+    Args:
+        x: `(..., L, d)`, d even.
+        positions: `(L,)`, in tokens.
+        base: the slowest pair turns by about 1 / base a position.
+
+    Returns:
+        `(..., L, d)`, same lengths of all vectors, same dtype. Angles are computed in float64.
+
+    Raises:
+        ValueError: d is odd, or there is not one position a row.
+
+    Source: Su et al. (2021), section 3.2.2, equation 15.
+    """
+    d = x.shape[-1]
+    _check_even("the last axis of x", d)
+    if positions.shape != (x.shape[-2],):
+        raise ValueError(
+            f"positions must be one a row of x, ({x.shape[-2]},), got {tuple(positions.shape)}; "
+            f"for the usual order pass torch.arange(x.shape[-2])"
+        )
+    pair = torch.arange(0, d, 2, dtype=torch.float64, device=x.device)
+    angle = positions[:, None].double() * base ** (-pair / d)  # (L, d / 2)
+    return _turn_pairs(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype))
+
+
+def alibi_bias(
+    num_heads: int, length: int, *, device: torch.device | str | None = None
+) -> Float[Tensor, "num_heads length length"]:
+    """A penalty on the score that grows with the distance between query and key, at a rate of its own in each head.
+
+    bias[h, i, j] = −slope_h · |i − j|, slope_h = 2^(−8 (h + 1) / H).
+
+    Args:
+        num_heads: H, a power of two.
+        length: number of positions L.
+        device: where the bias is made; the default device if not given.
+
+    Returns:
+        float32 `(H, L, L)`.
+
+    Raises:
+        ValueError: num_heads is not a power of two, for which the slopes are defined.
+
+    Source: Press, Smith & Lewis (2022), section 3, made symmetric for use without a causal mask.
+    """
+    if num_heads < 1 or num_heads & (num_heads - 1):
+        raise ValueError(f"num_heads must be a power of two for ALiBi's slopes, got {num_heads}")
+    head = torch.arange(1, num_heads + 1, dtype=torch.float64, device=device)
+    slope = 2.0 ** (-8.0 * head / num_heads)  # (H,)
+    position = torch.arange(length, dtype=torch.float64, device=device)
+    distance = (position[:, None] - position).abs()  # (L, L)
+    return (-slope[:, None, None] * distance).float()  # (H, L, L)
+
+
+class SinusoidalPositionalEncoding(nn.Module):
+    """Add the sinusoidal encoding; no parameters, any length.
+
+    Args:
+        d_model: number of features.
+    """
+
+    def __init__(self, d_model: int):
+        super().__init__()
+        # A cache, not state: it grows with the longest sequence seen and is left out of the state dict.
+        self.register_buffer("table", sinusoidal_encoding(0, d_model), persistent=False)
+
+    def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
+        """x `(B, L, d_model)` plus the encodings of positions 0 … L − 1."""
+        length, d_model = x.shape[-2:]
+        if d_model != self.table.shape[-1]:
+            raise ValueError(f"x must have d_model = {self.table.shape[-1]} features, got {tuple(x.shape)}")
+        if length > self.table.shape[0]:
+            # Twice what is needed, so that decoding token by token does not rebuild it at every step.
+            self.table = sinusoidal_encoding(2 * length, d_model, device=self.table.device)
+        return x + self.table[:length].to(x)
+
+
+class LearnedPositionalEmbedding(nn.Module):
+    """Add a trained vector for each position, up to a length fixed in advance.
+
+    Args:
+        max_length: number of positions that have a vector.
+        d_model: number of features.
+
+    Source: Gehring et al. (2017), section 3.1; used by BERT and GPT.
+    """
+
+    def __init__(self, max_length: int, d_model: int):
+        super().__init__()
+        self.embedding = nn.Embedding(max_length, d_model)
+
+    def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
+        """x `(B, L, d_model)` plus the embeddings of positions 0 … L − 1.
+
+        Raises:
+            ValueError: x is longer than max_length.
+        """
+        length, max_length = x.shape[-2], self.embedding.num_embeddings
+        if length > max_length:
+            raise ValueError(
+                f"x must be at most max_length = {max_length} positions long, got {length}; a learned embedding knows "
+                f"no further positions: build it longer, cut the input, or use a sinusoidal encoding"
+            )
+        return x + self.embedding.weight[:length]
+
+
+class RotaryPosition(nn.Module):
+    """Rotary positions inside `MultiHeadAttention`: queries and keys turned by `apply_rotary`.
+
+    Args:
+        base: see `apply_rotary`.
+    """
+
+    def __init__(self, base: float = 10_000.0):
+        super().__init__()
+        self.base = base
+
+    def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """`(..., L_q, d)` and `(..., L_k, d)` turned; the last query stands where the last key stands."""
+        positions = torch.arange(key.shape[-2], device=key.device)
+        query_positions = positions[_query_offset(query, key) :]
+        return apply_rotary(query, query_positions, self.base), apply_rotary(key, positions, self.base)
+
+    def bias(self, query: Tensor, key: Tensor) -> None:
+        """Nothing is added to the scores."""
+        return None
+
+    def extra_repr(self) -> str:
+        """The base."""
+        return f"base={self.base}"
+
+
+class AlibiPosition(nn.Module):
+    """ALiBi inside `MultiHeadAttention`: scores lowered in proportion to distance by `alibi_bias`."""
+
+    def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries and keys stay as they are."""
+        return query, key
+
+    def bias(self, query: Tensor, key: Tensor) -> Float[Tensor, "num_heads len_q len_k"]:
+        """`(H, L_q, L_k)` for queries `(B, H, L_q, d)` and keys `(B, H, L_k, d)`."""
+        offset = _query_offset(query, key)
+        return alibi_bias(query.shape[-3], key.shape[-2], device=query.device)[:, offset:].to(query.dtype)
+
+
+def _query_offset(query: Tensor, key: Tensor) -> int:
+    offset = key.shape[-2] - query.shape[-2]
+    if offset < 0:
+        raise ValueError(
+            f"with positions inside attention there must be a key for every query, got {query.shape[-2]} queries and "
+            f"{key.shape[-2]} keys; use them in self-attention only"
+        )
+    return offset
+
+
+def _turn_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    even, odd = x[..., 0::2], x[..., 1::2]  # (..., L, d / 2)
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)  # (..., L, d)
+
+
+def _check_even(name: str, d: int) -> None:
+    if d % 2:
+        raise ValueError(f"{name} must be even, since features turn in pairs, got {d}")

@@ -1,0 +1,122 @@
+"""Scaled dot-product attention: softmax(Q Kᵀ / √d_k) V."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib._typing import Bool, Float
+from course_lib.attention import dot_product_score, softmax
+from course_lib.masking import check_mask, masked_softmax
+
+__all__ = ["attention_flops", "fused_attention", "scaled_dot_product_attention", "softmax_backward"]
+
+
+def scaled_dot_product_attention(
+    query: Float[Tensor, "*batch len_q d_k"],
+    key: Float[Tensor, "*batch len_k d_k"],
+    value: Float[Tensor, "*batch len_k d_v"],
+    mask: Bool[Tensor, ...] | None = None,
+    *,
+    bias: Float[Tensor, ...] | None = None,
+    dropout: float = 0.0,
+) -> tuple[Float[Tensor, "*batch len_q d_v"], Float[Tensor, "*batch len_q len_k"]]:
+    """Average the values, each weighted by how well its key fits the query.
+
+    output = softmax(Q Kᵀ / √d_k + bias) V. The root keeps the scores' standard deviation at 1 when the features of
+    query and key are independent with variance 1, whatever d_k is.
+
+    Args:
+        query: `(..., L_q, d_k)`.
+        key: `(..., L_k, d_k)`.
+        value: `(..., L_k, d_v)`.
+        mask: bool, True = may attend, broadcasts against `(..., L_q, L_k)`. A query that may attend to nothing gets
+            output zero.
+        bias: added to the scaled scores, broadcasts against `(..., L_q, L_k)`; positions enter here (ALiBi).
+        dropout: probability with which each weight is set to zero, the rest scaled up to keep the expectation. The
+            caller passes 0.0 outside training.
+
+    Returns:
+        `(output, weights)`: `(..., L_q, d_v)` and `(..., L_q, L_k)`. The weights are the ones that were applied: with
+        dropout their rows sum to one on average only.
+
+    Raises:
+        TypeError: the mask is not bool.
+        ValueError: shapes do not fit together; the message says which.
+
+    Source: Vaswani et al. (2017), section 3.2.1, equation 1.
+    """
+    _check_lengths(key, value)
+    # Scaling the query costs L_q · d_k products, scaling the scores L_q · L_k; the result is the same.
+    scores = dot_product_score(query / math.sqrt(query.shape[-1]), key)  # (..., L_q, L_k)
+    if bias is not None:
+        scores = scores + bias
+    weights = softmax(scores, dim=-1) if mask is None else masked_softmax(scores, mask)
+    weights = F.dropout(weights, dropout)
+    return weights @ value, weights  # (..., L_q, d_v)
+
+
+def fused_attention(
+    query: Float[Tensor, "*batch len_q d_k"],
+    key: Float[Tensor, "*batch len_k d_k"],
+    value: Float[Tensor, "*batch len_k d_v"],
+    mask: Bool[Tensor, ...] | None = None,
+    *,
+    bias: Float[Tensor, ...] | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "*batch len_q d_v"]:
+    """The same output without the weights, by PyTorch's fused kernel: less memory, more speed.
+
+    Args and errors are those of `scaled_dot_product_attention`; so is the result for a query that may attend to
+    nothing, which PyTorch's kernels treat differently from one another.
+
+    Source: Dao et al. (2022) for the algorithm; `torch.nn.functional.scaled_dot_product_attention` does the work.
+    """
+    _check_lengths(key, value)
+    if mask is None:
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
+    scores_shape = (*query.shape[:-1], key.shape[-2])
+    check_mask(mask, scores_shape)
+    has_key = mask.any(-1, keepdim=True)  # (..., L_q or 1, 1)
+    allowed = mask | ~has_key  # an empty row is opened, and its output zeroed: no NaN on any kernel
+    if bias is not None:
+        allowed = bias.expand(scores_shape).masked_fill(~allowed, torch.finfo(bias.dtype).min)
+    output = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout)
+    return output.masked_fill(~has_key, 0.0)
+
+
+def softmax_backward(
+    weights: Float[Tensor, "*batch length"], grad_weights: Float[Tensor, "*batch length"]
+) -> Float[Tensor, "*batch length"]:
+    """Carry a gradient back through a softmax, by hand.
+
+    The Jacobian is ∂w_i/∂s_j = w_i (δ_ij − w_j), so grad_s_j = w_j (g_j − Σ_i g_i w_i): a score gains when its key is
+    better than the average. Where a weight is 0 or 1 nothing comes back: the softmax is saturated.
+
+    Args:
+        weights: output of the softmax, `(..., L)`.
+        grad_weights: gradient of the loss with respect to them, `(..., L)`.
+
+    Returns:
+        Gradient with respect to the scores, `(..., L)`.
+    """
+    return weights * (grad_weights - (grad_weights * weights).sum(-1, keepdim=True))
+
+
+def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
+    """Floating-point operations of the two matrix products of attention, a multiply-add counted as 2.
+
+    Q Kᵀ costs 2 · L_q · L_k · d_k, weights times V 2 · L_q · L_k · d_v. The softmax is not counted.
+    """
+    return 2 * len_q * len_k * (d_k + d_v)
+
+
+def _check_lengths(key: Tensor, value: Tensor) -> None:
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"key and value must have the same length (second axis from the right), got key {tuple(key.shape)} and "
+            f"value {tuple(value.shape)}; each key owns one value"
+        )

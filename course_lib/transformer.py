@@ -1,0 +1,199 @@
+"""The transformer's building blocks: layer norm, feed-forward, the encoder layer and the decoder layer.
+
+`course_lib.models` stacks them into whole models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from course_lib._typing import Bool, Float
+from course_lib.multi_head import AttentionPosition, MultiHeadAttention
+
+__all__ = ["DecoderLayer", "EncoderLayer", "FeedForward", "layer_norm", "transformer_parameter_count"]
+
+
+def layer_norm(
+    x: Float[Tensor, "*batch d"], gain: Float[Tensor, " d"], bias: Float[Tensor, " d"], eps: float = 1e-5
+) -> Float[Tensor, "*batch d"]:
+    """Shift and scale each vector to mean 0 and variance 1 over its features, then apply a learned gain and bias.
+
+    y = gain · (x − mean) / √(variance + eps) + bias, the variance divided by d, not by d − 1.
+
+    Args:
+        x: `(..., d)`.
+        gain: `(d,)`.
+        bias: `(d,)`.
+        eps: keeps the root away from zero; added to the variance, inside the root.
+
+    Returns:
+        `(..., d)`.
+
+    Source: Ba, Kiros & Hinton (2016), equation 4.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    variance = (centred * centred).mean(-1, keepdim=True)
+    return centred * torch.rsqrt(variance + eps) * gain + bias
+
+
+class FeedForward(nn.Module):
+    """The same two-layer network at every position.
+
+    FFN(x) = W_2 relu(W_1 x + b_1) + b_2.
+
+    Args:
+        d_model: features in and out.
+        d_ff: features between.
+        dropout: probability of dropping a hidden feature while training.
+
+    Source: Vaswani et al. (2017), section 3.3.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0):
+        super().__init__()
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """`(..., d_model)` to `(..., d_model)`; positions do not see each other."""
+        return self.linear2(self.dropout(self.linear1(x).relu()))
+
+
+class _Residual(nn.Module):
+    """What every sub-layer is wrapped in: norm(x + f(x)) after the paper, x + f(norm(x)) for pre-norm."""
+
+    def __init__(self, dropout: float, norm_first: bool):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.norm_first = norm_first
+
+    def forward(self, x: Tensor, norm: nn.LayerNorm, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.norm_first:
+            return x + self.dropout(sublayer(norm(x)))
+        return norm(x + self.dropout(sublayer(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with a residual connection and a layer norm.
+
+    Post-norm, as in the paper: x ← norm1(x + attention(x)), x ← norm2(x + feed_forward(x)). Pre-norm puts each norm
+    before its sub-layer and leaves the sum alone.
+
+    Args:
+        d_model: features of a position.
+        num_heads: H, divides d_model.
+        d_ff: hidden features of the feed-forward network.
+        dropout: used on attention weights, hidden features and the output of both sub-layers while training.
+        norm_first: True for pre-norm.
+        position: a position code inside attention, such as `RotaryPosition()`.
+
+    Raises:
+        ValueError: num_heads does not divide d_model.
+
+    Source: Vaswani et al. (2017), section 3.1; pre-norm: Xiong et al. (2020).
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        position: AttentionPosition | None = None,
+    ):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout=dropout, position=position)
+        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.residual = _Residual(dropout, norm_first)
+
+    def forward(
+        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, ...] | None = None
+    ) -> Float[Tensor, "batch length d_model"]:
+        """`(B, L, d_model)` to `(B, L, d_model)`.
+
+        Args:
+            x: `(B, L, d_model)`.
+            mask: bool, True = may attend, broadcasts to `(B, H, L, L)`.
+        """
+        x = self.residual(x, self.norm1, lambda y: self.self_attention(y, y, y, mask, need_weights=False)[0])
+        return self.residual(x, self.norm2, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, then cross-attention to the encoder's output, then feed-forward.
+
+    The arguments are those of `EncoderLayer`; the position code acts in self-attention, since a source and a target
+    position have no distance.
+
+    Raises:
+        ValueError: num_heads does not divide d_model.
+
+    Source: Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        position: AttentionPosition | None = None,
+    ):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout=dropout, position=position)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, dropout=dropout)
+        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.norm3 = nn.LayerNorm(d_model)
+        self.residual = _Residual(dropout, norm_first)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        memory: Float[Tensor, "batch len_memory d_model"],
+        self_mask: Bool[Tensor, ...] | None = None,
+        memory_mask: Bool[Tensor, ...] | None = None,
+    ) -> Float[Tensor, "batch length d_model"]:
+        """`(B, L, d_model)` to `(B, L, d_model)`.
+
+        Args:
+            x: the target so far, `(B, L, d_model)`.
+            memory: the encoder's output, `(B, L_memory, d_model)`; keys and values of cross-attention.
+            self_mask: bool, True = may attend, broadcasts to `(B, H, L, L)`; causal in a decoder.
+            memory_mask: bool, True = may attend, broadcasts to `(B, H, L, L_memory)`; the padding mask of the source.
+        """
+        x = self.residual(x, self.norm1, lambda y: self.self_attention(y, y, y, self_mask, need_weights=False)[0])
+        x = self.residual(
+            x,
+            self.norm2,
+            lambda y: self.cross_attention(y, memory, memory, memory_mask, need_weights=False)[0],
+        )
+        return self.residual(x, self.norm3, self.feed_forward)
+
+
+def transformer_parameter_count(vocab_size: int, d_model: int, num_layers: int, d_ff: int) -> int:
+    """Parameters of an encoder–decoder with one embedding shared by source, target and output, without final norms.
+
+    With d = d_model: attention 4d² + 4d, feed-forward 2 d d_ff + d_ff + d, norm 2d. An encoder layer has one attention
+    and two norms, a decoder layer two and three, both one feed-forward; the embedding has vocab_size · d.
+
+    Returns:
+        The number of parameters; for the paper's base model (37000, 512, 6, 2048) 63,082,496.
+    """
+    attention = 4 * d_model * d_model + 4 * d_model
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    return vocab_size * d_model + num_layers * (encoder_layer + decoder_layer)
