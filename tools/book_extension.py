@@ -1,0 +1,51 @@
+"""Sphinx extension of the book: where outputs are cached, and a Colab button where a publisher is known."""
+
+from __future__ import annotations
+
+import os
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+from tools.pages import Page
+from tools.publisher import Publisher, find_publisher
+
+
+def _configure(app: Sphinx, config: Config) -> None:
+    if cache := os.environ.get("COURSE_BOOK_CACHE"):
+        config.nb_execution_cache_path = cache
+    publisher = find_publisher()
+    if publisher is None:
+        return
+    config.html_baseurl = publisher.book_url
+    config.html_theme_options.update(
+        repository_url=publisher.repository_url,
+        repository_branch="main",
+        use_repository_button=True,
+        use_issues_button=True,
+    )
+
+
+def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    publisher: Publisher | None = find_publisher()
+    page = Page(pagename)
+    if publisher is None or doctree is None or not page.source.exists() or not page.has_code:
+        return
+    context["header_buttons"].insert(
+        0,
+        {
+            "type": "link",
+            "text": "Colab",
+            "tooltip": "Open this chapter in Colab",
+            "icon": "_static/images/logo_colab.png",
+            "url": publisher.colab_url(page.name),
+            "label": "colab-button",
+        },
+    )
+
+
+def setup(app: Sphinx) -> dict:
+    """Called by Sphinx."""
+    app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
+    app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

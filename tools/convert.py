@@ -1,0 +1,231 @@
+"""From a MyST page to a notebook that reads well where MyST is not understood: Colab, JupyterLab, VS Code.
+
+Directives and roles become plain Markdown and HTML, cross-references become links into the published book, citations
+links to what they cite. What is not known here is an error, so that no raw MyST syntax ever reaches a reader.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import jupytext
+import nbformat
+from pybtex.database import Person, parse_file
+
+from tools.pages import Page, all_pages
+from tools.publisher import ROOT, Publisher
+
+ADMONITIONS = {"note": "Note", "tip": "Tip", "warning": "Warning", "important": "Important", "seealso": "See also"}
+REFERENCES = "book/references"
+
+_FENCE = re.compile(r"^(?P<fence>`{3,}|:{3,})\{(?P<name>[\w:-]+)\}\s*(?P<argument>.*)$")
+_ROLE = re.compile(r"\{(?P<name>[\w:]+)\}`(?P<text>[^`]+)`")
+_TITLED = re.compile(r"^(?P<title>.+?)\s*<(?P<target>[^<>]+)>$", re.DOTALL)
+
+# What must never be left in a converted cell. The test of the notebooks looks for the same.
+RAW_MYST = re.compile(r"\{[a-z][\w:-]*\}`|^:::|^`{3,}\{|^\([\w-]+\)=\s*$|^%|^\+\+\+", re.MULTILINE)
+
+
+def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:
+    """The page as a notebook without outputs.
+
+    Raises:
+        ValueError: the page uses a directive or a role that has no plain form here, or refers to something unknown.
+    """
+    notebook = jupytext.reads(page.text, fmt="md:myst")
+    converter = _Converter(page, publisher)
+    cells = [nbformat.v4.new_code_cell(install_cell(publisher), metadata={"tags": ["remove-cell"]})]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cells.append(nbformat.v4.new_markdown_cell(converter.text(cell.source)))
+            continue
+        cells.append(nbformat.v4.new_code_cell(cell.source, metadata=cell.metadata))
+        caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption")
+        if caption:
+            cells.append(nbformat.v4.new_markdown_cell(f"*{converter.text(caption).strip()}*"))
+    # The title stays first: it is what a reader, and a list of notebooks, sees.
+    cells[0], cells[1] = cells[1], cells[0]
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number:03d}"
+    kernel = notebook.metadata.kernelspec
+    return nbformat.v4.new_notebook(
+        cells=cells,
+        metadata={"kernelspec": kernel, "language_info": {"name": "python"}},
+        nbformat_minor=5,
+    )
+
+
+def install_cell(publisher: Publisher | None) -> str:
+    """Source of the first code cell: makes `course_lib` available, and does nothing where it is."""
+    if publisher is None:
+        return textwrap.dedent("""\
+            # The course's package. Does nothing where it is installed.
+            import importlib.util
+
+            if importlib.util.find_spec("course_lib") is None:
+                raise ModuleNotFoundError(
+                    "course_lib is not installed. Get a copy of the course, run `pip install .` in its folder "
+                    "(the one with pyproject.toml), restart this notebook and run the cell again."
+                )""")
+    return textwrap.dedent(f"""\
+        # The course's package, at the commit of this notebook. Does nothing where it is installed.
+        import importlib.util
+
+        if importlib.util.find_spec("course_lib") is None:
+            %pip install --quiet "{publisher.requirement}\"""")
+
+
+class _Converter:
+    """Converts the Markdown of one page; equations are numbered in order of their labels."""
+
+    def __init__(self, page: Page, publisher: Publisher | None):
+        self.page = page
+        self.publisher = publisher
+        labels = re.findall(r"^\$\$\s*\(([\w-]+)\)\s*$", page.text, re.MULTILINE)
+        self.equations = {label: number for number, label in enumerate(labels, 1)}
+
+    def text(self, source: str) -> str:
+        lines, output = source.split("\n"), []
+        position = 0
+        while position < len(lines):
+            line = lines[position]
+            if match := _FENCE.match(line):
+                end = _closing(lines, position, match["fence"], self._fail)
+                output.append(self._directive(match["name"], match["argument"].strip(), lines[position + 1 : end]))
+                position = end
+            elif line.startswith("```"):
+                end = _closing(lines, position, re.match("`+", line)[0], self._fail)
+                output += lines[position : end + 1]  # a plain code block, as it is
+                position = end
+            elif re.fullmatch(r"\([\w-]+\)=\s*", line) or line.startswith("%"):
+                pass  # a label has no text; a comment is for authors
+            elif line.strip() == "$$":
+                end = next(i for i in range(position + 1, len(lines)) if lines[i].startswith("$$"))
+                output += self._equation(lines[position + 1 : end], lines[end])
+                position = end
+            else:
+                output.append(line)
+            position += 1
+        # Roles may run over a line break, so they are resolved in paragraphs, never inside code blocks.
+        parts = re.split(r"(^```.*?^```\s*?$)", "\n".join(output), flags=re.MULTILINE | re.DOTALL)
+        return "".join(part if part.startswith("```") else _ROLE.sub(self._role, part) for part in parts).strip("\n")
+
+    def _equation(self, body: list[str], closing: str) -> list[str]:
+        label = re.fullmatch(r"\$\$\s*\(([\w-]+)\)\s*", closing)
+        tag = [rf"\tag{{{self.equations[label[1]]}}}"] if label else []
+        return ["$$", *body, *tag, "$$"]
+
+    def _directive(self, name: str, argument: str, body: list[str]) -> str:
+        options, body = _options(body)
+        if name == "literalinclude":
+            return self._included(argument, options)
+        inner = self.text("\n".join(body))
+        if name == "math":
+            return f"$$\n{inner}\n$$"
+        if name == "dropdown" or (name in {*ADMONITIONS, "admonition"} and "dropdown" in options.get("class", "")):
+            title = self.text(argument) or ADMONITIONS.get(name, "More")
+            return f"<details><summary><b>{title}</b></summary>\n\n{inner}\n\n</details>"
+        if name in {*ADMONITIONS, "admonition"}:
+            title = self.text(argument) or ADMONITIONS[name]
+            return "\n".join(f"> {line}".rstrip() for line in [f"**{title}**", "", *inner.split("\n")])
+        self._fail(f"the directive {{{name}}} has no plain form for notebooks")
+
+    def _included(self, path: str, options: dict[str, str]) -> str:
+        file = (self.page.source.parent / path).resolve()
+        code = _python_object(file, options["pyobject"]) if "pyobject" in options else file.read_text("utf-8").rstrip()
+        where = file.relative_to(self.page.root)
+        return f"```python\n# {where.as_posix()}\n{code}\n```"
+
+    def _role(self, match: re.Match) -> str:
+        name, text = match["name"], match["text"]
+        titled = _TITLED.match(text)
+        title, target = (titled["title"], titled["target"]) if titled else (None, text)
+        if name in {"cite:p", "cite:t", "cite"}:
+            cited = [_citation(self.page.root / "book/references.bib", key.strip()) for key in text.split(",")]
+            links = [f"[{authors}, {year}]({url})" if url else f"{authors}, {year}" for authors, year, url in cited]
+            if name == "cite:t":
+                links = [f"[{authors} ({year})]({url})" if url else f"{authors} ({year})" for authors, year, url in cited]
+                return " and ".join(links)
+            return f"({'; '.join(links)})"
+        if name == "eq":
+            if target not in self.equations:
+                self._fail(f"{{eq}} refers to the unknown equation {target!r}")
+            return f"({self.equations[target]})"
+        if name == "doc":
+            page = Page(f"book/{target}", self.page.root)
+            if not page.source.exists():
+                self._fail(f"{{doc}} refers to the unknown page {target!r}")
+            return self._link(title or page.title, page, "")
+        if name == "ref":
+            for page in all_pages(self.page.root):
+                heading = page.labels().get(target)
+                if heading:
+                    return self._link(title or heading, page, target)
+            self._fail(f"{{ref}} refers to the unknown label {target!r}")
+        self._fail(f"the role {{{name}}} has no plain form for notebooks")
+
+    def _link(self, title: str, page: Page, anchor: str) -> str:
+        if self.publisher:
+            return f"[{title}]({self.publisher.page_url(page.name, anchor)})"
+        if page.name == self.page.name or not page.has_code:
+            return f"*{title}*"
+        return f"[{title}]({Path(page.name).name}.ipynb)"
+
+    def _fail(self, message: str) -> None:
+        raise ValueError(f"{self.page.source.name}: {message}; extend tools/convert.py or write it differently")
+
+
+def _closing(lines: list[str], start: int, fence: str, fail: Callable[[str], None]) -> int:
+    for position in range(start + 1, len(lines)):
+        if lines[position].rstrip() == fence:
+            return position
+    fail(f"the block that starts with {lines[start]!r} is never closed by {fence!r}")
+    raise AssertionError("unreachable")
+
+
+def _options(body: list[str]) -> tuple[dict[str, str], list[str]]:
+    options, position = {}, 0
+    while position < len(body) and (match := re.match(r"^:([\w-]+):\s*(.*)$", body[position])):
+        options[match[1]] = match[2]
+        position += 1
+    return options, body[position:]
+
+
+def _python_object(file: Path, name: str) -> str:
+    source = file.read_text(encoding="utf-8")
+    nodes = [node for node in ast.parse(source).body if getattr(node, "name", None) == name]
+    if not nodes:
+        raise ValueError(f"{file.name} has no function or class {name!r} at its top level")
+    first = min([nodes[0].lineno, *(decorator.lineno for decorator in nodes[0].decorator_list)])
+    return "\n".join(source.split("\n")[first - 1 : nodes[0].end_lineno])
+
+
+@cache
+def _bibliography(file: Path):
+    return parse_file(str(file)).entries
+
+
+def _citation(file: Path, key: str) -> tuple[str, str, str]:
+    """Authors as a text names them, the year, and an address or an empty text."""
+    entry = _bibliography(file).get(key)
+    if entry is None:
+        raise ValueError(f"{key!r} is cited, but is not in {file.name}")
+    names = [_last_name(person) for person in entry.persons.get("author", [])]
+    authors = {0: entry.fields.get("title", key), 1: names[0] if names else "", 2: " & ".join(names)}.get(
+        len(names), f"{names[0] if names else ''} et al."
+    )
+    doi = entry.fields.get("doi")
+    return authors, entry.fields["year"], entry.fields.get("url") or (f"https://doi.org/{doi}" if doi else "")
+
+
+def _last_name(person: Person) -> str:
+    name = " ".join([*person.prelast_names, *person.last_names])
+    return name.replace("{", "").replace("}", "")
+
+
+__all__ = ["RAW_MYST", "ROOT", "install_cell", "to_notebook"]

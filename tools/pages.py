@@ -1,0 +1,62 @@
+"""The pages of the book, as the table of contents lists them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import yaml
+
+from tools.publisher import ROOT
+
+
+@dataclass(frozen=True)
+class Page:
+    """A MyST source and, if it has code cells, its executed twin."""
+
+    name: str  # "book/attention", relative to the root, without suffix
+    root: Path = ROOT
+
+    @property
+    def source(self) -> Path:
+        return self.root / f"{self.name}.md"
+
+    @property
+    def notebook(self) -> Path:
+        return self.root / f"{self.name}.ipynb"
+
+    @cached_property
+    def text(self) -> str:
+        return self.source.read_text(encoding="utf-8")
+
+    @property
+    def has_code(self) -> bool:
+        return bool(re.search(r"^`{3,}\{code-cell\}", self.text, re.MULTILINE))
+
+    @property
+    def title(self) -> str:
+        match = re.search(r"^# (.+)$", self.text, re.MULTILINE)
+        if match is None:
+            raise ValueError(f"{self.source} has no title: expected a line that starts with '# '")
+        return match[1].strip()
+
+    def labels(self) -> dict[str, str]:
+        """Labels of headings on this page, `(label)=` in the line before, and the headings' texts."""
+        return dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)$", self.text, re.MULTILINE))
+
+
+def all_pages(root: Path = ROOT) -> list[Page]:
+    """Every page of `_toc.yml`, in reading order."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    names = [toc["root"]]
+    parts = toc.get("parts") or [toc]
+    for part in parts:
+        names += [chapter["file"] for chapter in part.get("chapters", [])]
+    return [Page(name, root) for name in names]
+
+
+def notebook_pages(root: Path = ROOT) -> list[Page]:
+    """The pages that have code cells, and so a notebook."""
+    return [page for page in all_pages(root) if page.has_code]
