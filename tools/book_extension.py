@@ -1,4 +1,4 @@
-"""Sphinx extension of the book: where outputs are cached, and a Colab button where a publisher is known."""
+"""Sphinx extension of the book: where outputs are cached, no Thebe, a Colab button where a publisher is known."""
 
 from __future__ import annotations
 
@@ -44,8 +44,18 @@ def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: di
     )
 
 
+def _remove_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Jupyter Book loads Thebe's scripts whether it is used or not: twice, which is an error, and from a CDN."""
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "thebe" not in f"{script.filename} {script.attributes.get('body', '')}".lower()
+    ]
+
+
 def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
+    app.connect("html-page-context", _remove_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
 """Build the book: put the notebooks' verified outputs into the cache, run Jupyter Book, check that every page is there.
 
-    python -m tools.build_book [--output DIR] [--quiet]
+python -m tools.build_book [--output DIR] [--quiet]
 """
 
 from __future__ import annotations

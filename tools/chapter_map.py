@@ -50,7 +50,8 @@ def svg() -> str:
     return (
         f'<div class="chapter-map"><svg viewBox="0 0 {width} {height}" role="group" aria-labelledby="map-t map-d" '
         f'xmlns="http://www.w3.org/2000/svg"><title id="map-t">Map of the chapters</title>'
-        f'<desc id="map-d">Six chapters in reading order. Ready: {", ".join(ready)}.</desc>{"".join(shapes)}</svg></div>\n'
+        f'<desc id="map-d">Six chapters in reading order. Ready: {", ".join(ready)}.</desc>'
+        f"{''.join(shapes)}</svg></div>\n"
     )
 
 

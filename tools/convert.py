@@ -18,7 +18,7 @@ import nbformat
 from pybtex.database import Person, parse_file
 
 from tools.pages import Page, all_pages
-from tools.publisher import ROOT, Publisher
+from tools.publisher import Publisher
 
 ADMONITIONS = {"note": "Note", "tip": "Tip", "warning": "Warning", "important": "Important", "seealso": "See also"}
 REFERENCES = "book/references"
@@ -146,12 +146,9 @@ class _Converter:
         titled = _TITLED.match(text)
         title, target = (titled["title"], titled["target"]) if titled else (None, text)
         if name in {"cite:p", "cite:t", "cite"}:
-            cited = [_citation(self.page.root / "book/references.bib", key.strip()) for key in text.split(",")]
-            links = [f"[{authors}, {year}]({url})" if url else f"{authors}, {year}" for authors, year, url in cited]
-            if name == "cite:t":
-                links = [f"[{authors} ({year})]({url})" if url else f"{authors} ({year})" for authors, year, url in cited]
-                return " and ".join(links)
-            return f"({'; '.join(links)})"
+            bibliography = self.page.root / "book/references.bib"
+            cited = [_citation(bibliography, key.strip(), textual=name == "cite:t") for key in text.split(",")]
+            return " and ".join(cited) if name == "cite:t" else f"({'; '.join(cited)})"
         if name == "eq":
             if target not in self.equations:
                 self._fail(f"{{eq}} refers to the unknown equation {target!r}")
@@ -210,8 +207,8 @@ def _bibliography(file: Path):
     return parse_file(str(file)).entries
 
 
-def _citation(file: Path, key: str) -> tuple[str, str, str]:
-    """Authors as a text names them, the year, and an address or an empty text."""
+def _citation(file: Path, key: str, *, textual: bool) -> str:
+    """Authors and year, "A (2017)" as part of a sentence and "A, 2017" for brackets, linked to the work."""
     entry = _bibliography(file).get(key)
     if entry is None:
         raise ValueError(f"{key!r} is cited, but is not in {file.name}")
@@ -219,13 +216,12 @@ def _citation(file: Path, key: str) -> tuple[str, str, str]:
     authors = {0: entry.fields.get("title", key), 1: names[0] if names else "", 2: " & ".join(names)}.get(
         len(names), f"{names[0] if names else ''} et al."
     )
-    doi = entry.fields.get("doi")
-    return authors, entry.fields["year"], entry.fields.get("url") or (f"https://doi.org/{doi}" if doi else "")
+    year, doi = entry.fields["year"], entry.fields.get("doi")
+    url = entry.fields.get("url") or (f"https://doi.org/{doi}" if doi else "")
+    words = f"{authors} ({year})" if textual else f"{authors}, {year}"
+    return f"[{words}]({url})" if url else words
 
 
 def _last_name(person: Person) -> str:
     name = " ".join([*person.prelast_names, *person.last_names])
     return name.replace("{", "").replace("}", "")
-
-
-__all__ = ["RAW_MYST", "ROOT", "install_cell", "to_notebook"]

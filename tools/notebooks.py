@@ -117,6 +117,8 @@ def publish(folder: Path) -> None:
 
 
 def _work(name: str, reason: str) -> float:
+    # One thread a page, since pages run side by side: more threads than cores would only wait for each other.
+    os.environ["OMP_NUM_THREADS"] = "1"
     start = time.monotonic()
     regenerate(Page(name), execute=reason != "text")
     return time.monotonic() - start

@@ -3,7 +3,7 @@
     python -m tools.palette     writes book/_static/palette.css
 
 In dark mode the book turns the lightness of figures round with the CSS filter below. The dark colours are what that
-filter makes of the light ones, so a word coloured as a query keeps the colour that queries have in the figure beside it.
+filter makes of the light ones, so a word coloured as a query has the colour that queries have in the figure beside it.
 """
 
 from __future__ import annotations

@@ -47,9 +47,7 @@ class Publisher:
 
     def colab_url(self, page: str) -> str:
         """Address that opens the page's notebook in Colab."""
-        return (
-            f"https://colab.research.google.com/github/{self.owner}/{self.name}/blob/{NOTEBOOK_BRANCH}/{page}.ipynb"
-        )
+        return f"https://colab.research.google.com/github/{self.owner}/{self.name}/blob/{NOTEBOOK_BRANCH}/{page}.ipynb"
 
 
 def find_publisher(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Publisher | None:

@@ -1,0 +1,57 @@
+# Everything that people and CI run. `make help` lists it.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+# A Python that the pinned requirements know; the first that starts. Override: make PYTHON=/path/to/python …
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell \
+	$(p) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) and print("$(p)")' 2>/dev/null)) python3)
+PY := .venv/bin/python
+PORT ?= 8000
+# Notebooks are many small operations: one thread each is the fastest, and leaves cores to others.
+ONE_THREAD := OMP_NUM_THREADS=1
+
+.PHONY: help env book test test-library test-book test-notebooks test-portability notebooks serve bench lint format clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env:
+	@command -v $(PYTHON) >/dev/null || { echo "Python was not found: install Python 3.11 to 3.13, or name one: make PYTHON=/path/to/python …"; exit 1; }
+	@$(PYTHON) tools/setup_env.py
+
+book: env  ## build the book, and say how to read it
+	@$(PY) -m tools.build_book
+
+serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
+	@echo "Serving on http://localhost:$(PORT); stop with Ctrl-C."
+	@$(PY) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+test: env lint test-library test-book test-notebooks  ## prove everything: style, library, book, browser, notebooks
+
+test-library: env  ## the package, with coverage
+	$(PY) -m pytest -m "not slow" --cov --cov-report=term
+
+test-book: env  ## pages, pairs, links, the built book in a browser, notebooks from the wheel in an empty folder
+	$(ONE_THREAD) $(PY) -m pytest -m slow
+
+test-notebooks: env  ## run every notebook again and compare its outputs
+	$(ONE_THREAD) $(PY) -m pytest -c tests/nbval.ini --rootdir . --nbval --nbval-cell-timeout 600 book
+
+test-portability: env  ## the notebooks as on other processors: thread counts and instruction sets
+	$(PY) -m tools.portability
+
+notebooks: env  ## regenerate the notebooks whose page has changed (FORCE=1: all)
+	@$(PY) -m tools.notebooks $(if $(FORCE),--force)
+
+bench: env  ## speed against PyTorch's own modules, as ratios in one run
+	$(PY) -m benchmarks
+
+lint: env  ## style
+	@$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet . && echo "style: fine"
+
+format: env  ## put the style right
+	@$(PY) -m ruff check --fix . ; $(PY) -m ruff format .
+
+clean:  ## remove what was built, not the environment
+	rm -rf _build build dist .pytest_cache .ruff_cache .coverage *.egg-info

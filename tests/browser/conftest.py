@@ -1,0 +1,96 @@
+"""A browser without a network, and the built book on a local server."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import shutil
+import threading
+from functools import partial
+
+import pytest
+
+from tools.build_book import build
+
+FLAGS = [
+    "--no-sandbox",  # Chromium refuses to run as root otherwise, and CI runs in a container as root
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def site():
+    """Address of the built book."""
+    html = build(quiet=True)
+    handler = partial(_QuietHandler, directory=str(html))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+class _QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium; where there is none the tests are skipped, but not in CI."""
+    executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if executable is None:
+        message = "Chromium is not installed (Debian: apt install chromium), so the book was not tried in a browser"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=executable, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A page as opened in the browser, and all that went wrong while it was."""
+
+    def __init__(self, page, site):
+        self.page, self.site = page, site
+        self.outside, self.failed, self.errors = [], [], []
+        page.route("**/*", self._only_inside)
+        page.on("requestfailed", lambda request: self.failed.append(request.url))
+        page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+
+    def _only_inside(self, route):
+        url = route.request.url
+        if url.startswith((self.site, "data:", "blob:", "file:")):
+            route.continue_()
+        else:
+            self.outside.append(url)
+            route.abort()
+
+    def open(self, address):
+        self.page.goto(address if ":" in address else f"{self.site}/{address}")
+        self.page.wait_for_load_state("networkidle")
+        return self
+
+
+@pytest.fixture
+def visit(browser, site):
+    """A function that opens an address in a fresh context: `visit("book/attention.html", width=390, scheme="dark")`."""
+    contexts = []
+
+    def open_(address, *, width=1280, height=900, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        contexts.append(context)
+        return Visit(context.new_page(), site).open(address)
+
+    yield open_
+    for context in contexts:
+        context.close()

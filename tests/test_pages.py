@@ -1,0 +1,127 @@
+"""What every page of the book has, and what no page may do."""
+
+import ast
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tools.chapter_map import CHAPTERS, TARGET, svg
+from tools.notebooks import code_cells
+from tools.pages import all_pages, notebook_pages
+from tools.publisher import ROOT
+
+# Modules import each other in this order only. It is the reading order, but for `masking`: attention takes a mask as
+# soon as it is a function, and a mask is applied in one place.
+ORDER = (
+    "_typing",
+    "attention",
+    "masking",
+    "scaled_dot_product",
+    "multi_head",
+    "positional_encoding",
+    "transformer",
+    "models",
+    "recurrent",
+)
+CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in {stem for stem, *_ in CHAPTERS}]
+each_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES, ids=lambda page: page.name)
+
+
+def cells_of(page):
+    return code_cells(nbformat.read(page.notebook, as_version=4))
+
+
+def pictures(cell):
+    return [o for o in cell.outputs if "image/png" in o.get("data", {})]
+
+
+def test_there_are_chapters():
+    assert len(CHAPTER_PAGES) >= 2
+
+
+@pytest.mark.parametrize("stem", [stem for stem, *_ in CHAPTERS])
+def test_every_stem_has_its_module_and_its_test(stem):
+    assert (ROOT / f"course_lib/{stem}.py").exists()
+    assert (ROOT / f"tests/test_{stem}.py").exists()
+
+
+@pytest.mark.parametrize("module", ORDER)
+def test_modules_import_each_other_in_order_only(module):
+    tree = ast.parse((ROOT / f"course_lib/{module}.py").read_text())
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    later = {f"course_lib.{name}" for name in ORDER[ORDER.index(module) :]}
+    assert not imported & later
+    assert not any(name.split(".")[0] in {"book", "tests", "tools"} for name in imported)
+
+
+def test_the_order_names_every_module():
+    assert {path.stem for path in (ROOT / "course_lib").glob("*.py")} == {*ORDER, "__init__"}
+
+
+@each_chapter
+def test_a_chapter_goes_the_way_that_all_go(page):
+    headings = re.findall(r"^## (.+)$", page.text, re.MULTILINE)
+    assert "{admonition} What you will be able to do" in page.text
+    wanted = ["The idea in a picture", "The mathematics", "Experiment", "What to take away", "Further reading"]
+    found = [next((i for i, heading in enumerate(headings) if heading.startswith(name)), None) for name in wanted]
+    assert None not in found, dict(zip(wanted, found, strict=True))
+    assert found == sorted(found)
+    assert headings[-1] == "Further reading"
+
+
+@each_chapter
+def test_a_chapter_has_at_least_four_figures(page):
+    assert sum(len(pictures(cell)) for cell in cells_of(page)) >= 4
+
+
+@each_chapter
+def test_every_figure_has_a_text(page):
+    for cell in cells_of(page):
+        if pictures(cell):
+            alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+            assert len(alt) > 40, f"no alt text (cell metadata mystnb: image: alt): {cell.source[:80]}"
+
+
+@each_chapter
+def test_text_outputs_have_three_decimals_at_most(page):
+    """More digits differ from one processor to the next."""
+    for cell in cells_of(page):
+        for output in cell.outputs:
+            text = output.get("text", "") or output.get("data", {}).get("text/plain", "")
+            assert not re.search(r"\d\.\d{4,}", text), text
+            assert not re.search(r"0x[0-9a-f]{6,}", text), f"an address: {text}"
+
+
+@each_chapter
+def test_code_fits_the_page(page):
+    for cell in cells_of(page)[1:]:
+        for line in cell.source.split("\n"):
+            assert len(line) <= 88, line
+
+
+@each_chapter
+def test_numbers_with_decimals_in_the_text_come_from_a_cell(page):
+    """A decimal number in prose stands in the code or in an output of the page, or it is a version or a section."""
+    cells = cells_of(page)
+    computed = " ".join(cell.source for cell in cells)
+    for cell in cells:
+        for output in cell.outputs:
+            computed += " " + (output.get("text", "") or output.get("data", {}).get("text/plain", ""))
+    # Code blocks, the header, and the questions of the section Experiment, which the reader computes, do not count.
+    left_out = r"^(```|~~~).*?^\1\s*$|^---$.*?^---$|^## Experiment$.*?(?=^## )"
+    prose = re.sub(left_out, "", page.text, flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"section \d+(\.\d+)+", "", prose)
+    for number in re.findall(r"(?<![\w.])\d+\.\d+(?![\w.]*\d)", prose):
+        assert number in computed, f"{number} is in the text of {page.name}, and in no cell or output"
+
+
+def test_the_map_shows_what_is_there():
+    assert TARGET.read_text() == svg(), "run `python -m tools.chapter_map`"
+
+
+def test_every_page_of_the_toc_exists():
+    for page in all_pages():
+        assert page.source.exists()
+        assert page.title

@@ -1,0 +1,121 @@
+"""What MyST writes becomes plain Markdown; what is not known is refused."""
+
+import re
+
+import pytest
+
+from tools.convert import RAW_MYST, install_cell, to_notebook
+from tools.pages import Page, notebook_pages
+from tools.publisher import Publisher
+
+HEADER = "---\nkernelspec:\n  display_name: Python 3\n  language: python\n  name: python3\n---\n\n"
+PUBLISHER = Publisher("ada", "course", "abc123", "https://ada.github.io/course/")
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A root with a page called `page` and one called `other`; returns a function that converts `page`'s text."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "_toc.yml").write_text("root: book/other\nchapters:\n- file: book/page\n")
+    (tmp_path / "book/other.md").write_text(HEADER + "# Other page\n\n(far)=\n## Far away\n\n```{code-cell}\n1\n```\n")
+    (tmp_path / "book/references.bib").write_text(
+        "@article{one, author={Lovelace, Ada}, year={1843}, title={Notes}, url={https://example.org/notes}}\n"
+        "@article{three, author={von Neumann, John and B, C and D, E}, year={1945}, title={T}, doi={10.1/x}}\n"
+    )
+    (tmp_path / "code.py").write_text("import os\n\n\n@cache\ndef f(x):\n    return x\n\n\ndef g():\n    pass\n")
+
+    def convert(text, publisher=None):
+        (tmp_path / "book/page.md").write_text(HEADER + "# A page\n\n" + text + "\n\n```{code-cell}\n1\n```\n")
+        return to_notebook(Page("book/page", tmp_path), publisher).cells[0].source.removeprefix("# A page\n\n")
+
+    return convert
+
+
+def test_admonitions_become_quotes(book):
+    assert book("```{note}\nMind *this*.\n```") == "> **Note**\n>\n> Mind *this*."
+    assert book("```{admonition} Look\n:class: takeaway\n- a\n- b\n```") == "> **Look**\n>\n> - a\n> - b"
+    assert book(":::{warning}\nHot.\n:::") == "> **Warning**\n>\n> Hot."
+
+
+def test_dropdowns_become_details(book):
+    assert (
+        book("```{dropdown} Why\nBecause.\n```") == "<details><summary><b>Why</b></summary>\n\nBecause.\n\n</details>"
+    )
+    assert "<details>" in book("```{admonition} Why\n:class: dropdown\nBecause.\n```")
+
+
+def test_equations_are_numbered_in_order(book):
+    text = book("$$\na\n$$ (eq-a)\n\n$$\nb\n$$\n\n$$\nc\n$$ (eq-c)\n\nSee {eq}`eq-c` after {eq}`eq-a`.")
+    assert text == "$$\na\n\\tag{1}\n$$\n\n$$\nb\n$$\n\n$$\nc\n\\tag{2}\n$$\n\nSee (2) after (1)."
+
+
+def test_citations_are_links_to_the_work(book):
+    assert book("{cite:t}`one` and {cite:p}`one,three`") == (
+        "[Lovelace (1843)](https://example.org/notes) and "
+        "([Lovelace, 1843](https://example.org/notes); [von Neumann et al., 1945](https://doi.org/10.1/x))"
+    )
+
+
+def test_references_lead_into_the_published_book(book):
+    link = "https://ada.github.io/course/book/other.html"
+    assert book("{doc}`other`", PUBLISHER) == f"[Other page]({link})"
+    assert book("{doc}`the other <other>`", PUBLISHER) == f"[the other]({link})"
+    assert book("{ref}`far`", PUBLISHER) == f"[Far away]({link}#far)"
+
+
+def test_references_lead_to_the_neighbouring_notebook_where_nothing_is_published(book):
+    assert book("{doc}`other`") == "[Other page](other.ipynb)"
+
+
+def test_included_code_is_shown(book):
+    text = book("```{literalinclude} ../code.py\n:language: python\n:pyobject: f\n```")
+    assert text == "```python\n# code.py\n@cache\ndef f(x):\n    return x\n```"
+
+
+def test_labels_and_comments_vanish_and_code_stays(book):
+    source = "(here)=\n## Here\n\n% for authors\n\n```python\n% {ref}`x`\n$$\n```"
+    assert book(source) == "## Here\n\n\n```python\n% {ref}`x`\n$$\n```"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("```{tab-set}\n```", "directive {tab-set} has no plain form"),
+        ("{term}`x`", "role {term} has no plain form"),
+        ("{ref}`nowhere`", "unknown label 'nowhere'"),
+        ("{doc}`nowhere`", "unknown page 'nowhere'"),
+        ("{eq}`nowhere`", "unknown equation 'nowhere'"),
+        ("{cite:p}`nobody`", "'nobody' is cited, but is not in references.bib"),
+        ("```{note}\nnever closed", "is never closed"),
+        ("```{literalinclude} ../code.py\n:pyobject: h\n```", "no function or class 'h'"),
+    ],
+)
+def test_what_is_not_known_is_refused(book, text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        book(text)
+
+
+def test_a_caption_follows_its_figure(tmp_path, book):
+    book("text")
+    cell = "```{code-cell}\n---\nmystnb:\n  figure:\n    caption: Seen {eq}`eq-a`.\n---\n1\n```\n\n$$\na\n$$ (eq-a)\n"
+    (tmp_path / "book/page.md").write_text(HEADER + "# A page\n\n" + cell)
+    cells = to_notebook(Page("book/page", tmp_path), None).cells
+    assert [c.cell_type for c in cells] == ["markdown", "code", "code", "markdown", "markdown"]
+    assert cells[3].source == "*Seen (1).*"
+
+
+def test_the_first_cell_installs_from_the_publisher_only():
+    assert '%pip install --quiet "course_lib @ git+https://github.com/ada/course@abc123"' in install_cell(PUBLISHER)
+    unknown = install_cell(None)
+    assert "pip install ." in unknown
+    assert "http" not in unknown
+    assert "git+" not in unknown
+
+
+@pytest.mark.parametrize("publisher", [None, PUBLISHER], ids=["unpublished", "published"])
+@pytest.mark.parametrize("page", notebook_pages(), ids=lambda page: page.name)
+def test_no_raw_syntax_is_visible(page, publisher):
+    for cell in to_notebook(page, publisher).cells:
+        if cell.cell_type == "markdown":
+            prose = re.sub(r"^```.*?^```", "", cell.source, flags=re.MULTILINE | re.DOTALL)
+            assert not RAW_MYST.search(prose), RAW_MYST.search(prose)

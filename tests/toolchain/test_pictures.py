@@ -1,0 +1,92 @@
+"""The comparison of pictures: blind to how a figure is drawn, not to what it shows."""
+
+import base64
+import io
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from course_lib.viz import WEIGHTS, use_style
+from tools.pictures import same_picture
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def style():
+    with matplotlib.rc_context():
+        use_style()
+        yield
+        plt.close("all")
+
+
+def png(fig):
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", bbox_inches="tight")  # as notebooks do
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def curve(y_at_3=0.5, antialiased=True, font="DejaVu Sans", linewidth=2.0, title="a title"):
+    with matplotlib.rc_context({"font.family": font}):
+        fig, ax = plt.subplots()
+        y = np.array([0.1, 0.9, 0.3, y_at_3, 0.7])
+        ax.plot(range(5), y, "o-", antialiased=antialiased, linewidth=linewidth)
+        ax.set(title=title, xlabel="x", ylabel="y", ylim=(0, 1))
+        return png(fig)
+
+
+def bars(third=0.5):
+    fig, ax = plt.subplots()
+    ax.bar(range(4), [0.2, 0.8, third, 0.1])
+    ax.set_ylim(0, 1)
+    return png(fig)
+
+
+def heat(cell=0.3):
+    matrix = np.array([[0.1, 0.9, 0.0], [0.5, cell, 0.2]])
+    fig, ax = plt.subplots()
+    ax.imshow(matrix, cmap=WEIGHTS, vmin=0, vmax=1)
+    return png(fig)
+
+
+def test_the_same_figure_is_the_same():
+    assert same_picture(curve(), curve())
+    assert same_picture(bars(), bars())
+    assert same_picture(heat(), heat())
+
+
+def test_the_way_of_drawing_does_not_matter():
+    assert same_picture(curve(), curve(antialiased=False))
+    assert same_picture(curve(), curve(linewidth=2.6))
+
+
+def test_a_similar_font_does_not_matter():
+    assert curve() != curve(font="DejaVu Serif")
+    assert same_picture(curve(), curve(font="DejaVu Serif"))
+
+
+@pytest.mark.parametrize("y", [0.56, 0.44, 0.9])
+def test_a_moved_point_is_noticed(y):
+    assert not same_picture(curve(), curve(y_at_3=y))
+
+
+@pytest.mark.parametrize("height", [0.53, 0.47, 0.0])
+def test_a_changed_bar_is_noticed(height):
+    assert not same_picture(bars(), bars(third=height))
+
+
+@pytest.mark.parametrize("value", [0.4, 0.2, 1.0])
+def test_a_changed_cell_of_a_heat_map_is_noticed(value):
+    assert not same_picture(heat(), heat(cell=value))
+
+
+def test_another_figure_is_noticed_even_for_trained_ones():
+    assert not same_picture(curve(), bars(), trained=True)
+    assert not same_picture(curve(), heat(), trained=True)
+
+
+def test_a_trained_curve_may_move_a_little_but_not_far():
+    assert same_picture(curve(), curve(y_at_3=0.53), trained=True)
+    assert not same_picture(curve(), curve(y_at_3=0.0), trained=True)

@@ -1,0 +1,110 @@
+"""Whatever goes wrong while installing ends in one sentence that says what to do."""
+
+import sys
+from collections import namedtuple
+
+import pytest
+
+from tools import setup_env
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("OSError: [Errno 28] No space left on device", "The disk is full"),
+        ("NewConnectionError: Temporary failure in name resolution", "cannot be reached"),
+        # pip reports a missing network as a missing package, after warnings that name the cause
+        (
+            "WARNING: Retrying after connection broken by NewConnectionError: Network is unreachable\n"
+            "ERROR: No matching distribution found for torch==2.13.0",
+            "cannot be reached",
+        ),
+        ("ERROR: No matching distribution found for torch==2.13.0", "Try another Python from 3.11 to 3.13"),
+    ],
+)
+def test_pips_failures_are_explained(said, advice):
+    sentence = setup_env.diagnose(said)
+    assert advice in sentence
+    assert "\n" not in sentence
+
+
+def test_an_unknown_failure_is_not_explained_away():
+    assert setup_env.diagnose("Segmentation fault") is None
+
+
+@pytest.mark.parametrize("version", [(3, 10, 4), (3, 14, 0), (2, 7, 18)])
+def test_another_python_is_refused(monkeypatch, version):
+    monkeypatch.setattr(sys, "version_info", version)
+    expected = r"needs Python 3\.11 to 3\.13, and .* is " + r"\.".join(map(str, version))
+    with pytest.raises(SystemExit, match=expected):
+        setup_env.check_machine()
+
+
+def test_a_full_disk_is_noticed_before_installing(monkeypatch):
+    monkeypatch.setattr(setup_env.shutil, "disk_usage", lambda path: Usage(10**12, 10**12, 10**9))
+    with pytest.raises(SystemExit, match="disk is too full: installing needs about 3 GB"):
+        setup_env.check_machine()
+
+
+@pytest.fixture
+def checkout(monkeypatch, tmp_path):
+    """A root of its own, in which making the environment is only counted."""
+    (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
+    (tmp_path / "pyproject.toml").write_text("")
+    venv = tmp_path / ".venv"
+    made = []
+
+    def make_venv():
+        made.append(venv)
+        (venv / "bin").mkdir(parents=True, exist_ok=True)
+        (venv / "bin/python").touch()
+
+    monkeypatch.setattr(setup_env, "ROOT", tmp_path)
+    monkeypatch.setattr(setup_env, "VENV", venv)
+    monkeypatch.setattr(setup_env, "STAMP", venv / "complete")
+    monkeypatch.setattr(setup_env, "python", lambda: venv / "bin/python")
+    monkeypatch.setattr(setup_env, "make_venv", make_venv)
+    monkeypatch.setattr(setup_env, "install", lambda: None)
+    return tmp_path, made
+
+
+def test_the_second_time_nothing_is_installed(checkout):
+    _, made = checkout
+    setup_env.main()
+    setup_env.main()
+    assert len(made) == 1
+
+
+def test_changed_requirements_are_installed(checkout):
+    root, made = checkout
+    setup_env.main()
+    (root / "requirements.txt").write_text("torch==2.14.0\n")
+    setup_env.main()
+    assert len(made) == 2
+
+
+def test_an_interrupted_installation_is_made_again(checkout, monkeypatch):
+    _, made = checkout
+
+    def broken():
+        raise SystemExit("no network")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(setup_env, "install", broken)
+        with pytest.raises(SystemExit):
+            setup_env.main()
+    setup_env.main()
+    assert len(made) == 2
+
+
+def test_pips_failure_ends_in_the_sentence(monkeypatch, tmp_path, capfd):
+    """With a pip that says what pip says without a network."""
+    fake = tmp_path / "python"
+    fake.write_text("#!/bin/sh\necho 'Temporary failure in name resolution'\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(setup_env, "python", lambda: fake)
+    with pytest.raises(SystemExit, match="The package index cannot be reached"):
+        setup_env.install()
+    assert "name resolution" in capfd.readouterr().out

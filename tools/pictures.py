@@ -1,0 +1,54 @@
+"""Do two pictures show the same? Tolerant to fonts and anti-aliasing, intolerant to changed data."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+
+# A pixel is explained if the other picture has its colour, give or take this much (of 1), within the radius. A line
+# that is drawn one pixel further, or smoothed otherwise, is explained; one that runs elsewhere is not.
+COLOUR = 0.08
+RADIUS = 2
+# Share of unexplained pixels that may remain: the size of a few specks.
+SHARE = 5e-4
+# Figures of trained models move a little with the processor: their curves may be this much off, and no more.
+TRAINED_RADIUS, TRAINED_SHARE = 12, 0.003
+
+
+def same_picture(committed: str, fresh: str, *, trained: bool = False) -> bool:
+    """Whether two base64 PNGs show the same; `trained` for figures of what training made."""
+    share = unexplained(decode(committed), decode(fresh), radius=TRAINED_RADIUS if trained else RADIUS)
+    return share <= (TRAINED_SHARE if trained else SHARE)
+
+
+def decode(png: str) -> Tensor:
+    """A base64 PNG as `(3, height, width)` in [0, 1]."""
+    image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
+    return torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1).float() / 255
+
+
+def unexplained(a: Tensor, b: Tensor, *, radius: int = RADIUS) -> float:
+    """Share of pixels of either picture whose colour the other has nowhere within the radius; 1.0 for other sizes.
+
+    Another font changes the size of a tightly cut figure by some pixels: up to 3 % is allowed and scaled away.
+    """
+    height, width = a.shape[1:]
+    if abs(b.shape[1] - height) > 0.03 * height or abs(b.shape[2] - width) > 0.03 * width:
+        return 1.0
+    if a.shape != b.shape:
+        b = F.interpolate(b[None], (height, width), mode="bilinear", antialias=True)[0]
+    return max(_missing(a, b, radius), _missing(b, a, radius))
+
+
+def _missing(a: Tensor, b: Tensor, radius: int) -> float:
+    size = 2 * radius + 1
+    brightest = F.max_pool2d(b[None], size, stride=1, padding=radius)[0]
+    darkest = -F.max_pool2d(-b[None], size, stride=1, padding=radius)[0]
+    outside = torch.maximum(a - brightest, darkest - a)  # how far a's colour lies outside what b has nearby
+    return (outside.amax(0) > COLOUR).float().mean().item()
