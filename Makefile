@@ -1,17 +1,18 @@
 # Everything that people and CI run. `make help` lists it.
 
 .DEFAULT_GOAL := help
-SHELL := /bin/bash
+SHELL := bash
 
 # A Python that the pinned requirements know; the first that starts. Override: make PYTHON=/path/to/python …
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell \
 	$(p) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) and print("$(p)")' 2>/dev/null)) python3)
-PY := .venv/bin/python
+PY := $(if $(filter Windows_NT,$(OS)),.venv/Scripts/python,.venv/bin/python)
 PORT ?= 8000
 # Notebooks are many small operations: one thread each is the fastest, and leaves cores to others.
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: help env book test test-library test-book test-notebooks test-portability notebooks serve bench lint format clean
+.PHONY: help env book test test-library test-book test-notebooks test-portability notebooks published-notebooks serve \
+	links bench lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,12 @@ test-portability: env  ## the notebooks as on other processors: thread counts an
 
 notebooks: env  ## regenerate the notebooks whose page has changed (FORCE=1: all)
 	@$(PY) -m tools.notebooks $(if $(FORCE),--force)
+
+published-notebooks: env  ## write the notebooks with the publisher's links into _build/notebooks
+	@$(PY) -m tools.notebooks --publish _build/notebooks
+
+links: env  ## check the book's links to other sites; needs a network
+	$(PY) -m tools.build_book --linkcheck
 
 bench: env  ## speed against PyTorch's own modules, as ratios in one run
 	$(PY) -m benchmarks

@@ -60,20 +60,18 @@ def build(output: Path = BUILD, *, quiet: bool = False) -> Path:
     """Build into `output`/html with warnings as errors, and return that folder.
 
     Raises:
+        ValueError: `output` has another name than _build.
         RuntimeError: the build failed, or a page of the table of contents was not written.
     """
+    if output.name != "_build":
+        raise ValueError(f"the folder must be called _build, as Jupyter Book calls it, got {output}")
     output.mkdir(parents=True, exist_ok=True)
     stale = prime_cache(notebook_pages(), output / ".jupyter_cache")
     for name in stale:
         print(f"{name}: its code differs from its notebook's, so it is executed now (then run `make notebooks`)")
-    jupyter_book = str(Path(sys.executable).with_name("jupyter-book"))  # the one of this environment
-    command = [jupyter_book, "build", str(ROOT), "--path-output", str(output.parent)]
-    if output.name != "_build":
-        raise ValueError(f"the folder must be called _build, as Jupyter Book calls it, got {output}")
+    command = [_jupyter_book(), "build", str(ROOT), "--path-output", str(output.parent)]
     command += ["-W", "-n", "--keep-going", *(["-q"] if quiet else [])]
-    # Jupyter Book names the cache by an absolute path of its own; ours has to win for outputs in another place.
-    environment = {**os.environ, "COURSE_BOOK_CACHE": str(output / ".jupyter_cache")}
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=_environment(output), check=False)
     html = output / "html"
     missing = [page.name for page in all_pages() if not (html / f"{page.name}.html").exists()]
     if done.returncode or missing:
@@ -84,12 +82,32 @@ def build(output: Path = BUILD, *, quiet: bool = False) -> Path:
     return html
 
 
+def check_links() -> int:
+    """Ask every other site that the book links to; returns Sphinx's status, and prints what is broken."""
+    output = BUILD / "linkcheck"
+    prime_cache(notebook_pages(), output / "_build/.jupyter_cache")
+    command = [_jupyter_book(), "build", str(ROOT), "--path-output", str(output), "--builder", "linkcheck"]
+    return subprocess.run(command, cwd=ROOT, env=_environment(output / "_build"), check=False).returncode
+
+
+def _jupyter_book() -> str:
+    return str(Path(sys.executable).with_name("jupyter-book"))  # the one of this environment
+
+
+def _environment(output: Path) -> dict[str, str]:
+    """Says where our cache is; Jupyter Book would look for one at a place of its own."""
+    return {**os.environ, "COURSE_BOOK_CACHE": str(output / ".jupyter_cache")}
+
+
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=BUILD, help="a folder called _build")
+    parser.add_argument("--linkcheck", action="store_true", help="check links to other sites instead of building")
     parser.add_argument("--quiet", action="store_true", help="print warnings only")
     options = parser.parse_args()
+    if options.linkcheck:
+        sys.exit(check_links())
     free = shutil.disk_usage(ROOT).free
     if free < 200 * 2**20:
         sys.exit(f"Not enough disk space to build the book: expected 200 MB free, got {free // 2**20} MB; free some.")

@@ -65,7 +65,8 @@ def find_publisher(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -
     site = f"https://{owner.lower()}.github.io/"
     own_address = (config.get("html") or {}).get("baseurl") or ""
     book_url = own_address or (site if name.lower() == f"{owner.lower()}.github.io" else f"{site}{name}/")
-    commit = environ.get("GITHUB_SHA") or _git(root, "rev-parse", "HEAD") or None
+    # What is checked out is what is published; GITHUB_SHA may be a later commit.
+    commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD") or environ.get("GITHUB_SHA") or None
     return Publisher(owner, name, commit, book_url.rstrip("/") + "/")
 
 

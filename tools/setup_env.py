@@ -2,6 +2,9 @@
 
     python3 tools/setup_env.py
 
+With COURSE_NEWEST=1 in the environment it installs the newest versions that pyproject.toml allows instead of the pinned
+ones; the weekly run does, to learn early what will break.
+
 Whatever goes wrong ends in one sentence that says what to do.
 """
 
@@ -44,9 +47,16 @@ DIAGNOSES = (
 )
 
 
+def requirements() -> "list[str]":
+    """Arguments of pip install."""
+    if os.environ.get("COURSE_NEWEST") == "1":
+        return ["--editable", ".[book,test,training]"]
+    return ["-r", "requirements.txt"]
+
+
 def fingerprint() -> str:
     """Changes whenever another environment would come out."""
-    digest = hashlib.sha256(sys.version.encode())
+    digest = hashlib.sha256(repr((sys.version, requirements())).encode())
     for name in ("requirements.txt", "pyproject.toml"):
         digest.update((ROOT / name).read_bytes())
     return digest.hexdigest()
@@ -81,7 +91,7 @@ def make_venv() -> None:
 def install() -> None:
     """Install the pinned requirements, showing pip's progress as it goes."""
     pip = [str(python()), "-m", "pip", "--disable-pip-version-check"]
-    command = [*pip, "install", "--progress-bar", "on", "-r", "requirements.txt"]
+    command = [*pip, "install", "--progress-bar", "on", *requirements()]
     said = []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout:
@@ -90,7 +100,7 @@ def install() -> None:
                 print(line, end="", flush=True)
     if process.returncode:
         text = "".join(said[-200:])
-        sys.exit("\n" + (diagnose(text) or "pip could not install requirements.txt; its last lines above say why."))
+        sys.exit("\n" + (diagnose(text) or "pip could not install the requirements; its last lines above say why."))
 
 
 def diagnose(text: str) -> "str | None":
@@ -117,7 +127,7 @@ def main() -> None:
     if STAMP.exists() and STAMP.read_text() == check and python().exists():
         return
     check_machine()
-    print("Installing the pinned environment into .venv; this takes a few minutes, once.", flush=True)
+    print("Installing what the course needs into .venv; this takes a few minutes, once.", flush=True)
     make_venv()
     install()
     STAMP.write_text(check)
