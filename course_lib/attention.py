@@ -25,6 +25,8 @@ def softmax(scores: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*s
 
     Source: Bridle (1990); the shift is folklore, analysed by Blanchard, Higham & Higham (2021).
     """
+    if scores.shape[dim] == 0:
+        return scores.clone()  # nothing to choose from, and no largest score
     # The shift cancels in the value and so in the gradient: detached, it costs nothing in the backward pass.
     shifted = scores - scores.amax(dim, keepdim=True).detach()
     exponentials = shifted.exp()
@@ -50,12 +52,21 @@ def dot_product_score(
 
     Source: Luong, Pham & Manning (2015), section 3.1, "dot".
     """
+    check_features(query, key)
+    return query @ key.transpose(-2, -1)  # (..., L_q, L_k)
+
+
+def check_features(query: Tensor, key: Tensor) -> None:
+    """Refuse a query and a key that cannot be multiplied.
+
+    Raises:
+        ValueError: they differ in their last axis.
+    """
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
             f"query and key must have the same number of features in their last axis, got "
             f"query {tuple(query.shape)} and key {tuple(key.shape)}; project one of them to the width of the other"
         )
-    return query @ key.transpose(-2, -1)  # (..., L_q, L_k)
 
 
 def additive_score(

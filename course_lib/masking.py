@@ -13,10 +13,12 @@ from course_lib._typing import Bool, Float, Int
 from course_lib.attention import softmax
 
 __all__ = [
+    "broadcasts_to",
     "causal_mask",
     "check_mask",
     "decoder_mask",
     "masked_softmax",
+    "open_empty_rows",
     "padding_mask",
     "sliding_window_mask",
 ]
@@ -38,19 +40,23 @@ def check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
             f"mask must be a bool tensor with True where a query may attend, got {mask.dtype}; "
             f"for a mask of ones and zeros pass mask.bool(), for one of zeros and -inf pass mask == 0"
         )
-    try:
-        fits = torch.broadcast_shapes(mask.shape, scores_shape) == torch.Size(scores_shape)
-    except RuntimeError:
-        fits = False
-    if not fits:
+    if not broadcasts_to(mask.shape, scores_shape):
         raise ValueError(
             f"mask must broadcast to the scores (..., L_q, L_k) = {tuple(scores_shape)}, got {tuple(mask.shape)}; "
             f"a padding mask is (B, 1, 1, L_k) for scores with heads and (B, 1, L_k) without, a causal one (L_q, L_k)"
         )
 
 
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether a tensor of this shape can be used against one of the target shape without enlarging it."""
+    try:
+        return torch.broadcast_shapes(shape, target) == torch.Size(target)
+    except RuntimeError:
+        return False
+
+
 def masked_softmax(
-    scores: Float[Tensor, "*batch len_q len_k"], mask: Bool[Tensor, ...]
+    scores: Float[Tensor, "*batch len_q len_k"], mask: Bool[Tensor, "..."]
 ) -> Float[Tensor, "*batch len_q len_k"]:
     """Softmax over the keys that the mask allows; the others get weight exactly 0.
 
@@ -69,10 +75,27 @@ def masked_softmax(
         ValueError: the mask does not broadcast against the scores, or would enlarge them.
     """
     check_mask(mask, scores.shape)
-    # The lowest finite number of the dtype, not -inf (a row of which is NaN) and not -1e9 (out of range in float16).
-    weights = softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
-    # Rows with nothing allowed are uniform by now, and a score near the minimum could leak: zero what is forbidden.
-    return weights.masked_fill(~mask, 0.0)
+    opened, has_key = open_empty_rows(mask)
+    # exp(-inf) is 0 exactly in every dtype; -1e9 would be out of range in float16, and a low score could pass it.
+    weights = softmax(scores.masked_fill(~opened, float("-inf")), dim=-1)
+    return weights.masked_fill(~has_key, 0.0)
+
+
+def open_empty_rows(mask: Bool[Tensor, "..."]) -> tuple[Bool[Tensor, "..."], Bool[Tensor, "..."]]:
+    """Allow everything to the queries that may attend to nothing, and say which queries have a key.
+
+    A softmax over nothing is 0 / 0. With such a row opened, the softmax is finite in value and gradient, whichever
+    kernel computes it, and the caller sets its result to zero.
+
+    Args:
+        mask: bool, True = may attend, `(..., L_q, L_k)` or what broadcasts to it.
+
+    Returns:
+        `(opened, has_key)`: the mask with at least two axes, and bool `(..., L_q, 1)`, False where the row was empty.
+    """
+    mask = torch.atleast_2d(mask)
+    has_key = mask.any(-1, keepdim=True)
+    return mask | ~has_key, has_key
 
 
 def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 1 length"]:

@@ -46,8 +46,8 @@ class TransformerConfig:
     tokens would have to be at least some 39,800, or the embeddings not all tied, or a table of positions counted.
 
     Raises:
-        ValueError: a size is less than 1, num_heads does not divide d_model, dropout is not in [0, 1), or a choice is
-            not among those that exist.
+        ValueError: a size is less than 1, num_heads does not divide d_model or does not suit the positions, dropout is
+            not in [0, 1), pad_id is not in the vocabulary, or a choice is not among those that exist.
     """
 
     vocab_size: int = 37_000  # shared byte-pair vocabulary of WMT 2014 English–German (section 5.1)
@@ -76,6 +76,16 @@ class TransformerConfig:
             raise ValueError(
                 f"num_heads must divide d_model, got num_heads = {self.num_heads} for d_model = {self.d_model}"
             )
+        if self.positions == "rotary" and (self.d_model // self.num_heads) % 2:
+            raise ValueError(
+                f"rotary positions turn features in pairs, so d_model / num_heads must be even, got "
+                f"{self.d_model} / {self.num_heads}"
+            )
+        if self.positions == "alibi" and self.num_heads & (self.num_heads - 1):
+            raise ValueError(f"ALiBi positions need a power of two of heads, got num_heads = {self.num_heads}")
+        smallest = min(self.vocab_size, self.target_vocab_size or self.vocab_size)
+        if not 0 <= self.pad_id < smallest:
+            raise ValueError(f"pad_id must be a token of the vocabulary, 0 … {smallest - 1}, got {self.pad_id}")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"dropout must be a probability in [0, 1), got {self.dropout}")
         for name, choices in (("norm", ("post", "pre")), ("positions", (*_EMBEDDED, *_IN_ATTENTION))):
@@ -130,7 +140,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
     def forward(
-        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, ...] | None = None
+        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "batch length d_model"]:
         """`(B, L, d_model)` through all layers; arguments as in `EncoderLayer`."""
         for layer in self.layers:
@@ -153,8 +163,8 @@ class Decoder(nn.Module):
         self,
         x: Float[Tensor, "batch length d_model"],
         memory: Float[Tensor, "batch len_memory d_model"],
-        self_mask: Bool[Tensor, ...] | None = None,
-        memory_mask: Bool[Tensor, ...] | None = None,
+        self_mask: Bool[Tensor, "..."] | None = None,
+        memory_mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
         """`(B, L, d_model)` through all layers; arguments as in `DecoderLayer`."""
         for layer in self.layers:

@@ -138,7 +138,7 @@ class MultiHeadAttention(nn.Module):
         query: Float[Tensor, "batch len_q d_model"],
         key: Float[Tensor, "batch len_k d_model"],
         value: Float[Tensor, "batch len_k d_model"],
-        mask: Bool[Tensor, ...] | None = None,
+        mask: Bool[Tensor, "..."] | None = None,
         *,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "batch len_q d_model"], Float[Tensor, "batch heads len_q len_k"] | None]:

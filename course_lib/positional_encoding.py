@@ -94,7 +94,7 @@ def apply_rotary(
             f"for the usual order pass torch.arange(x.shape[-2])"
         )
     pair = torch.arange(0, d, 2, dtype=torch.float64, device=x.device)
-    angle = positions[:, None].double() * base ** (-pair / d)  # (L, d / 2)
+    angle = positions[:, None].to(x.device, torch.float64) * base ** (-pair / d)  # (L, d / 2)
     return _turn_pairs(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype))
 
 
@@ -119,7 +119,7 @@ def alibi_bias(
     Source: Press, Smith & Lewis (2022), section 3, made symmetric for use without a causal mask.
     """
     if num_heads < 1 or num_heads & (num_heads - 1):
-        raise ValueError(f"num_heads must be a power of two for ALiBi's slopes, got {num_heads}")
+        raise ValueError(f"num_heads must be a power of two for ALiBi's slopes, got {num_heads}; take 1, 2, 4, 8, 16 …")
     head = torch.arange(1, num_heads + 1, dtype=torch.float64, device=device)
     slope = 2.0 ** (-8.0 * head / num_heads)  # (H,)
     position = torch.arange(length, dtype=torch.float64, device=device)
@@ -136,18 +136,22 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
-        # A cache, not state: it grows with the longest sequence seen and is left out of the state dict.
-        self.register_buffer("table", sinusoidal_encoding(0, d_model), persistent=False)
+        self.d_model = d_model
+        # A cache, grown to the longest sequence seen. No buffer: .half() would round it for good.
+        self._table = sinusoidal_encoding(0, d_model)
 
     def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
-        """x `(B, L, d_model)` plus the encodings of positions 0 … L − 1."""
-        length, d_model = x.shape[-2:]
-        if d_model != self.table.shape[-1]:
-            raise ValueError(f"x must have d_model = {self.table.shape[-1]} features, got {tuple(x.shape)}")
-        if length > self.table.shape[0]:
+        """x `(B, L, d_model)` plus the encodings of positions 0 … L − 1.
+
+        Raises:
+            ValueError: x has another width.
+        """
+        length = x.shape[-2]
+        _check_width(x, self.d_model)
+        if length > len(self._table) or self._table.device != x.device:
             # Twice what is needed, so that decoding token by token does not rebuild it at every step.
-            self.table = sinusoidal_encoding(2 * length, d_model, device=self.table.device)
-        return x + self.table[:length].to(x)
+            self._table = sinusoidal_encoding(2 * length, self.d_model, device=x.device)
+        return x + self._table[:length].to(x.dtype)
 
 
 class LearnedPositionalEmbedding(nn.Module):
@@ -168,9 +172,10 @@ class LearnedPositionalEmbedding(nn.Module):
         """x `(B, L, d_model)` plus the embeddings of positions 0 … L − 1.
 
         Raises:
-            ValueError: x is longer than max_length.
+            ValueError: x is longer than max_length, or has another width.
         """
         length, max_length = x.shape[-2], self.embedding.num_embeddings
+        _check_width(x, self.embedding.embedding_dim)
         if length > max_length:
             raise ValueError(
                 f"x must be at most max_length = {max_length} positions long, got {length}; a learned embedding knows "
@@ -233,6 +238,14 @@ def _turn_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)  # (..., L, d)
 
 
+def _check_width(x: Tensor, d_model: int) -> None:
+    if x.shape[-1] != d_model:
+        raise ValueError(
+            f"x must have d_model = {d_model} features in its last axis, got {tuple(x.shape)}; "
+            f"build the position code with the width of x"
+        )
+
+
 def _check_even(name: str, d: int) -> None:
     if d % 2:
-        raise ValueError(f"{name} must be even, since features turn in pairs, got {d}")
+        raise ValueError(f"{name} must be even, since features turn in pairs, got {d}; add or drop a feature")

@@ -52,8 +52,16 @@ class RecurrentEncoderDecoder(nn.Module):
         Returns:
             `(logits, weights)`: `(B, L_target, vocab_size)`, and the alignment `(B, L_target, L_source)`, or None
             without attention.
+
+        Raises:
+            ValueError: padding comes before a token of the source.
         """
         is_token = source != self.pad_id  # (B, L_source)
+        if (is_token[:, 1:] & ~is_token[:, :-1]).any():
+            raise ValueError(
+                f"source must be padded at the end, got a token behind padding (pad_id = {self.pad_id}); "
+                f"a recurrent encoder would read the padding first"
+            )
         lengths = is_token.sum(-1).clamp(min=1)
         packed = nn.utils.rnn.pack_padded_sequence(
             self.embedding(source), lengths.cpu(), batch_first=True, enforce_sorted=False

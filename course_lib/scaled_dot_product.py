@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib._typing import Bool, Float
-from course_lib.attention import dot_product_score, softmax
-from course_lib.masking import check_mask, masked_softmax
+from course_lib.attention import check_features, dot_product_score, softmax
+from course_lib.masking import broadcasts_to, check_mask, masked_softmax, open_empty_rows
 
 __all__ = ["attention_flops", "fused_attention", "scaled_dot_product_attention", "softmax_backward"]
 
@@ -19,9 +18,9 @@ def scaled_dot_product_attention(
     query: Float[Tensor, "*batch len_q d_k"],
     key: Float[Tensor, "*batch len_k d_k"],
     value: Float[Tensor, "*batch len_k d_v"],
-    mask: Bool[Tensor, ...] | None = None,
+    mask: Bool[Tensor, "..."] | None = None,
     *,
-    bias: Float[Tensor, ...] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "*batch len_q d_v"], Float[Tensor, "*batch len_q len_k"]]:
     """Average the values, each weighted by how well its key fits the query.
@@ -49,11 +48,11 @@ def scaled_dot_product_attention(
 
     Source: Vaswani et al. (2017), section 3.2.1, equation 1.
     """
-    _check_lengths(key, value)
+    _check_inputs(query, key, value, bias)
     # Scaling the query costs L_q · d_k products, scaling the scores L_q · L_k; the result is the same.
     scores = dot_product_score(query / math.sqrt(query.shape[-1]), key)  # (..., L_q, L_k)
     if bias is not None:
-        scores = scores + bias
+        scores = scores + bias.to(scores.dtype)
     weights = softmax(scores, dim=-1) if mask is None else masked_softmax(scores, mask)
     weights = F.dropout(weights, dropout)
     return weights @ value, weights  # (..., L_q, d_v)
@@ -63,9 +62,9 @@ def fused_attention(
     query: Float[Tensor, "*batch len_q d_k"],
     key: Float[Tensor, "*batch len_k d_k"],
     value: Float[Tensor, "*batch len_k d_v"],
-    mask: Bool[Tensor, ...] | None = None,
+    mask: Bool[Tensor, "..."] | None = None,
     *,
-    bias: Float[Tensor, ...] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "*batch len_q d_v"]:
     """The same output without the weights, by PyTorch's fused kernel: less memory, more speed.
@@ -75,15 +74,16 @@ def fused_attention(
 
     Source: Dao et al. (2022) for the algorithm; `torch.nn.functional.scaled_dot_product_attention` does the work.
     """
-    _check_lengths(key, value)
+    _check_inputs(query, key, value, bias)
+    if bias is not None:
+        bias = bias.to(query.dtype)
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
     scores_shape = (*query.shape[:-1], key.shape[-2])
     check_mask(mask, scores_shape)
-    has_key = mask.any(-1, keepdim=True)  # (..., L_q or 1, 1)
-    allowed = mask | ~has_key  # an empty row is opened, and its output zeroed: no NaN on any kernel
+    allowed, has_key = open_empty_rows(mask)
     if bias is not None:
-        allowed = bias.expand(scores_shape).masked_fill(~allowed, torch.finfo(bias.dtype).min)
+        allowed = bias.expand(scores_shape).masked_fill(~allowed, float("-inf"))
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout)
     return output.masked_fill(~has_key, 0.0)
 
@@ -114,9 +114,16 @@ def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
     return 2 * len_q * len_k * (d_k + d_v)
 
 
-def _check_lengths(key: Tensor, value: Tensor) -> None:
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
+    check_features(query, key)
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key and value must have the same length (second axis from the right), got key {tuple(key.shape)} and "
             f"value {tuple(value.shape)}; each key owns one value"
+        )
+    scores_shape = (*query.shape[:-1], key.shape[-2])
+    if bias is not None and not broadcasts_to(bias.shape, scores_shape):
+        raise ValueError(
+            f"bias must broadcast to the scores (..., L_q, L_k) = {scores_shape}, got {tuple(bias.shape)}; "
+            f"a bias for each head is (H, L_q, L_k)"
         )

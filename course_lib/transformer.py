@@ -115,7 +115,7 @@ class EncoderLayer(nn.Module):
         self.residual = _Residual(dropout, norm_first)
 
     def forward(
-        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, ...] | None = None
+        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "batch length d_model"]:
         """`(B, L, d_model)` to `(B, L, d_model)`.
 
@@ -162,8 +162,8 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Tensor, "batch length d_model"],
         memory: Float[Tensor, "batch len_memory d_model"],
-        self_mask: Bool[Tensor, ...] | None = None,
-        memory_mask: Bool[Tensor, ...] | None = None,
+        self_mask: Bool[Tensor, "..."] | None = None,
+        memory_mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
         """`(B, L, d_model)` to `(B, L, d_model)`.
 

@@ -65,6 +65,7 @@ def execute_notebook(notebook: nbformat.NotebookNode, name: str, kernel_name: st
             kernel_name=kernel_name,
             resources={"metadata": {"path": folder}},
             record_timing=False,
+            coalesce_streams=True,  # how often the kernel flushes is no part of the page
         )
         try:
             client.execute()

@@ -49,10 +49,10 @@ def executed(python):
     return run
 
 
-def test_the_environment_is_the_runtime_requirements_only(python):
+def test_the_environment_is_the_runtime_requirements_only(python, tmp_path):
     absent = ["jupyter_book", "pytest", "nbval", "jupytext", "jaxtyping", "transformers", "tools", "sphinx"]
     code = f"import importlib.util as u; print([m for m in {absent} if u.find_spec(m)])"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == "[]"
 
 

@@ -1,0 +1,84 @@
+"""The package as a whole: what it offers, what it costs to import, what its README promises."""
+
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+import course_lib
+from tools.publisher import ROOT
+
+MODULES = [m.name for m in pkgutil.walk_packages(course_lib.__path__, "course_lib.") if "._" not in m.name]
+
+
+def public_objects():
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for exported in module.__all__:
+            yield pytest.param(getattr(module, exported), id=f"{name}.{exported}")
+
+
+@pytest.mark.parametrize("name", ["course_lib", *MODULES])
+def test_all_names_exist_and_are_sorted(name):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    assert all(hasattr(module, exported) for exported in module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__)
+
+
+@pytest.mark.parametrize("thing", list(public_objects()))
+def test_everything_public_is_documented(thing):
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return
+    assert thing.__doc__
+    if inspect.isclass(thing):
+        for name, method in inspect.getmembers(thing, inspect.isfunction):
+            if not name.startswith("_") and method.__module__.startswith("course_lib"):
+                assert method.__doc__, name
+
+
+def test_importing_the_package_draws_in_nothing_heavy():
+    """Torch is there already; plotting and shape checking come when somebody asks for them."""
+    code = "import torch, sys; before = set(sys.modules); import course_lib; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    new = {name.split(".")[0] for name in done.stdout.split()}
+    assert not new & {"matplotlib", "seaborn", "pandas", "scipy", "jaxtyping", "beartype", "PIL", "transformers"}
+    assert sum(not name.startswith("course_lib") for name in done.stdout.split()) < 60
+
+
+def test_requirements_are_light_and_wide():
+    requirements = [r for r in importlib.metadata.requires("course_lib") if "extra ==" not in r]
+    assert {re.match(r"[\w-]+", r)[0] for r in requirements} == {"torch", "numpy", "matplotlib", "seaborn"}
+    assert not any("==" in r or "<" in r for r in requirements)
+
+
+def test_the_readmes_example_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    expected = re.findall(r"# (torch\.Size.*)$", "".join(blocks), re.MULTILINE)
+    assert capsys.readouterr().out.split("\n")[:-1] == expected
+
+
+def test_annotations_are_checked_in_the_tests():
+    """Otherwise all the shapes in the signatures would be decoration."""
+    with pytest.raises(Exception, match="Type-check error"):
+        course_lib.split_heads(torch.randn(3, 4), "two")
+
+
+def test_annotations_cost_nothing_outside_the_tests(tmp_path):
+    code = textwrap.dedent("""
+        import sys, torch
+        from course_lib._typing import Float
+        assert "jaxtyping" not in sys.modules
+        assert Float[torch.Tensor, "a b"] is torch.Tensor
+    """)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)

@@ -1,0 +1,343 @@
+"""course_lib.positional_encoding: sine and cosine, learned, rotary and ALiBi positions."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+import torch
+from oracles import CLOSE, DTYPES, leaf, no_side_effects
+from torch.testing import assert_close
+
+from course_lib.positional_encoding import (
+    AlibiPosition,
+    LearnedPositionalEmbedding,
+    RotaryPosition,
+    SinusoidalPositionalEncoding,
+    alibi_bias,
+    apply_rotary,
+    shift_matrix,
+    sinusoidal_encoding,
+)
+
+LEADING = [(), (3,), (3, 2)]
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+def test_sinusoidal_encoding_by_hand():
+    # d_model = 4: the first pair turns by 1 a position, the second by 1 / √10000 = 0.01.
+    expected = [
+        [0.0, 1.0, 0.0, 1.0],
+        [math.sin(1.0), math.cos(1.0), math.sin(0.01), math.cos(0.01)],
+        [math.sin(2.0), math.cos(2.0), math.sin(0.02), math.cos(0.02)],
+    ]
+    assert_close(sinusoidal_encoding(3, 4), torch.tensor(expected))
+
+
+def test_apply_rotary_by_hand():
+    # base 100, d = 4: the first pair turns by the position, the second by a tenth of it.
+    # (1, 0) becomes (cos, sin), and (0, 1) becomes (-sin, cos).
+    x = torch.tensor([[1.0, 0.0, 0.0, 1.0]]).expand(2, 4)
+    expected = [
+        [math.cos(3.0), math.sin(3.0), -math.sin(0.3), math.cos(0.3)],
+        [math.cos(5.0), math.sin(5.0), -math.sin(0.5), math.cos(0.5)],
+    ]
+    assert_close(apply_rotary(x, torch.tensor([3, 5]), base=100.0), torch.tensor(expected))
+
+
+def test_alibi_bias_by_hand():
+    # Two heads: slopes 2^-4 = 1/16 and 2^-8 = 1/256, times the distance.
+    distance = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    assert torch.equal(alibi_bias(2, 3), torch.stack((-distance / 16, -distance / 256)))
+
+
+# --- sine and cosine --------------------------------------------------------------------------------------------------
+
+
+def test_the_published_values_come_out_again():
+    # COVERAGE.md, notebook D: five positions in ten dimensions.
+    encoding = sinusoidal_encoding(5, 10)
+    assert_close(encoding[1, :5], torch.tensor([0.84147, 0.54030, 0.15783, 0.98747, 0.025116]), rtol=0, atol=5e-6)
+    similarity = torch.cosine_similarity(encoding[0], encoding, dim=-1)
+    assert similarity[1].item() == pytest.approx(0.9054891, abs=2e-7)
+    assert similarity[4].item() == pytest.approx(0.6293746, abs=2e-7)
+
+
+@pytest.mark.parametrize("d_model", [1, 2, 7, 10, 11])
+def test_every_entry_is_the_formula_for_even_and_odd_widths(d_model):
+    encoding = sinusoidal_encoding(5, d_model)
+    assert encoding.shape == (5, d_model)
+    assert encoding.dtype == torch.float32
+    for position in range(5):
+        for column in range(d_model):
+            angle = position / 10_000 ** ((column - column % 2) / d_model)
+            value = math.cos(angle) if column % 2 else math.sin(angle)
+            assert encoding[position, column].item() == pytest.approx(value, abs=1e-7)
+
+
+def test_far_positions_are_exact():
+    # In float32 the angle 4999 itself would be off by up to 2e-4.
+    row = sinusoidal_encoding(5000, 7)[4999]
+    for column in range(7):
+        angle = 4999 / 10_000 ** ((column - column % 2) / 7)
+        assert row[column].item() == pytest.approx(math.cos(angle) if column % 2 else math.sin(angle), abs=1e-7)
+
+
+def test_no_positions_is_an_empty_table():
+    assert sinusoidal_encoding(0, 7).shape == (0, 7)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 7, 100, -1, -5])
+@pytest.mark.parametrize("d_model", [2, 10])
+def test_the_shift_matrix_moves_every_encoding(offset, d_model):
+    encoding = sinusoidal_encoding(120, d_model)
+    matrix = shift_matrix(offset, d_model)
+    assert matrix.dtype == torch.float32
+    for position in (5, 11, 19):
+        assert_close(matrix @ encoding[position], encoding[position + offset], rtol=0, atol=1e-6)
+
+
+def test_shifts_add_up_and_undo_each_other():
+    assert_close(shift_matrix(3, 10) @ shift_matrix(5, 10), shift_matrix(8, 10), rtol=0, atol=1e-6)
+    assert_close(shift_matrix(3, 10) @ shift_matrix(-3, 10), torch.eye(10), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("d_model", [7, 10])
+def test_the_sinusoidal_module_adds_the_encoding_of_any_length(d_model):
+    module = SinusoidalPositionalEncoding(d_model)
+    for length in (3, 2, 13, 5, 0):  # growing, shrinking, growing again
+        x = torch.randn(2, length, d_model)
+        with no_side_effects(x):
+            assert_close(module(x), x + sinusoidal_encoding(length, d_model))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_sinusoidal_module_keeps_the_dtype(dtype):
+    x = torch.zeros(2, 5, 7, dtype=dtype)
+    assert_close(SinusoidalPositionalEncoding(7)(x)[0], sinusoidal_encoding(5, 7).to(dtype))
+
+
+def test_the_sinusoidal_module_has_neither_parameters_nor_state():
+    module = SinusoidalPositionalEncoding(7)
+    module(torch.randn(2, 5, 7))
+    assert not list(module.parameters())
+    assert not module.state_dict()
+    SinusoidalPositionalEncoding(7).load_state_dict(module.state_dict())
+
+
+def test_the_table_is_not_rebuilt_at_every_step_of_decoding(monkeypatch):
+    module, made = SinusoidalPositionalEncoding(7), []
+
+    def counted(*args, **kwargs):
+        made.append(args)
+        return sinusoidal_encoding(*args, **kwargs)
+
+    monkeypatch.setattr("course_lib.positional_encoding.sinusoidal_encoding", counted)
+    for length in range(1, 65):
+        module(torch.zeros(1, length, 7))
+    assert 1 <= len(made) < 10
+
+
+def test_a_table_made_in_inference_mode_serves_training():
+    module = SinusoidalPositionalEncoding(7)
+    with torch.inference_mode():
+        module(torch.zeros(1, 5, 7))
+    x = torch.zeros(1, 5, 7, requires_grad=True)
+    module(x).sum().backward()
+    assert_close(x.grad, torch.ones(1, 5, 7))
+
+
+def test_going_to_half_precision_and_back_leaves_positions_exact():
+    module, x = SinusoidalPositionalEncoding(7), torch.zeros(1, 5, 7)
+    module(x)
+    assert_close(module.half().float()(x)[0], sinusoidal_encoding(5, 7))
+
+
+# --- learned ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [1, 5, 13])
+def test_learned_positions_are_added_from_zero_on(length):
+    module, x = LearnedPositionalEmbedding(13, 7), torch.randn(2, length, 7)
+    with no_side_effects(x):
+        assert_close(module(x), x + module.embedding(torch.arange(length)))
+    assert [name for name, _ in module.named_parameters()] == ["embedding.weight"]
+    assert module.embedding.weight.shape == (13, 7)
+
+
+def test_learned_positions_are_trained_as_far_as_they_are_used():
+    module = LearnedPositionalEmbedding(13, 7)
+    module(torch.randn(2, 5, 7)).sum().backward()
+    expected = torch.zeros(13, 7)
+    expected[:5] = 2.0  # once a sentence
+    assert_close(module.embedding.weight.grad, expected)
+
+
+# --- rotary -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leading", LEADING)
+@pytest.mark.parametrize("base", [10_000.0, 500.0])
+def test_rotary_is_multiplication_by_a_complex_number_of_length_one(leading, base):
+    x, positions = leaf(*leading, 5, 14), torch.tensor([0, 1, 7, 3, 1000])
+    frequency = torch.tensor([base ** (-2 * i / 14) for i in range(7)], dtype=torch.float64)
+    turn = torch.polar(torch.ones(5, 7, dtype=torch.float64), positions[:, None] * frequency)
+    expected = torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (7, 2))) * turn).flatten(-2)
+    turned = apply_rotary(x, positions, base)
+    assert_close(turned, expected, **CLOSE)
+    grad = torch.randn_like(turned)
+    assert_close(torch.autograd.grad(turned, x, grad), torch.autograd.grad(expected, x, grad), **CLOSE)
+
+
+def test_the_base_is_ten_thousand_by_default():
+    x, positions = torch.randn(5, 14), torch.arange(5)
+    assert torch.equal(apply_rotary(x, positions), apply_rotary(x, positions, 10_000.0))
+    rotated, _ = RotaryPosition().rotate(x, x)
+    assert torch.equal(rotated, apply_rotary(x, positions, 10_000.0))
+
+
+def test_rotary_scores_depend_on_distance_only():
+    query, key = torch.randn(1, 14, dtype=torch.float64), torch.randn(1, 14, dtype=torch.float64)
+
+    def score(query_position, key_position):
+        turned = apply_rotary(query, torch.tensor([query_position])), apply_rotary(key, torch.tensor([key_position]))
+        return (turned[0] * turned[1]).sum()
+
+    assert_close(score(3, 1), score(103, 101), **CLOSE)
+    assert_close(score(0, 5), score(-5, 0), **CLOSE)
+    assert abs(score(3, 1) - score(3, 2)) > 1e-3
+
+
+def test_rotary_keeps_lengths_and_leaves_position_zero_alone():
+    x = torch.randn(3, 5, 14, dtype=torch.float64)
+    turned = apply_rotary(x, torch.arange(5))
+    assert_close(turned.norm(dim=-1), x.norm(dim=-1), **CLOSE)
+    assert torch.equal(turned[:, 0], x[:, 0])
+
+
+def test_rotary_angles_are_exact_far_out():
+    turned = apply_rotary(torch.tensor([[1.0, 0.0]]), torch.tensor([100_003]))
+    assert_close(turned, torch.tensor([[math.cos(100_003.0), math.sin(100_003.0)]]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rotary_keeps_dtype_arguments_and_random_state(dtype):
+    x, positions = torch.randn(3, 5, 14).to(dtype), torch.arange(5)
+    with no_side_effects(x, positions):
+        turned = apply_rotary(x, positions)
+    assert turned.dtype == dtype
+    # Cosine, sine, two products and a sum, each rounded, of numbers up to about 4: at most 4 · 4 · eps / 2.
+    exact = apply_rotary(x.double(), positions)
+    assert_close(turned.double(), exact, rtol=0, atol=8 * torch.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("len_q", [1, 5, 7])
+def test_the_last_query_stands_where_the_last_key_stands(len_q):
+    position, query, key = RotaryPosition(base=100.0), torch.randn(3, 2, len_q, 14), torch.randn(3, 2, 7, 14)
+    turned_query, turned_key = position.rotate(query, key)
+    assert_close(turned_query, apply_rotary(query, torch.arange(7 - len_q, 7), 100.0))
+    assert_close(turned_key, apply_rotary(key, torch.arange(7), 100.0))
+    assert position.bias(query, key) is None
+
+
+# --- ALiBi ------------------------------------------------------------------------------------------------------------
+
+
+def test_slopes_of_eight_heads_are_those_of_the_paper():
+    # Press, Smith & Lewis (2022), section 3: 1/2, 1/4, …, 1/256.
+    assert alibi_bias(8, 2)[:, 0, 1].tolist() == [-(2.0**-k) for k in range(1, 9)]
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 4, 16])
+def test_the_bias_is_the_formula(num_heads):
+    bias = alibi_bias(num_heads, 5)
+    assert bias.shape == (num_heads, 5, 5)
+    assert bias.dtype == torch.float32
+    for h in range(num_heads):
+        for i in range(5):
+            for j in range(5):
+                assert bias[h, i, j].item() == pytest.approx(-abs(i - j) * 2 ** (-8 * (h + 1) / num_heads), rel=1e-6)
+
+
+@pytest.mark.parametrize("len_q", [1, 5, 7])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_module_gives_the_last_queries_their_rows_in_their_dtype(len_q, dtype):
+    query, key = torch.randn(3, 2, len_q, 11).to(dtype), torch.randn(3, 2, 7, 11).to(dtype)
+    with no_side_effects(query, key):
+        bias = AlibiPosition().bias(query, key)
+    assert_close(bias, alibi_bias(2, 7)[:, 7 - len_q :].to(dtype))
+    rotated = AlibiPosition().rotate(query, key)
+    assert rotated[0] is query
+    assert rotated[1] is key
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def test_tables_are_made_where_they_are_wanted():
+    tables = sinusoidal_encoding(5, 7, device="meta"), alibi_bias(2, 5, device="meta")
+    x = torch.empty(3, 2, 5, 14, device="meta")
+    rotated = RotaryPosition().rotate(x, x)
+    bias = AlibiPosition().bias(x, x)
+    assert {tensor.device.type for tensor in (*tables, *rotated, bias)} == {"meta"}
+    module = SinusoidalPositionalEncoding(14).to("meta")
+    assert module(x[0]).device.type == "meta"
+
+
+def test_tables_need_no_random_numbers():
+    with no_side_effects():
+        sinusoidal_encoding(5, 7), shift_matrix(3, 10), alibi_bias(2, 5), SinusoidalPositionalEncoding(7)
+
+
+@pytest.mark.parametrize(
+    "module", [SinusoidalPositionalEncoding(7), LearnedPositionalEmbedding(13, 7)], ids=["sinusoidal", "learned"]
+)
+def test_a_deep_copy_adds_the_same(module):
+    x = torch.randn(2, 5, 7)
+    assert torch.equal(copy.deepcopy(module)(x), module(x))
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_sequence_longer_than_the_learned_positions_is_refused():
+    with pytest.raises(ValueError, match=r"at most max_length = 13 positions long, got 14; .*build it longer"):
+        LearnedPositionalEmbedding(13, 7)(torch.randn(2, 14, 7))
+
+
+@pytest.mark.parametrize("module", [SinusoidalPositionalEncoding(7), LearnedPositionalEmbedding(13, 7)])
+def test_a_width_other_than_that_of_the_table_is_refused(module):
+    with pytest.raises(ValueError, match=r"d_model = 7 features .*got \(2, 5, 11\); build"):
+        module(torch.randn(2, 5, 11))
+
+
+def test_an_odd_width_cannot_be_shifted():
+    with pytest.raises(ValueError, match=r"d_model must be even, since features turn in pairs, got 7"):
+        shift_matrix(1, 7)
+
+
+def test_an_odd_width_cannot_be_turned():
+    with pytest.raises(ValueError, match=r"last axis of x must be even, since features turn in pairs, got 7"):
+        apply_rotary(torch.randn(5, 7), torch.arange(5))
+
+
+@pytest.mark.parametrize("positions", [torch.arange(7), torch.arange(1), torch.arange(5)[None], torch.tensor(3)])
+def test_positions_that_are_not_one_a_row_are_refused(positions, unchecked):
+    with pytest.raises(ValueError, match=r"one a row of x, \(5,\), got .*torch.arange\(x.shape\[-2\]\)"):
+        apply_rotary(torch.randn(3, 5, 14), positions)
+
+
+@pytest.mark.parametrize("num_heads", [3, 6, 12, 0, -2])
+def test_a_number_of_heads_that_is_no_power_of_two_has_no_slopes(num_heads):
+    with pytest.raises(ValueError, match=rf"num_heads must be a power of two for ALiBi's slopes, got {num_heads}"):
+        alibi_bias(num_heads, 5)
+
+
+@pytest.mark.parametrize("act", [RotaryPosition().rotate, AlibiPosition().bias])
+def test_more_queries_than_keys_have_no_positions(act):
+    with pytest.raises(
+        ValueError, match=r"a key for every query, got 7 queries and 5 keys; use them in self-attention"
+    ):
+        act(torch.randn(3, 2, 7, 14), torch.randn(3, 2, 5, 14))

@@ -1,0 +1,297 @@
+"""course_lib.scaled_dot_product: the equation, its fused twin, its gradient and its cost."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from oracles import CLOSE, DTYPES, leaf, no_side_effects
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+from course_lib.masking import causal_mask
+from course_lib.scaled_dot_product import (
+    attention_flops,
+    fused_attention,
+    scaled_dot_product_attention,
+    softmax_backward,
+)
+
+LEADING = [(), (2,), (2, 3)]
+
+
+def explicit_attention(*args, **kwargs):
+    return scaled_dot_product_attention(*args, **kwargs)[0]
+
+
+PATHS = pytest.mark.parametrize("attention", [explicit_attention, fused_attention], ids=["explicit", "fused"])
+
+# Masks and biases against scores (2, 3, 5, 7); each mask leaves some row without any key, where it can.
+MASKS = {
+    "none": lambda: None,
+    "causal": lambda: causal_mask(7)[-5:],
+    "padding": lambda: torch.tensor([[1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0]]).bool()[:, None, None, :],
+    "2-D": lambda: (torch.rand(5, 7) < 0.6).index_fill(0, torch.tensor([2]), False),
+    "queries only": lambda: torch.tensor([1, 0, 1, 1, 0]).bool()[:, None],
+    "3-D": lambda: (torch.rand(3, 5, 7) < 0.6).index_fill(1, torch.tensor([0]), False),
+    "4-D": lambda: (torch.rand(2, 3, 5, 7) < 0.6).index_fill(2, torch.tensor([4]), False),
+    "nothing allowed": lambda: torch.zeros(5, 7, dtype=torch.bool),
+}
+BIASES = {"no bias": (), "2-D bias": (5, 7), "3-D bias": (3, 5, 7), "4-D bias": (2, 1, 5, 7), "key bias": (1, 7)}
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+@PATHS
+def test_attention_by_hand(attention):
+    # d_k = 4, so scores are halved: (ln 9, 0) / 2 = (ln 3, 0), weights 3/4 and 1/4, output 0.75 · 4 + 0.25 · 8 = 5.
+    query = torch.tensor([[math.log(9.0), 0.0, 0.0, 0.0]], dtype=torch.float64)
+    key = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]], dtype=torch.float64)
+    value = torch.tensor([[4.0], [8.0]], dtype=torch.float64)
+    assert attention(query, key, value).item() == pytest.approx(5.0, abs=1e-12)
+    # A bias of ln 3 on the second key makes both scores ln 3: weights 1/2 and 1/2, output 6.
+    bias = torch.tensor([[0.0, math.log(3.0)]], dtype=torch.float64)
+    assert attention(query, key, value, bias=bias).item() == pytest.approx(6.0, abs=1e-12)
+    # Only the second key allowed: its value, 8. None allowed: 0.
+    assert attention(query, key, value, torch.tensor([[False, True]])).item() == pytest.approx(8.0, abs=1e-12)
+    assert attention(query, key, value, torch.tensor([[False, False]])).item() == 0.0
+
+
+def test_softmax_backward_by_hand():
+    # Average of g under w: 0.25 · 4 + 0.75 · 8 = 7. So 0.25 · (4 - 7) = -0.75 and 0.75 · (8 - 7) = 0.75.
+    weights, grad = torch.tensor([0.25, 0.75]), torch.tensor([4.0, 8.0])
+    assert softmax_backward(weights, grad).tolist() == [-0.75, 0.75]
+
+
+def test_flops_by_hand():
+    # Scores: 2 · 3 pairs, 5 multiply-adds each, 2 operations a multiply-add: 60. Output: 2 · 7 numbers, 3 each: 84.
+    assert attention_flops(len_q=2, len_k=3, d_k=5, d_v=7) == 60 + 84
+
+
+def test_weights_for_seed_42():
+    # Published in the course's sources (COVERAGE.md, notebook B), to four decimals.
+    torch.manual_seed(42)
+    query, key, value = (torch.randn(3, 2) for _ in range(3))
+    weights = scaled_dot_product_attention(query, key, value)[1]
+    expected = torch.tensor([[0.4028, 0.2886, 0.3086], [0.3538, 0.3069, 0.3393], [0.1303, 0.4630, 0.4067]])
+    assert_close(weights, expected, rtol=0, atol=5.1e-5)  # half a unit of the fourth decimal
+
+
+# --- against PyTorch --------------------------------------------------------------------------------------------------
+
+
+@PATHS
+@pytest.mark.parametrize("leading", LEADING)
+@pytest.mark.parametrize("masked", [False, True])
+def test_output_and_gradients_are_those_of_torch(attention, leading, masked):
+    inputs = leaf(*leading, 5, 11), leaf(*leading, 7, 11), leaf(*leading, 7, 13)
+    mask = causal_mask(7)[-5:] if masked else None
+    ours = attention(*inputs, mask)
+    theirs = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
+    grad = torch.randn_like(theirs)
+    assert ours.shape == (*leading, 5, 13)
+    assert_close(ours, theirs, **CLOSE)
+    assert_close(torch.autograd.grad(ours, inputs, grad), torch.autograd.grad(theirs, inputs, grad), **CLOSE)
+
+
+@pytest.mark.parametrize("leading", LEADING)
+def test_weights_are_the_ones_that_average_the_values(leading):
+    query, key = torch.randn(*leading, 5, 11), torch.randn(*leading, 7, 11)
+    output, weights = scaled_dot_product_attention(query, key, torch.eye(7).expand(*leading, 7, 7))
+    assert weights.shape == (*leading, 5, 7)
+    assert_close(output, weights)
+    assert_close(weights.sum(-1), torch.ones(*leading, 5))
+
+
+def test_gradients_flow_through_the_returned_weights():
+    query, key, value = leaf(5, 11), leaf(7, 11), leaf(7, 13)
+    _, weights = scaled_dot_product_attention(query, key, value)
+    expected = torch.softmax(query @ key.T / math.sqrt(11), -1)
+    grad = torch.randn(5, 7, dtype=torch.float64)
+    ours, theirs = (torch.autograd.grad(w, (query, key), grad) for w in (weights, expected))
+    assert_close(ours, theirs, **CLOSE)
+
+
+@pytest.mark.parametrize("leading", LEADING)
+def test_softmax_backward_is_what_autograd_computes(leading):
+    scores, grad = leaf(*leading, 7), torch.randn(*leading, 7, dtype=torch.float64)
+    weights = torch.softmax(scores, -1)
+    assert_close(softmax_backward(weights.detach(), grad), torch.autograd.grad(weights, scores, grad)[0], **CLOSE)
+
+
+def test_nothing_comes_back_through_a_saturated_softmax():
+    assert softmax_backward(torch.tensor([0.0, 1.0, 0.0]), torch.randn(3)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_flops_are_those_that_torch_counts():
+    with FlopCounterMode(display=False) as counter:
+        scaled_dot_product_attention(torch.randn(5, 11), torch.randn(7, 11), torch.randn(7, 13))
+    assert attention_flops(5, 7, 11, 13) == counter.get_total_flops()
+
+
+# --- the two paths ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("bias", BIASES)
+def test_both_paths_agree_in_values_and_gradients(mask, bias):
+    inputs = leaf(2, 3, 5, 11), leaf(2, 3, 7, 11), leaf(2, 3, 7, 13)
+    mask, bias = MASKS[mask](), leaf(*BIASES[bias]) if BIASES[bias] else None
+    explicit = explicit_attention(*inputs, mask, bias=bias)
+    fused = fused_attention(*inputs, mask, bias=bias)
+    assert_close(explicit, fused, **CLOSE)
+    leaves, grad = inputs if bias is None else (*inputs, bias), torch.randn_like(fused)
+    assert_close(torch.autograd.grad(explicit, leaves, grad), torch.autograd.grad(fused, leaves, grad), **CLOSE)
+
+
+def test_a_mask_over_keys_alone_works_on_both_paths():
+    inputs, mask = (leaf(2, 3, 5, 11), leaf(2, 3, 7, 11), leaf(2, 3, 7, 13)), torch.tensor([1, 0, 1, 1, 0, 1, 0]).bool()
+    assert_close(explicit_attention(*inputs, mask), fused_attention(*inputs, mask), **CLOSE)
+
+
+@PATHS
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_fully_masked_query_gets_zeros_and_finite_gradients_in_every_dtype(attention, with_bias, dtype):
+    inputs = leaf(2, 5, 11, dtype=dtype), leaf(2, 7, 11, dtype=dtype), leaf(2, 7, 13, dtype=dtype)
+    mask = torch.rand(5, 7) < 0.6
+    mask[2], mask[3] = False, True
+    bias = torch.randn(5, 7).to(dtype) if with_bias else None
+    output = attention(*inputs, mask, bias=bias)
+    assert output.dtype == dtype
+    assert (output[:, 2] == 0.0).all()
+    assert (output[:, 3] != 0.0).any()
+    output.sum().backward()
+    assert all(x.grad.isfinite().all() for x in inputs)
+    assert (inputs[0].grad[:, 2] == 0.0).all()
+
+
+@PATHS
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_lower_precision_is_near_the_float64_result(attention, dtype):
+    inputs = [torch.randn(2, length, d).to(dtype) for length, d in ((5, 11), (7, 11), (7, 13))]
+    mask = causal_mask(7)[-5:]
+    exact = explicit_attention(*(x.double() for x in inputs), mask)
+    # Scores up to about 4 are rounded to eps / 2 of themselves; so the weights are off by about 4 · eps / 2 of
+    # themselves, and by two more roundings; values are up to about 3 in size: (2 + 1) · 3 eps, and as much again.
+    assert_close(attention(*inputs, mask).double(), exact, rtol=0, atol=16 * torch.finfo(dtype).eps)
+
+
+@PATHS
+def test_scores_of_ten_thousand_are_finite(attention):
+    query, key = 100 * torch.ones(5, 4), 100 * torch.tensor([[1.0], [-1.0], [0.5]]) * torch.ones(4)
+    assert_close(attention(query, key, torch.eye(3)), torch.tensor([1.0, 0.0, 0.0]).expand(5, 3))
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+
+@PATHS
+def test_future_tokens_do_not_change_the_past(attention):
+    query, key, value = torch.randn(2, 7, 11), torch.randn(2, 7, 11), torch.randn(2, 7, 13)
+    before = attention(query, key, value, causal_mask(7))
+    for x in (query, key, value):
+        x[:, 4:] = torch.randn_like(x[:, 4:])
+    after = attention(query, key, value, causal_mask(7))
+    assert_close(before[:, :4], after[:, :4])
+    assert not torch.isclose(before[:, 4:], after[:, 4:]).any(-1).all()
+
+
+@PATHS
+def test_the_order_of_the_keys_does_not_matter(attention):
+    query, key, value = (torch.randn(2, length, 11, dtype=torch.float64) for length in (5, 7, 7))
+    order = torch.randperm(7)
+    assert_close(attention(query, key, value), attention(query, key[:, order], value[:, order]), **CLOSE)
+
+
+@PATHS
+@pytest.mark.parametrize("masked", [False, True])
+def test_arguments_and_random_state_stay_as_they_are(attention, masked):
+    query, key, value, bias = torch.randn(5, 11), torch.randn(7, 11), torch.randn(7, 13), torch.randn(5, 7)
+    mask = torch.rand(5, 7) < 0.5 if masked else None
+    with no_side_effects(query, key, value, bias, *([mask] if masked else [])):
+        attention(query, key, value, mask, bias=bias)
+
+
+def test_scaled_scores_have_standard_deviation_one_whatever_d_k_is():
+    for d_k in (2, 31, 257):
+        query, key = torch.randn(503, d_k, dtype=torch.float64), torch.randn(101, d_k, dtype=torch.float64)
+        _, weights = scaled_dot_product_attention(query, key, key)
+        log_weights = weights.log()
+        # Log-weights are scores less a constant a row. About 100 independent keys: std is known to about a tenth.
+        assert log_weights.std(-1).mean() == pytest.approx(1.0, abs=0.2)
+
+
+# --- dropout ----------------------------------------------------------------------------------------------------------
+
+
+def test_dropped_weights_are_zero_and_kept_ones_are_scaled_up():
+    query, key, value = torch.randn(31, 11), torch.randn(37, 11), torch.randn(37, 13)
+    _, whole = scaled_dot_product_attention(query, key, value)
+    output, weights = scaled_dot_product_attention(query, key, value, dropout=0.75)
+    dropped = weights == 0.0
+    assert dropped.float().mean() == pytest.approx(0.75, abs=0.05)  # 1147 draws: one standard deviation is 0.013
+    assert_close(weights[~dropped], 4.0 * whole[~dropped])
+    assert_close(output, weights @ value)
+
+
+def test_the_fused_path_drops_weights_too():
+    # With one key the weight is 1: dropped with probability 0.75 it is 0, kept it is 4.
+    query, key, value = torch.randn(1009, 11), torch.randn(1, 11), torch.ones(1, 1)
+    output = fused_attention(query, key, value, dropout=0.75)
+    masked = fused_attention(query, key, value, torch.ones(1009, 1, dtype=torch.bool), dropout=0.75)
+    for result in (output, masked):
+        assert set(result.flatten().tolist()) == {0.0, 4.0}
+        assert (result == 0.0).float().mean() == pytest.approx(0.75, abs=0.05)  # one standard deviation is 0.014
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@PATHS
+def test_a_float_mask_is_refused_not_added(attention, unchecked):
+    x = torch.randn(5, 11)
+    with pytest.raises(TypeError, match=r"mask must be a bool tensor .*got torch.float32; .*mask\.bool\(\)"):
+        attention(x, x, x, torch.ones(5, 5))
+
+
+@PATHS
+@pytest.mark.parametrize("shape", [(7, 5), (3, 5, 7), (2, 3, 5, 7)])
+def test_a_mask_that_would_change_the_shape_of_the_scores_is_refused(attention, shape):
+    query, key, value = torch.randn(2, 5, 11), torch.randn(2, 7, 11), torch.randn(2, 7, 13)
+    with pytest.raises(ValueError, match=r"broadcast to the scores .*\(2, 5, 7\), got .*causal one \(L_q, L_k\)"):
+        attention(query, key, value, torch.ones(shape, dtype=torch.bool))
+
+
+@PATHS
+def test_keys_and_values_of_different_number_are_refused(attention, unchecked):
+    with pytest.raises(ValueError, match=r"same length .*key \(7, 11\) and value \(5, 13\); each key owns one value"):
+        attention(torch.randn(5, 11), torch.randn(7, 11), torch.randn(5, 13))
+
+
+@PATHS
+def test_queries_and_keys_of_different_width_are_refused(attention, unchecked):
+    with pytest.raises(ValueError, match=r"same number of features .*\(5, 11\) and key \(7, 13\); project"):
+        attention(torch.randn(5, 11), torch.randn(7, 13), torch.randn(7, 13))
+
+
+@PATHS
+def test_a_bias_that_would_enlarge_the_scores_is_refused(attention, unchecked):
+    query, key, value = torch.randn(2, 5, 11), torch.randn(2, 7, 11), torch.randn(2, 7, 13)
+    with pytest.raises(ValueError, match=r"bias must broadcast .*\(2, 5, 7\), got \(3, 2, 5, 7\); .*\(H, L_q, L_k\)"):
+        attention(query, key, value, bias=torch.randn(3, 2, 5, 7))
+
+
+@PATHS
+def test_a_bias_takes_the_dtype_of_the_query(attention):
+    query, key, value = (torch.randn(3, 5, 7, dtype=torch.bfloat16) for _ in range(3))
+    output = attention(query, key, value, bias=torch.randn(5, 5))
+    assert output.dtype == torch.bfloat16
+
+
+@PATHS
+def test_no_keys_at_all_give_zeros(attention):
+    output = attention(torch.randn(2, 5, 11), torch.randn(2, 0, 11), torch.randn(2, 0, 13))
+    assert torch.equal(output, torch.zeros(2, 5, 13))
