@@ -6,6 +6,7 @@ python -m tools.build_book [--output DIR] [--quiet]
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ from myst_parser.config.main import MdParserConfig
 
 from tools.notebooks import code_cells
 from tools.pages import Page, all_pages, notebook_pages
-from tools.publisher import ROOT
+from tools.publisher import ROOT, find_publisher
 
 BUILD = ROOT / "_build"
 
@@ -71,6 +72,10 @@ def build(output: Path = BUILD, *, quiet: bool = False) -> Path:
         print(f"{name}: its code differs from its notebook's, so it is executed now (then run `make notebooks`)")
     command = [_jupyter_book(), "build", str(ROOT), "--path-output", str(output.parent)]
     command += ["-W", "-n", "--keep-going", *(["-q"] if quiet else [])]
+    stamp, look = output / ".look", _fingerprint_of_look()
+    if not stamp.exists() or stamp.read_text() != look:
+        command.append("--all")  # Sphinx copies style sheets and templates only along with a page that has changed
+    stamp.unlink(missing_ok=True)
     done = subprocess.run(command, cwd=ROOT, env=_environment(output), check=False)
     html = output / "html"
     missing = [page.name for page in all_pages() if not (html / f"{page.name}.html").exists()]
@@ -79,7 +84,19 @@ def build(output: Path = BUILD, *, quiet: bool = False) -> Path:
             f"The book was not built: Jupyter Book ended with status {done.returncode}"
             + (f", pages not written: {', '.join(missing)}" if missing else "; the warnings above are errors")
         )
+    stamp.write_text(look)
     return html
+
+
+def _fingerprint_of_look() -> str:
+    """Changes with everything that the pages' look is made of, and with who publishes them."""
+    digest = hashlib.sha256(repr(find_publisher()).encode())
+    folders = ("book/_static", "book/_templates", "tools")
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
+    for path in (ROOT / "_config.yml", *files):
+        if "__pycache__" not in path.parts:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def check_links() -> int:

@@ -45,6 +45,15 @@ def test_a_fresh_clone_builds_without_running_a_page(checkout):
     assert "weights by hand [0.107, 0.787, 0.107]" in html
 
 
+def test_a_changed_style_sheet_reaches_the_book(checkout):
+    assert build(checkout).returncode == 0
+    sheet = checkout / "book/_static/book.css"
+    sheet.write_text(sheet.read_text() + "\n/* changed */\n")
+    again = build(checkout)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "/* changed */" in (checkout / "_build/html/_static/book.css").read_text()
+
+
 def test_a_page_whose_code_has_changed_is_executed(checkout):
     page = Page("book/scaled_dot_product", checkout)
     # a short page, so that the test is: the first cells only
