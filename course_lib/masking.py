@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from course_lib._typing import Bool, Float, Int
-from course_lib.attention import softmax
 
 __all__ = [
     "broadcasts_to",
@@ -77,7 +76,7 @@ def masked_softmax(
     check_mask(mask, scores.shape)
     opened, has_key = open_empty_rows(mask)
     # exp(-inf) is 0 exactly in every dtype; -1e9 would be out of range in float16, and a low score could pass it.
-    weights = softmax(scores.masked_fill(~opened, float("-inf")), dim=-1)
+    weights = torch.softmax(scores.masked_fill(~opened, float("-inf")), dim=-1)
     return weights.masked_fill(~has_key, 0.0)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_lib._typing import Bool, Float
@@ -172,7 +173,12 @@ class MultiHeadAttention(nn.Module):
             heads, weights = fused_attention(q, k, v, mask, bias=bias, dropout=dropout), None
         return self.out_proj(merge_heads(heads)), weights  # (B, L_q, d_model)
 
-    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
+        """The three projections; where they share their input, as one product with stacked weights, which is faster."""
+        if query is key is value:
+            return _stacked_linear(query, self.q_proj, self.k_proj, self.v_proj)
+        if key is value:
+            return self.q_proj(query), *_stacked_linear(key, self.k_proj, self.v_proj)
         return self.q_proj(query), self.k_proj(key), self.v_proj(value)
 
     def _check_inputs(self, **inputs: Tensor) -> None:
@@ -288,6 +294,12 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _stacked_linear(x: Tensor, *linears: nn.Linear) -> tuple[Tensor, ...]:
+    weight = torch.cat([linear.weight for linear in linears])
+    bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
+    return F.linear(x, weight, bias).chunk(len(linears), dim=-1)
 
 
 def _check_divides(num_heads: int, d_model: int) -> None:

@@ -1,6 +1,6 @@
 """Figures of the course, of tensors only: nothing here knows a model."""
 
 from course_lib.viz.attention_map import attention_map
-from course_lib.viz.style import PALETTE, WEIGHTS, use_style
+from course_lib.viz.style import PALETTE, SERIES, WEIGHTS, use_style
 
-__all__ = ["PALETTE", "WEIGHTS", "attention_map", "use_style"]
+__all__ = ["PALETTE", "SERIES", "WEIGHTS", "attention_map", "use_style"]

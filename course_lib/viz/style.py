@@ -9,7 +9,7 @@ from __future__ import annotations
 import matplotlib as mpl
 from matplotlib.colors import LinearSegmentedColormap
 
-__all__ = ["PALETTE", "WEIGHTS", "use_style"]
+__all__ = ["PALETTE", "SERIES", "WEIGHTS", "use_style"]
 
 PALETTE = {
     "query": "#0072b2",  # blue: what is looked for
@@ -20,6 +20,9 @@ PALETTE = {
     "muted": "#667085",
     "grid": "#dfe3ea",
 }
+
+# For curves that stand for no role: apart in lightness as well as in hue.
+SERIES = ("#3b3480", "#c2558e", "#9a7d0a")
 
 # From nothing to all: weights between 0 and 1, in the colour of no role.
 WEIGHTS = LinearSegmentedColormap.from_list("weights", ["#ffffff", "#c9c6e6", "#7d76b8", "#3b3480", "#1a1446"])
@@ -44,7 +47,7 @@ def use_style() -> None:
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.grid": False,
-            "axes.prop_cycle": mpl.cycler(color=[PALETTE[r] for r in ("query", "key", "value", "output", "muted")]),
+            "axes.prop_cycle": mpl.cycler(color=SERIES),
             "grid.color": PALETTE["grid"],
             "xtick.color": PALETTE["ink"],
             "ytick.color": PALETTE["ink"],
