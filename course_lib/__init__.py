@@ -2,7 +2,7 @@
 
 One module a chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
 `positional_encoding`, `transformer`. Beside them `models` stacks the blocks, `recurrent` is the model that attention
-was invented for, and `viz` draws. Every mask is a bool tensor with True = may attend.
+was invented for, `measuring` counts, and `viz` draws. Every mask is a bool tensor with True = may attend.
 """
 
 from importlib.metadata import PackageNotFoundError, version

@@ -149,7 +149,7 @@ def kernel_regression(
         bandwidth: width of the kernel in the units of x, > 0.
 
     Returns:
-        Predictions `(n,)`; far from all keys the value of the nearest.
+        Predictions `(n,)`; far from all keys the nearest keys decide, and nothing is divided by zero.
 
     Raises:
         ValueError: bandwidth is not positive.

@@ -151,7 +151,7 @@ class MultiHeadAttention(nn.Module):
             value: `(B, L_k, d_model)`.
             mask: bool, True = may attend, broadcasts to `(B, H, L_q, L_k)`: `(B, 1, 1, L_k)` for padding, `(L_q, L_k)`
                 for causality.
-            need_weights: False takes PyTorch's fused kernel, which never holds the weights, and returns None for them.
+            need_weights: False leaves attention to PyTorch, fused where it can be, and returns None for the weights.
 
         Returns:
             `(output, weights)`: `(B, L_q, d_model)`, and `(B, H, L_q, L_k)` or None.

@@ -18,8 +18,8 @@ class RecurrentEncoderDecoder(nn.Module):
     Without attention all that the decoder ever learns of the source is the encoder's last state: d_model numbers,
     however long the source is. With attention it looks at all states of the encoder before each step:
 
-        weights_t = softmax(v · tanh(W_query s_{t−1} + W_key h_j)),  c_t = Σ_j weights_tj h_j,
-        s_t = GRU([y_t, c_t], s_{t−1})
+        weights_t = softmax(v · tanh(W_query z_{t−1} + W_key h_j)),  c_t = Σ_j weights_tj h_j,
+        z_t = GRU([y_t, c_t], z_{t−1})
 
     Args:
         vocab_size: number of tokens; source and target share the embedding.

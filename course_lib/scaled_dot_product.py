@@ -69,10 +69,11 @@ def fused_attention(
     bias: Float[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "*batch len_q d_v"]:
-    """The same output without the weights, by PyTorch's fused kernel: less memory, more speed.
+    """The same output without the weights, by PyTorch's own function: less memory, more speed where it is fused.
 
     Args and errors are those of `scaled_dot_product_attention`; so is the result for a query that may attend to
-    nothing, which PyTorch's kernels treat differently from one another.
+    nothing, which PyTorch's kernels treat differently from one another. PyTorch has a fused kernel for most inputs, and
+    computes explicitly otherwise (on a CPU with dropout, for instance).
 
     Source: Dao et al. (2022) for the algorithm; `torch.nn.functional.scaled_dot_product_attention` does the work.
     """

@@ -24,6 +24,7 @@ ORDER = (
     "transformer",
     "models",
     "recurrent",
+    "measuring",
 )
 CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in {stem for stem, *_ in CHAPTERS}]
 each_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES, ids=lambda page: page.name)
