@@ -8,6 +8,8 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(she
 	$(p) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) and print("$(p)")' 2>/dev/null)) python3)
 PY := $(if $(filter Windows_NT,$(OS)),.venv/Scripts/python,.venv/bin/python)
 PORT ?= 8000
+# Sources are UTF-8, whatever the machine thinks.
+export PYTHONUTF8 := 1
 # Notebooks are many small operations: one thread each is the fastest, and leaves cores to others.
 ONE_THREAD := OMP_NUM_THREADS=1
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from tools.notebooks import in_step, render, write_notebook
 from tools.pages import Page
 from tools.publisher import Publisher, find_publisher
 
@@ -44,6 +46,27 @@ def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: di
     )
 
 
+def _add_notebook_download(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """The page's notebook, to keep: executed, without MyST, and with the publisher's links."""
+    page = Page(pagename)
+    if doctree is None or not page.source.exists() or not page.has_code or in_step(page) in {"missing", "code"}:
+        return
+    target = Path(app.outdir) / "_sources" / f"{pagename}.ipynb"
+    write_notebook(render(page, find_publisher()), target)
+    menu = next(group for group in context["header_buttons"] if group.get("label") == "download-buttons")
+    menu["buttons"].insert(
+        0,
+        {
+            "type": "link",
+            "text": ".ipynb",
+            "tooltip": "Download the notebook",
+            "icon": "fas fa-code",
+            "url": context["pathto"](f"_sources/{pagename}.ipynb", 1),
+            "label": "download-notebook-button",
+        },
+    )
+
+
 def _remove_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Jupyter Book loads Thebe's scripts whether it is used or not: twice, which is an error, and from a CDN."""
     context["script_files"] = [
@@ -57,5 +80,6 @@ def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
+    app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

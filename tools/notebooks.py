@@ -25,7 +25,7 @@ from nbclient.exceptions import CellExecutionError
 
 from tools.convert import to_notebook
 from tools.pages import Page, notebook_pages
-from tools.publisher import ROOT, find_publisher
+from tools.publisher import ROOT, Publisher, find_publisher
 
 TIMEOUT = 600  # seconds for one cell
 
@@ -101,6 +101,19 @@ def write_notebook(notebook: nbformat.NotebookNode, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
+def render(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:
+    """The committed notebook as this publisher gives it away: its links, its installation, the outputs as they are.
+
+    Raises:
+        RuntimeError: the page's code is no longer that of the notebook.
+    """
+    if in_step(page) in {"missing", "code"}:
+        raise RuntimeError(f"{page.name}: its notebook has other code; run `make notebooks` first")
+    notebook = to_notebook(page, publisher)
+    copy_outputs(nbformat.read(page.notebook, as_version=4), notebook)
+    return notebook
+
+
 def publish(folder: Path) -> None:
     """Write every notebook with the publisher's links and pinned installation, outputs included."""
     publisher = find_publisher()
@@ -110,10 +123,7 @@ def publish(folder: Path) -> None:
             "_config.yml, and found none. Notebooks are published from a repository only."
         )
     for page in notebook_pages():
-        notebook = to_notebook(page, publisher)
-        committed = nbformat.read(page.notebook, as_version=4)
-        copy_outputs(committed, notebook)
-        write_notebook(notebook, folder / f"{page.name}.ipynb")
+        write_notebook(render(page, publisher), folder / f"{page.name}.ipynb")
         print(f"{page.name}: written for {publisher.repository_url}")
 
 

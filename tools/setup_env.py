@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "complete"
-OLDEST, NEWEST = (3, 11), (3, 13)  # that the pinned requirements have been installed on
+OLDEST, NEWEST = (3, 11), (3, 13)  # every pinned requirement has a wheel for these
 NEEDED = 3 * 2**30  # bytes; torch alone unpacks to one gigabyte, and far more where pip picks a build with CUDA
 
 # What pip says, and what to tell the reader. First match wins.

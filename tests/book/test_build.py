@@ -1,5 +1,6 @@
 """Building the book: from committed outputs without running a page, but never with outputs that are not the code's."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -24,9 +25,10 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def build(checkout):
+def build(checkout, **variables):
     command = [sys.executable, "-m", "tools.build_book"]
-    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False, env=environment)
 
 
 def edit(page, old, new):
@@ -43,6 +45,16 @@ def test_a_fresh_clone_builds_without_running_a_page(checkout):
         assert (checkout / f"_build/html/{page.name}.html").exists()
     html = (checkout / "_build/html/book/scaled_dot_product.html").read_text()
     assert "weights by hand [0.107, 0.787, 0.107]" in html
+
+
+def test_a_fork_that_publishes_gets_its_own_links(checkout):
+    done = build(checkout, GITHUB_REPOSITORY="ada/course", GITHUB_SHA="abc123")
+    assert done.returncode == 0, done.stdout + done.stderr
+    html = (checkout / "_build/html/book/attention.html").read_text()
+    assert 'href="https://colab.research.google.com/github/ada/course/blob/notebooks/book/attention.ipynb"' in html
+    notebook = (checkout / "_build/html/_sources/book/attention.ipynb").read_text()
+    assert "course_lib @ git+https://github.com/ada/course@abc123" in notebook
+    assert "https://ada.github.io/course/book/scaled_dot_product.html" in notebook
 
 
 def test_a_changed_style_sheet_reaches_the_book(checkout):

@@ -1,7 +1,9 @@
 """The built book, read in a browser that has no network."""
 
 import re
+from urllib.parse import urljoin
 
+import nbformat
 import pytest
 
 from tools.build_book import BUILD
@@ -110,6 +112,15 @@ def test_a_colab_button_only_where_somebody_publishes(visit, address):
         assert links.count() == 0
     else:
         assert links.first.get_attribute("href") == publisher.colab_url(address.removesuffix(".html"))
+
+
+@pytest.mark.parametrize("address", CHAPTERS)
+def test_the_notebook_can_be_downloaded(visit, site, address):
+    page = visit(address).page
+    link = page.locator("a[href$='.ipynb']").first
+    response = page.request.get(urljoin(f"{site}/{address}", link.get_attribute("href")))
+    notebook = nbformat.reads(response.text(), as_version=4)
+    assert any(cell.get("outputs") for cell in notebook.cells)
 
 
 def test_links_inside_the_book_lead_somewhere(site):
