@@ -7,10 +7,13 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.util import logging
 
 from tools.notebooks import in_step, render, write_notebook
 from tools.pages import Page
 from tools.publisher import Publisher, find_publisher
+
+LOGGER = logging.getLogger(__name__)
 
 
 def _configure(app: Sphinx, config: Config) -> None:
@@ -49,7 +52,13 @@ def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: di
 def _add_notebook_download(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """The page's notebook, to keep: executed, without MyST, and with the publisher's links."""
     page = Page(pagename)
-    if doctree is None or not page.source.exists() or not page.has_code or in_step(page) in {"missing", "code"}:
+    if doctree is None or not page.source.exists() or not page.has_code:
+        return
+    try:
+        if in_step(page) in {"missing", "code"}:
+            return  # the build has said so; an old notebook would not be this page's
+    except ValueError as error:  # something that notebooks cannot show
+        LOGGER.warning(str(error))
         return
     target = Path(app.outdir) / "_sources" / f"{pagename}.ipynb"
     write_notebook(render(page, find_publisher()), target)
