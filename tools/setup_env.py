@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +23,9 @@ OLDEST, NEWEST = (3, 11), (3, 13)  # every pinned requirement has a wheel for th
 NEEDED = 3 * 2**30  # bytes; torch alone unpacks to one gigabyte, and far more where pip picks a build with CUDA
 
 # What pip says, and what to tell the reader. First match wins.
+NO_NETWORK = (
+    "The package index cannot be reached. Installing needs a network once; connect and run the same command again."
+)
 DIAGNOSES = (
     (("no space left on device", "errno 28"), "The disk is full. Free some gigabytes and run the same command again."),
     (
@@ -37,7 +41,7 @@ DIAGNOSES = (
             "getaddrinfo failed",
             "proxyerror",
         ),
-        "The package index cannot be reached. Installing needs a network once; connect and run the same command again.",
+        NO_NETWORK,
     ),
     (
         ("no matching distribution found", "could not find a version"),
@@ -100,7 +104,17 @@ def install() -> None:
                 print(line, end="", flush=True)
     if process.returncode:
         text = "".join(said[-200:])
-        sys.exit("\n" + (diagnose(text) or "pip could not install the requirements; its last lines above say why."))
+        reason = diagnose(text)
+        if (reason is None or "has no version" in reason) and not index_answers():
+            reason = NO_NETWORK
+        sys.exit("\n" + (reason or "pip could not install the requirements; its last lines above say why."))
+
+
+def index_answers() -> bool:
+    """Whether the package index can be asked at all: pip reports a missing network as a missing version."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(python()), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, "pip"]
+        return subprocess.run(command, capture_output=True).returncode == 0
 
 
 def diagnose(text: str) -> "str | None":

@@ -1,6 +1,7 @@
 """Whatever goes wrong while installing ends in one sentence that says what to do."""
 
 import os
+import subprocess
 import sys
 from collections import namedtuple
 
@@ -110,3 +111,16 @@ def test_pips_failure_ends_in_the_sentence(monkeypatch, tmp_path, capfd):
     with pytest.raises(SystemExit, match="The package index cannot be reached"):
         setup_env.install()
     assert "name resolution" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [(False, "The package index cannot be reached"), (True, "no version that fits this machine")],
+)
+def test_a_missing_network_is_not_taken_for_a_missing_version(monkeypatch, answers, sentence):
+    command = [sys.executable, "-c", "print('ERROR: No matching distribution found for torch'); raise SystemExit(1)"]
+    real = subprocess.Popen
+    monkeypatch.setattr(setup_env.subprocess, "Popen", lambda _, **options: real(command, **options))
+    monkeypatch.setattr(setup_env, "index_answers", lambda: answers)
+    with pytest.raises(SystemExit, match=sentence):
+        setup_env.install()
