@@ -36,6 +36,14 @@ def edit(page, old, new):
     page.source.write_text(page.text.replace(old, new, 1), encoding="utf-8")
 
 
+def test_what_tools_leave_behind_is_no_page(checkout):
+    for name in (".pytest_cache/README.md", "notes.md", ".venv/lib/package/README.md"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_text("# Left behind\n")
+    done = build(checkout)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_fresh_clone_builds_without_running_a_page(checkout):
     done = build(checkout)
     assert done.returncode == 0, done.stdout + done.stderr
