@@ -13,6 +13,7 @@ def test_a_product_keeps_both_factors():
 
 def test_a_tensor_kept_twice_is_counted_once():
     assert numbers_kept(lambda a: a * a, torch.randn(3, 5)) == 15
+    assert numbers_kept(lambda a: a.T @ a, torch.randn(3, 5)) == 15  # two views of one storage
 
 
 def test_a_view_counts_as_what_it_keeps_alive():

@@ -286,6 +286,12 @@ def test_tables_are_made_where_they_are_wanted():
     assert module(x[0]).device.type == "meta"
 
 
+def test_the_table_follows_its_input_from_device_to_device():
+    module = SinusoidalPositionalEncoding(7)
+    for device in ("cpu", "meta", "cpu"):
+        assert module(torch.zeros(1, 5, 7, device=device)).device.type == device
+
+
 def test_tables_need_no_random_numbers():
     with no_side_effects():
         sinusoidal_encoding(5, 7), shift_matrix(3, 10), alibi_bias(2, 5), SinusoidalPositionalEncoding(7)
