@@ -174,7 +174,10 @@ class MultiHeadAttention(nn.Module):
         return self.out_proj(merge_heads(heads)), weights  # (B, L_q, d_model)
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
-        """The three projections; where they share their input, as one product with stacked weights, which is faster."""
+        """The three projections; where they share their input, as one product with stacked weights, which is faster.
+
+        Stacked, the Linears give their weights and are not called: a hook on `q_proj` sees nothing then.
+        """
         if query is key is value:
             return _stacked_linear(query, self.q_proj, self.k_proj, self.v_proj)
         if key is value:

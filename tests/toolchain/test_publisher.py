@@ -73,10 +73,3 @@ def test_an_address_of_its_own_wins(checkout):
     (checkout / "_config.yml").write_text("html:\n  baseurl: https://attention.example.org\n")
     publisher = find_publisher(checkout, environ={"GITHUB_REPOSITORY": "ada/course"})
     assert publisher.book_url == "https://attention.example.org/"
-
-
-def test_the_repository_names_no_owner():
-    """Whoever publishes is found out; nothing in the tree says it."""
-    from tools.publisher import ROOT
-
-    assert 'url: ""' in (ROOT / "_config.yml").read_text()
