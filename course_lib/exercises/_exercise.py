@@ -1,0 +1,199 @@
+"""What an exercise is made of: its text, its cases, and the mistakes that it knows by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.exercises._draw import Draw
+
+__all__ = ["Case", "Exercise", "Misconception", "Property"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One call of a solution: what goes in, and how strictly the result is compared.
+
+    Args:
+        args: positional arguments of the function, or of a class's `forward`: tensors, numbers, None.
+        init: a class's constructor arguments.
+        state: a class's parameters by name, loaded before the call.
+        raises: the error that the contract asks for; the call must end in it.
+        note: what is special about the case, shown when it fails ("scores of ±1e4").
+        tolerance: factor on the tolerance of the dtype, for extremes where a careful computation is that inexact.
+        gradients: whether gradients are compared too, where the exercise is differentiable.
+        edge: why axes may be equal or values of one sign here; the linter of exercises looks at all other cases.
+    """
+
+    args: tuple = ()
+    init: tuple = ()
+    state: dict[str, Tensor] = field(default_factory=dict)
+    raises: type[Exception] | None = None
+    note: str = ""
+    tolerance: float = 1.0
+    gradients: bool = True
+    edge: str = ""
+
+    @cached_property
+    def size(self) -> int:
+        """Numbers in all arguments; the smallest failing case is the one that is shown."""
+        return sum(arg.numel() if isinstance(arg, Tensor) else 1 for arg in (*self.args, *self.init))
+
+    @cached_property
+    def dtype(self) -> torch.dtype | None:
+        """The floating dtype of the arguments, None where there is no floating tensor."""
+        floating = [
+            x.dtype for x in (*self.args, *self.state.values()) if isinstance(x, Tensor) and x.is_floating_point()
+        ]
+        return floating[0] if floating else None
+
+    def to(self, dtype: torch.dtype) -> Case:
+        """The same case with all floating tensors in another dtype; what is computed lies apart from what came in."""
+
+        def cast(x: Any) -> Any:
+            return x.to(dtype, copy=True) if isinstance(x, Tensor) and x.is_floating_point() else x
+
+        state = {name: cast(parameter) for name, parameter in self.state.items()}
+        return Case(**{**vars_of(self), "args": tuple(map(cast, self.args)), "state": state})
+
+
+def vars_of(case: Case) -> dict[str, Any]:
+    """A case's fields by name, without what it has cached."""
+    return {name: getattr(case, name) for name in Case.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Property:
+    """One line of a report: a statement that holds for every right solution, and the cases that show it.
+
+    Args:
+        says: the line, in the words of the contract.
+        cases: makes the cases from random draws.
+        weight: share of the exercise's points.
+    """
+
+    says: str
+    cases: Callable[[Draw], Iterator[Case]]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A wrong variant of the exercise as code, with what to tell someone who computes the same.
+
+    Args:
+        key: short name, unique in the exercise.
+        says: which mistake it is, pointing to the idea without giving the code away.
+        solution: the function or class.
+        look: what to look at next, if other than the exercise's own.
+    """
+
+    key: str
+    says: str
+    solution: Callable
+    look: str = ""
+
+
+@dataclass(eq=False, kw_only=True)
+class Exercise:
+    """Everything about one exercise; page, stub, checks and solution come from here.
+
+    Args:
+        name: of the function or class, as EXERCISES and the page have it.
+        title: heading in the page.
+        statement: what to write, Markdown with `$…$`.
+        difficulty: 1 (a line) to 5 (an evening).
+        minutes: for someone who has read the chapter.
+        stub: code to start from; raises NotImplementedError.
+        hints: from a nudge to nearly the answer, shown one at a time.
+        reference: the right function or class; its source is the solution that the page folds away.
+        shapes: axes of each tensor argument, `"... len_q d_k"`; the names are used to explain errors, and axes of
+            different names have different lengths in every case. An axis `1` has length one; "#" leaves the argument
+            unchecked (it broadcasts).
+        returns: names of what is returned, `("output", "weights")`.
+        look: the section of the book to read again, as "page: heading".
+        one_sign: arguments whose values have one sign by their meaning (weights, a bandwidth).
+        differentiable: whether gradients are checked.
+        twins: names of PyTorch functions that are the whole exercise; found in use, they do not count as one's own.
+    """
+
+    name: str
+    title: str
+    statement: str
+    difficulty: int
+    minutes: int
+    stub: str
+    hints: tuple[str, ...]
+    reference: Callable
+    shapes: dict[str, str]
+    returns: tuple[str, ...] = ("output",)
+    look: str = ""
+    one_sign: tuple[str, ...] = ()
+    differentiable: bool = True
+    twins: tuple[str, ...] = ()
+    properties: list[Property] = field(default_factory=list, init=False)
+    misconceptions: list[Misconception] = field(default_factory=list, init=False)
+
+    @property
+    def stem(self) -> str:
+        """The chapter: name of the module that defines the exercise."""
+        return self.properties[0].cases.__module__.rpartition(".")[2]
+
+    @property
+    def is_class(self) -> bool:
+        """Whether the solution is a class."""
+        return inspect.isclass(self.reference)
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the positional arguments, of `forward` for a class."""
+        function = self.reference.forward if self.is_class else self.reference
+        return _positional(function, skip_self=self.is_class)
+
+    @cached_property
+    def init_arguments(self) -> tuple[str, ...]:
+        """Names of a class's constructor arguments; none for a function."""
+        return _positional(self.reference.__init__, skip_self=True) if self.is_class else ()
+
+    @cached_property
+    def solution(self) -> str:
+        """Source of the reference, as the page shows it."""
+        return inspect.getsource(inspect.unwrap(self.reference))
+
+    def holds(self, says: str, *, weight: float = 1.0) -> Callable:
+        """Decorator of a generator of cases that show what `says` says."""
+
+        def add(cases):
+            self.properties.append(Property(says, cases, weight))
+            return cases
+
+        return add
+
+    def misconception(self, key: str, says: str, *, look: str = "") -> Callable:
+        """Decorator of a wrong variant."""
+
+        def add(solution):
+            self.misconceptions.append(Misconception(key, " ".join(says.split()), solution, look))
+            return solution
+
+        return add
+
+    def draw_state(self, draw: Draw, *init, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
+        """Random parameters for a class built with `init`: both signs, no symmetry, gains away from 1."""
+        module: nn.Module = self.reference(*init)
+        return {
+            name: draw.normal(*parameter.shape, dtype=dtype) / max(1, parameter.shape[-1]) ** 0.5
+            for name, parameter in module.state_dict().items()
+        }
+
+
+def _positional(function: Callable, *, skip_self: bool) -> tuple[str, ...]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [name for name, p in inspect.signature(function).parameters.items() if p.kind in kinds]
+    return tuple(names[1:] if skip_self else names)

@@ -1,0 +1,463 @@
+"""Exercises of the chapter on scaled dot-product attention."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from course_lib.exercises._draw import Draw
+from course_lib.exercises._exercise import Case, Exercise
+from course_lib.masking import masked_softmax
+from course_lib.scaled_dot_product import attention_flops, softmax_backward
+
+
+def _attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
+    weights = torch.softmax(scores, dim=-1) if mask is None else masked_softmax(scores, mask)
+    return weights @ value, weights  # (..., L_q, d_v)
+
+
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    return weights @ value, weights  # (..., L_q, d_v)
+
+
+ATTENTION = Exercise(
+    name="scaled_dot_product_attention",
+    title="Scaled dot-product attention",
+    statement="""\
+Write the function that the rest of the course stands on:
+$\\operatorname{softmax}(QK^\\top/\\sqrt{d_k})\\,V$.
+
+- `query` is `(..., L_q, d_k)`, `key` is `(..., L_k, d_k)`, `value` is `(..., L_k, d_v)`. The dots stand for any number of batch
+  dimensions, none included.
+- `mask` is None or a bool tensor that broadcasts against the scores `(..., L_q, L_k)`. True means *may attend*. Every query may
+  attend to something.
+- Return `(output, weights)`: `(..., L_q, d_v)` and `(..., L_q, L_k)`.
+
+Large scores must not give `nan`.""",
+    difficulty=2,
+    minutes=15,
+    stub='''\
+def scaled_dot_product_attention(query, key, value, mask=None):
+    """(output, weights) of softmax(Q K^T / sqrt(d_k)) V; mask: True = may attend."""
+    raise NotImplementedError
+''',
+    hints=(
+        "Four steps, one line each: scores, scale, softmax, average. Write the shape that you expect beside each line.",
+        "Only the last two axes are matrices. `.T` turns all axes of a tensor round; `transpose(-2, -1)` swaps two.",
+        "A masked key has to get weight zero *and* the other weights have to sum to one. So the mask belongs before the softmax: "
+        "which score becomes a weight of exactly zero?",
+        "`scores.masked_fill(condition, number)` gives a copy in which the entries where the condition is True have the number. "
+        "The mask says True where attention is allowed, so the condition is its opposite.",
+    ),
+    reference=scaled_dot_product_attention,
+    shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v", "mask": "#"},
+    returns=("output", "weights"),
+    look="scaled_dot_product: The mathematics, by hand",
+    twins=("scaled_dot_product_attention",),
+)
+
+
+def _inputs(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
+    len_q, len_k, d_k, d_v = draw.sizes(4, but=batch)
+    return (
+        draw.normal(*batch, len_q, d_k, dtype=dtype, scale=scale),
+        draw.normal(*batch, len_k, d_k, dtype=dtype, scale=scale),
+        draw.normal(*batch, len_k, d_v, dtype=dtype),
+    )
+
+
+@ATTENTION.holds(
+    "The weights are the softmax of the scaled scores, over the keys; the output is their average of the values",
+    weight=3,
+)
+def _(draw):
+    yield Case(
+        args=(draw.normal(1, 2), draw.normal(2, 2), draw.normal(2, 1)), edge="the smallest case, to be read by eye"
+    )
+    for batch in draw.batches():
+        yield Case(args=_inputs(draw, batch))
+
+
+@ATTENTION.holds("No, one and two batch dimensions work alike, in float32 and float64")
+def _(draw):
+    for batch in draw.batches():
+        for dtype in (torch.float64, torch.float32):
+            yield Case(args=_inputs(draw, batch, dtype), note=f"{len(batch)} batch dimensions")
+
+
+@ATTENTION.holds("A key that is masked gets weight zero, the others share its weight", weight=2)
+def _(draw):
+    for batch in draw.batches():
+        query, key, value = _inputs(draw, batch)
+        mask = draw.mask(query.shape[-2], key.shape[-2])
+        yield Case(args=(query, key, value, mask), note="a mask (L_q, L_k)")
+    query, key, value = _inputs(draw, (8, 9), torch.float64)
+    yield Case(args=(query, key, value, draw.mask(8, 1, 1, key.shape[-2])), note="a mask (B, 1, 1, L_k)")
+    yield Case(args=(query, key, value, draw.mask(8, 9, query.shape[-2], key.shape[-2])), note="a mask of full size")
+    mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool)
+    yield Case(args=(query, key, value, mask), note="a mask that allows everything")
+
+
+@ATTENTION.holds("Large scores stay finite")
+def _(draw):
+    for dtype in (torch.float32, torch.float64):
+        query, key, value = _inputs(draw, dtype=dtype, scale=60.0)
+        yield Case(args=(query, key, value), note="scores of some thousands", tolerance=50, gradients=False)
+    mask = draw.mask(query.shape[-2], key.shape[-2])
+    yield Case(args=(query, key, value, mask), note="scores of some thousands, masked", tolerance=50, gradients=False)
+
+
+def _variant(scale=None, transform=None, fill=float("-inf"), dim=-1):
+    """Attention with one step exchanged."""
+
+    def attention(query, key, value, mask=None):
+        scores = query @ key.transpose(-2, -1)
+        scores = scores / (math.sqrt(query.shape[-1]) if scale is None else scale(query, key, value))
+        if mask is not None:
+            scores = scores.masked_fill(~mask, fill)
+        weights = (transform or torch.softmax)(scores, dim)
+        return weights @ value, weights
+
+    return attention
+
+
+ATTENTION.misconception(
+    "no_scale",
+    "The scores are used as they are. What keeps their spread the same when the vectors get longer?",
+    look="scaled_dot_product: Why divide by the root of d",
+)(_variant(scale=lambda q, k, v: 1.0))
+ATTENTION.misconception(
+    "scale_without_root",
+    "The scores are divided by d_k. The spread of a dot product grows more slowly than that: like what, and why?",
+    look="scaled_dot_product: Why divide by the root of d",
+)(_variant(scale=lambda q, k, v: q.shape[-1]))
+ATTENTION.misconception(
+    "multiplied_by_root",
+    "The scores are multiplied by the root, so they spread more with every feature instead of less.",
+    look="scaled_dot_product: Why divide by the root of d",
+)(_variant(scale=lambda q, k, v: q.shape[-1] ** -0.5))
+ATTENTION.misconception(
+    "scale_by_length",
+    "The divisor grows with the number of keys. How many terms does one dot product sum up: one a key, or one a feature?",
+    look="scaled_dot_product: Why divide by the root of d",
+)(_variant(scale=lambda q, k, v: k.shape[-2] ** 0.5))
+ATTENTION.misconception(
+    "scale_by_value_width",
+    "The divisor comes from the width of the values. Values take no part in the scores: whose features are multiplied there?",
+)(_variant(scale=lambda q, k, v: v.shape[-1] ** 0.5))
+ATTENTION.misconception(
+    "softmax_over_queries",
+    "Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over which axis?",
+)(_variant(dim=-2))
+ATTENTION.misconception(
+    "softmax_first_axis",
+    "The softmax runs over the first axis. That is the right one for no number of batch dimensions; count axes from the right.",
+)(_variant(dim=0))
+ATTENTION.misconception(
+    "softmax_dim_1",
+    "The softmax runs over axis 1, counted from the left. That is the axis of the keys without a batch only; count from the right.",
+)(_variant(dim=1))
+ATTENTION.misconception(
+    "mask_turned_round",
+    "Attention goes exactly where the mask forbids it. True means *may attend*; look at the condition with which you fill.",
+    look="notation: Masks",
+)(lambda query, key, value, mask=None: _attention(query, key, value, None if mask is None else _opposite(mask)))
+ATTENTION.misconception(
+    "mask_ignored",
+    "The weights do not depend on the mask.",
+    look="scaled_dot_product: The code",
+)(lambda query, key, value, mask=None: _attention(query, key, value))
+ATTENTION.misconception(
+    "mask_filled_with_zero",
+    "Masked scores become 0, filled or multiplied. A score of 0 is no small score: its weight is e⁰ over the sum. Which score gives weight zero?",
+)(_variant(fill=0.0))
+ATTENTION.misconception(
+    "unstable_softmax",
+    "Large scores overflow: e¹⁰⁰ is more than a float32 can hold. A constant taken from all scores of a row leaves the weights alone.",
+    look="attention: The mathematics",
+)(_variant(transform=lambda s, dim: s.exp() / s.exp().sum(dim, keepdim=True)))
+
+
+def _opposite(mask):
+    # Without any key allowed the softmax has nothing to choose from, and gives nan, as it does in the mistake itself.
+    return ~mask
+
+
+@ATTENTION.misconception(
+    "mask_after_softmax",
+    "The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step must a key be out?",
+)
+def _(query, key, value, mask=None):
+    weights = (query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])).softmax(-1)
+    if mask is not None:
+        weights = weights * mask
+    return weights @ value, weights
+
+
+@ATTENTION.misconception(
+    "mask_added",
+    "The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is no number to add.",
+)
+def _(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores + mask
+    weights = scores.softmax(-1)
+    return weights @ value, weights
+
+
+@ATTENTION.misconception(
+    "if_mask",
+    "`if mask:` asks a whole tensor for one truth value, which it does not have. What you want to know is whether there is a mask.",
+)
+def _(query, key, value, mask=None):
+    return _attention(query, key, value, mask if mask else None)
+
+
+@ATTENTION.misconception(
+    "transposes_all_axes",
+    "`.T` turns all axes round, the batch too. Only the last two are the matrix.",
+)
+def _(query, key, value, mask=None):
+    scores = query @ key.T / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(-1)
+    return weights @ value, weights
+
+
+@ATTENTION.misconception(
+    "transposes_axes_1_and_2",
+    "`transpose(1, 2)` counts axes from the left and fits exactly one batch dimension. Counted from the right it fits any number.",
+)
+def _(query, key, value, mask=None):
+    scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(-1)
+    return weights @ value, weights
+
+
+@ATTENTION.misconception(
+    "outputs_swapped",
+    "Weights and output come back in the wrong order: the contract says `(output, weights)`.",
+)
+def _(query, key, value, mask=None):
+    return _attention(query, key, value, mask)[::-1]
+
+
+@ATTENTION.misconception("only_output", "Only the output comes back. The contract asks for `(output, weights)`.")
+def _(query, key, value, mask=None):
+    return _attention(query, key, value, mask)[0]
+
+
+@ATTENTION.misconception(
+    "scores_returned",
+    "The second result holds the scores before the softmax; it should hold the weights.",
+)
+def _(query, key, value, mask=None):
+    output, _ = _attention(query, key, value, mask)
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    return output, scores if mask is None else scores.masked_fill(~mask, float("-inf"))
+
+
+SOFTMAX_BACKWARD = Exercise(
+    name="softmax_backward",
+    title="A gradient through the softmax, by hand",
+    statement="""\
+`weights` came out of a softmax over the last axis, `grad_weights` is the gradient of a loss with respect to them. Both are `(..., L)`.
+Return the gradient with respect to the scores that went into the softmax, of the same shape.
+
+Use the derivation above, not autograd. One sum and two products are enough; the matrix of all derivatives is not needed.""",
+    difficulty=3,
+    minutes=15,
+    stub='''\
+def softmax_backward(weights, grad_weights):
+    """Gradient with respect to the scores, from that with respect to the weights."""
+    raise NotImplementedError
+''',
+    hints=(
+        "A score moves its own weight up and all other weights down. So each entry of the result needs all of `grad_weights`.",
+        "Write ∂w_i/∂s_j for i = j and for i ≠ j, and sum over i with the gradients that arrive.",
+        "What all terms share is one number a row: the average of the arriving gradients under the weights.",
+    ),
+    reference=softmax_backward,
+    shapes={"weights": "... length", "grad_weights": "... length"},
+    returns=("gradient",),
+    look="scaled_dot_product: What large scores do",
+    one_sign=("weights",),
+    twins=("_softmax_backward_data",),
+)
+
+
+def _weights(draw, *shape, dtype=torch.float32, scale=1.0):
+    return torch.softmax(draw.normal(*shape, dtype=dtype, scale=scale), -1)
+
+
+@SOFTMAX_BACKWARD.holds("It is the gradient that autograd finds, for one row of weights", weight=2)
+def _(draw):
+    for length in (2, *draw.sizes(2, 3, 9)):
+        yield Case(args=(_weights(draw, length), draw.normal(length)))
+
+
+@SOFTMAX_BACKWARD.holds("Every row is treated alone, under any number of batch dimensions", weight=2)
+def _(draw):
+    for batch in draw.batches():
+        for dtype in (torch.float32, torch.float64):
+            rows, length = draw.sizes(2, but=batch)
+            shape = (*batch, rows, length)
+            yield Case(args=(_weights(draw, *shape, dtype=dtype), draw.normal(*shape, dtype=dtype)))
+
+
+@SOFTMAX_BACKWARD.holds("Saturated weights send nothing back, beside rows that do")
+def _(draw):
+    rows, length = draw.sizes(2, 3, 7)
+    scores = draw.normal(rows, length)
+    scores[0] *= 60.0
+    yield Case(args=(torch.softmax(scores, -1), draw.normal(rows, length)), note="one row of weights near 0 and 1")
+    weights = _weights(draw, rows, length)
+    weights[-1] = torch.nn.functional.one_hot(torch.tensor(1), length)
+    yield Case(args=(weights, draw.normal(rows, length)), note="one row of weights exactly 0 and 1")
+
+
+@SOFTMAX_BACKWARD.misconception(
+    "independent_weights",
+    "The weights are treated as if each depended on its own score only, like a sigmoid: w (1 − w). They share one sum, so every score "
+    "moves every weight.",
+)
+def _(weights, grad_weights):
+    return grad_weights * weights * (1 - weights)
+
+
+@SOFTMAX_BACKWARD.misconception(
+    "mean_forgotten",
+    "The arriving gradient is multiplied by the weights, and that is all. If all arriving gradients are equal, what should the scores do?",
+)
+def _(weights, grad_weights):
+    return weights * grad_weights
+
+
+@SOFTMAX_BACKWARD.misconception(
+    "plain_mean",
+    "The plain mean of the arriving gradients is taken off. The average that counts is the one under the weights.",
+)
+def _(weights, grad_weights):
+    return weights * (grad_weights - grad_weights.mean(-1, keepdim=True))
+
+
+@SOFTMAX_BACKWARD.misconception(
+    "sum_over_everything",
+    "The sum runs over all rows together. Each row went through a softmax of its own.",
+)
+def _(weights, grad_weights):
+    return weights * (grad_weights - (grad_weights * weights).sum())
+
+
+@SOFTMAX_BACKWARD.misconception(
+    "sum_over_first_axis",
+    "The sum runs over the first axis. The softmax ran over the last one.",
+)
+def _(weights, grad_weights):
+    return weights * (grad_weights - (grad_weights * weights).sum(0, keepdim=True))
+
+
+@SOFTMAX_BACKWARD.misconception(
+    "outer_weight_missing",
+    "The average is taken off, but the result is not multiplied by the weights: how far a score can move its own weight depends on it.",
+)
+def _(weights, grad_weights):
+    return grad_weights - (grad_weights * weights).sum(-1, keepdim=True)
+
+
+@SOFTMAX_BACKWARD.misconception(
+    "sign_turned",
+    "Right but for the sign: a score must gain when its key is better than the average.",
+)
+def _(weights, grad_weights):
+    return -softmax_backward(weights, grad_weights)
+
+
+@SOFTMAX_BACKWARD.misconception(
+    "sum_axis_dropped",
+    "The sum over the row has lost its axis, so it lines up with the wrong axis of `grad_weights`.",
+)
+def _(weights, grad_weights):
+    return weights * (grad_weights - (grad_weights * weights).sum(-1))
+
+
+FLOPS = Exercise(
+    name="attention_flops",
+    title="What attention costs",
+    statement="""\
+How many floating-point operations do the two matrix products of attention need, $QK^\\top$ and weights times $V$? A multiplication and the
+addition after it count as 2. One head, one sequence; the softmax is not counted. Return an int.""",
+    difficulty=1,
+    minutes=5,
+    stub='''\
+def attention_flops(len_q, len_k, d_k, d_v):
+    """Floating-point operations of both matrix products, a multiply-add counted as 2."""
+    raise NotImplementedError
+''',
+    hints=(
+        "An (m, n) matrix times an (n, p) matrix has m · p entries. How many multiply-adds does one entry need?",
+        "Write down the shapes of both products, one below the other. Which length is summed over in the first, which in the second?",
+    ),
+    reference=attention_flops,
+    shapes={},
+    returns=("operations",),
+    look="scaled_dot_product: What it costs",
+    differentiable=False,
+)
+
+
+@FLOPS.holds("Both products are counted, with the axes that each sums over", weight=2)
+def _(draw):
+    for _ in range(4):
+        yield Case(args=tuple(draw.sizes(4, 2, 40)))
+
+
+@FLOPS.holds("It is an exact int, for long sequences too")
+def _(draw):
+    yield Case(args=(1_000_003, 999_983, 127, 61), note="a million positions")
+    yield Case(args=(7, 1, 3, 5), note="one key", edge="a length of one on purpose")
+
+
+FLOPS.misconception("multiplications_only", "Half of what is asked: a multiply-add counts as 2.")(
+    lambda len_q, len_k, d_k, d_v: len_q * len_k * (d_k + d_v)
+)
+FLOPS.misconception("scores_only", "Only the product of queries and keys is counted. What happens to the values?")(
+    lambda len_q, len_k, d_k, d_v: 2 * len_q * len_k * d_k
+)
+FLOPS.misconception(
+    "values_only", "Only the product of weights and values is counted. Where do the weights come from?"
+)(lambda len_q, len_k, d_k, d_v: 2 * len_q * len_k * d_v)
+FLOPS.misconception(
+    "d_k_twice",
+    "The width of the queries is used in both products. How wide is a value?",
+)(lambda len_q, len_k, d_k, d_v: 4 * len_q * len_k * d_k)
+FLOPS.misconception(
+    "square_of_queries",
+    "The number of queries is squared. Queries and keys may differ in number.",
+)(lambda len_q, len_k, d_k, d_v: 2 * len_q * len_q * (d_k + d_v))
+FLOPS.misconception(
+    "square_of_keys",
+    "The number of keys is squared. Queries and keys may differ in number.",
+)(lambda len_q, len_k, d_k, d_v: 2 * len_k * len_k * (d_k + d_v))
+FLOPS.misconception(
+    "float_result",
+    "The number is right, its type is not: a count is an int. `/` gives a float, and for long sequences it is not exact.",
+)(lambda len_q, len_k, d_k, d_v: 2 * len_q * len_k * (d_k + d_v) / 1)
+FLOPS.misconception(
+    "widths_multiplied",
+    "The two widths are multiplied with each other. The products come one after the other, so their costs add up.",
+)(lambda len_q, len_k, d_k, d_v: 2 * len_q * len_k * d_k * d_v)
+FLOPS.misconception(
+    "exact_additions",
+    "n products have n − 1 additions between them, true; the convention here counts a multiply-add as 2, so 2n.",
+)(lambda len_q, len_k, d_k, d_v: len_q * len_k * (2 * d_k - 1) + len_q * d_v * (2 * len_k - 1))

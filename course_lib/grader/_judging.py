@@ -1,0 +1,397 @@
+"""From observations to verdicts: what holds, what does not, and how much it is worth.
+
+Expected values come from the reference in float64, so that they are more exact than any solution in the case's dtype.
+"""
+
+from __future__ import annotations
+
+import builtins
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.exercises import Case, Draw, Exercise
+from course_lib.grader._observing import Foreign, Observation, Sequence, observe
+
+__all__ = ["CONDUCT", "Finding", "Line", "Sheet", "Trial", "Verdict", "judge", "sheet_of", "trials_of"]
+
+# How far a careful computation may be from the exact value: times (1 + its size).
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+# What is checked of every exercise: facet of a finding, and the line of the report.
+CONDUCT = {
+    "parameters": "It has the named parameters, and no others",
+    "dtype": "The dtype of the input is kept",
+    "gradient": "Gradients flow, and are right",
+    "manners": "Arguments and the global random state stay as they are",
+    "mode": "Train and eval mode give the same",
+}
+GRADIENT_CASES = 2  # of each property; gradients cost as much as everything else together
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Args:
+        facet: "problem", "structure", "shape", "value", or a key of `CONDUCT`.
+        text: what was expected and what came.
+        where: which returned value or gradient it is about.
+        index: of the worst entry of a tensor.
+    """
+
+    facet: str
+    text: str
+    where: str = ""
+    index: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A case with everything that the parent knows about it and a solution does not.
+
+    Args:
+        number: position among the exercise's trials.
+        line: index of the property that it belongs to.
+        case: what goes in.
+        expected: observation of the reference in float64.
+        cotangents: for gradients; empty where they are not asked for.
+        train_too: whether a class is called in train mode as well.
+    """
+
+    number: int
+    line: int
+    case: Case
+    expected: Observation
+    cotangents: tuple[Tensor | None, ...] = ()
+    train_too: bool = False
+
+
+@dataclass
+class Line:
+    """A property and whether it holds: True, False, or None where nothing could be observed."""
+
+    says: str
+    holds: bool | None
+    weight: float
+    conduct: bool = False
+    findings: list[tuple[Trial, Finding]] = field(default_factory=list)
+
+
+@dataclass
+class Verdict:
+    """What can be said of a solution.
+
+    Args:
+        status: "passed", "failed", "not attempted" or "not counted" (a forbidden function is in use).
+        lines: the properties.
+        used: forbidden functions in use.
+        findings: by number of the trial.
+    """
+
+    exercise: Exercise
+    status: str
+    lines: list[Line]
+    used: tuple[str, ...] = ()
+    findings: dict[int, list[Finding]] = field(default_factory=dict)
+
+    @property
+    def score(self) -> float:
+        """Share of the points, 0 to 1.
+
+        Properties count by their weight. How a solution behaves otherwise (dtype, gradients, side effects) counts in
+        proportion to what it gets right, since doing nothing has no side effects either.
+        """
+        if self.status in {"not attempted", "not counted"}:
+            return 0.0
+        values = [line for line in self.lines if not line.conduct]
+        right = sum(line.weight for line in values if line.holds)
+        share = right / sum(line.weight for line in values)
+        conduct = [line for line in self.lines if line.conduct]
+        kept = sum(line.weight for line in conduct if line.holds)
+        total = sum(line.weight for line in self.lines)
+        return (right + share * kept) / total
+
+
+def trials_of(exercise: Exercise, seed: int) -> list[Trial]:
+    """The exercise's cases drawn from a seed, with what the reference makes of them."""
+    trials = []
+    for line, prop in enumerate(exercise.properties):
+        draw = Draw(zlib.crc32(f"{seed} {exercise.name} {line}".encode()))
+        graded = 0
+        for position, case in enumerate(prop.cases(draw)):
+            exact = case.to(torch.float64)
+            train_too = exercise.is_class and position == 0 and case.raises is None
+            expected = observe(exercise.reference, exercise, exact, watch=False)
+            if (expected.problem is None) == (case.raises is not None):
+                raise AssertionError(f"{exercise.name}: the reference and the case {case} disagree: {expected.problem}")
+            cotangents: tuple[Tensor | None, ...] = ()
+            if exercise.differentiable and case.gradients and case.raises is None and graded < GRADIENT_CASES:
+                cotangents = tuple(_cotangent(draw, value, case.dtype) for value in _values(expected.value))
+                expected = observe(exercise.reference, exercise, exact, cotangents, watch=False)
+                graded += 1
+            trials.append(Trial(len(trials), line, case, expected, cotangents, train_too))
+    return trials
+
+
+def judge(exercise: Exercise, trials: list[Trial], observations: list[Observation], *, allow_twins: bool) -> Verdict:
+    """The verdict on a solution from what was observed of it.
+
+    Args:
+        trials: what it was asked.
+        observations: one for each trial.
+        allow_twins: count a solution that calls PyTorch's own function for the whole exercise.
+    """
+    findings = {t.number: findings_of(exercise, t, o) for t, o in zip(trials, observations, strict=True)}
+    used = tuple(sorted({name for o in observations for name in o.used}))
+    if all(unfinished(o) for o in observations if o is not None):
+        return Verdict(exercise, "not attempted", [Line(p.says, None, p.weight) for p in exercise.properties])
+    lines = []
+    for number, prop in enumerate(exercise.properties):
+        line = Line(prop.says, True, prop.weight)
+        for trial in trials:
+            if trial.line == number:
+                line.findings += [(trial, f) for f in findings[trial.number] if f.facet not in CONDUCT]
+        line.holds = not line.findings
+        lines.append(line)
+    for facet, says in CONDUCT.items():
+        if not _applies(exercise, facet, trials):
+            continue
+        line = Line(says, True, 0.5, conduct=True)
+        for trial in trials:
+            line.findings += [(trial, f) for f in findings[trial.number] if f.facet == facet]
+        seen = [o for t, o in zip(trials, observations, strict=True) if t.case.raises is None and o.problem is None]
+        line.holds = False if line.findings else (True if seen else None)
+        lines.append(line)
+    right = all(line.holds for line in lines)
+    status = "passed" if right else "failed"
+    if used and not allow_twins:
+        status = "not counted"
+    return Verdict(exercise, status, lines, used, {k: v for k, v in findings.items() if v})
+
+
+def unfinished(observation: Observation) -> bool:
+    """Whether the solution says itself that it is not written yet."""
+    return observation.problem is not None and observation.problem.type == "NotImplementedError"
+
+
+def _applies(exercise: Exercise, facet: str, trials: list[Trial]) -> bool:
+    if facet == "parameters":
+        return exercise.is_class
+    if facet == "mode":
+        return exercise.is_class
+    if facet == "gradient":
+        return exercise.differentiable
+    tensors = any(isinstance(arg, Tensor) for trial in trials for arg in trial.case.args)
+    if facet == "dtype":
+        return any(trial.case.dtype for trial in trials)
+    return tensors
+
+
+def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Finding]:
+    """Everything about one observation that is not as it should be."""
+    case, expected = trial.case, trial.expected
+    if case.raises is not None:
+        return _about_the_error(case, seen)
+    found = []
+    if seen.stage == "load" and seen.problem is not None:
+        return [Finding("parameters", text) for text in _about_parameters(case, seen)] or [
+            Finding("problem", "the parameters could not be loaded")
+        ] + [Finding("problem", "not called, since its parameters are not the ones asked for")]
+    if seen.problem is not None and seen.stage != "gradients":
+        return [Finding("problem", f"{seen.problem.type}: {seen.problem.message}")]
+    names = exercise.returns
+    found += compare(expected.value, seen.value, case, names)
+    if seen.changed:
+        found.append(Finding("manners", f"the call changed {' and '.join(seen.changed)}", seen.changed[0]))
+    if seen.random:
+        found.append(Finding("manners", "the call drew from the global random generator"))
+    if trial.train_too and not found:
+        in_training = compare(expected.value, seen.training, case, names)
+        found += [
+            Finding("mode", f"in train mode, {f.where or 'the result'} differs: {f.text}", f.where) for f in in_training
+        ]
+    if trial.cotangents and not any(f.facet in {"structure", "shape", "value"} for f in found):
+        found += _about_gradients(trial, seen)
+    return found
+
+
+def _about_the_error(case: Case, seen: Observation) -> list[Finding]:
+    wanted = case.raises.__name__
+    if seen.problem is None:
+        return [Finding("problem", f"expected a {wanted}, and the call went through")]
+    known = getattr(builtins, seen.problem.type, None)
+    is_one = wanted in seen.problem.bases or (isinstance(known, type) and issubclass(known, case.raises))
+    return (
+        [] if is_one else [Finding("problem", f"expected a {wanted}, got {seen.problem.type}: {seen.problem.message}")]
+    )
+
+
+def _about_parameters(case: Case, seen: Observation) -> list[str]:
+    wanted = {name: tuple(p.shape) for name, p in case.state.items()}
+    missing = [name for name in wanted if name not in seen.parameters]
+    extra = [name for name in seen.parameters if name not in wanted]
+    other = [n for n, shape in wanted.items() if n in seen.parameters and seen.parameters[n] != shape]
+    texts = []
+    if missing:
+        texts.append(f"missing: {', '.join(missing)}")
+    if extra:
+        texts.append(f"not asked for: {', '.join(extra)}")
+    texts += [f"{name} has shape {seen.parameters[name]}, expected {wanted[name]}" for name in other]
+    return texts
+
+
+def compare(expected: Any, actual: Any, case: Case, names: tuple[str, ...]) -> list[Finding]:
+    """How a returned value differs from the expected one; a dtype of lower precision is judged at that precision."""
+    if isinstance(expected, Sequence):
+        if not isinstance(actual, Sequence) or len(actual.items) != len(expected.items):
+            wanted = f"{len(expected.items)} values, ({', '.join(names)})"
+            return [Finding("structure", f"expected {wanted}, got {describe(actual)}")]
+        found = []
+        for name, wanted, got in zip(names, expected.items, actual.items, strict=True):
+            found += _compare_one(wanted, got, case, name)
+        return found
+    return _compare_one(expected, actual, case, names[0])
+
+
+def _compare_one(expected: Any, actual: Any, case: Case, name: str) -> list[Finding]:
+    if not isinstance(expected, Tensor):
+        return _compare_number(expected, actual, name)
+    if not isinstance(actual, Tensor):
+        return [Finding("structure", f"expected a tensor, got {describe(actual)}", name)]
+    if actual.shape != expected.shape:
+        text = f"expected shape {tuple(expected.shape)}, got {tuple(actual.shape)}"
+        return [Finding("shape", text, name)]
+    found = []
+    wanted = (case.dtype or torch.float32) if expected.is_floating_point() else expected.dtype
+    if actual.dtype != wanted:
+        found.append(Finding("dtype", f"expected {_short(wanted)}, got {_short(actual.dtype)}", name))
+        if expected.is_floating_point() != actual.is_floating_point():
+            return [Finding("structure", found[0].text, name)]
+    if actual.numel() == 0:
+        return found
+    wrong = differs(expected, actual, case.tolerance, wanted)
+    if wrong is not None and wrong.any():
+        flat = int(_badness(expected, actual).masked_fill(~wrong, -1.0).argmax())
+        index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), expected.shape))
+        text = f"expected {number(expected[index])}, got {number(actual[index])}"
+        found.append(Finding("value", text, name, index))
+    return found
+
+
+def differs(expected: Tensor, actual: Tensor, tolerance: float, dtype: torch.dtype) -> Tensor:
+    """Which entries are further away than a careful computation in this dtype (or the worse one of `actual`) can be."""
+    if not expected.is_floating_point():
+        return expected != actual
+    loose = max(TOLERANCE.get(d, 1e-9) for d in (dtype, actual.dtype)) * tolerance
+    expected, actual = expected.double(), actual.double()
+    same = (expected == actual) | ((expected - actual).abs() <= loose * (1 + expected.abs()))
+    return ~same  # NaN is never the same
+
+
+def _badness(expected: Tensor, actual: Tensor) -> Tensor:
+    if not expected.is_floating_point():
+        return (expected != actual).double()
+    return (expected.double() - actual.double()).abs().nan_to_num(nan=1e300, posinf=1e299)
+
+
+def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
+    if type(expected) is int and type(actual) is float and actual == expected:
+        return [Finding("structure", f"expected the int {expected}, got the float {actual}", name)]
+    if type(actual) is not type(expected):
+        return [Finding("structure", f"expected {describe(expected)}, got {describe(actual)}", name)]
+    if type(expected) is float:
+        near = abs(expected - actual) <= 1e-6 * (1 + abs(expected))
+    else:
+        near = expected == actual
+    return [] if near else [Finding("value", f"expected {expected}, got {actual}", name)]
+
+
+def _about_gradients(trial: Trial, seen: Observation) -> list[Finding]:
+    if seen.stage == "gradients" and seen.problem is not None:
+        text = f"asked for gradients, the call ends in {seen.problem.type}: {seen.problem.message}"
+        return [Finding("gradient", text)]
+    found = []
+    for name, wanted in trial.expected.gradients.items():
+        got = seen.gradients.get(name)
+        if wanted is None or not wanted.any():
+            continue
+        if got is None:
+            found.append(Finding("gradient", f"no gradient reaches {name}", f"gradient of {name}"))
+        elif got.shape != wanted.shape:
+            found.append(
+                Finding("gradient", f"the gradient of {name} has shape {tuple(got.shape)}", f"gradient of {name}")
+            )
+        elif (wrong := differs(wanted, got, 20 * trial.case.tolerance, trial.case.dtype)).any():
+            flat = int(_badness(wanted, got).masked_fill(~wrong, -1.0).argmax())
+            index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), wanted.shape))
+            text = f"the gradient of {name} is {number(got[index])} at {list(index)}, expected {number(wanted[index])}"
+            found.append(Finding("gradient", text, f"gradient of {name}", index))
+    return found
+
+
+def _values(value: Any) -> tuple:
+    return value.items if isinstance(value, Sequence) else (value,)
+
+
+def _cotangent(draw: Draw, value: Any, dtype: torch.dtype | None) -> Tensor | None:
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return draw.normal(*value.shape, dtype=dtype or torch.float64)
+    return None
+
+
+def describe(value: Any) -> str:
+    """A returned value in a few words."""
+    if isinstance(value, Tensor):
+        return f"a {_short(value.dtype)} tensor of shape {tuple(value.shape)}"
+    if isinstance(value, Sequence):
+        return f"a {value.type} of {len(value.items)} values"
+    if isinstance(value, Foreign):
+        return f"an object of type {value.type}"
+    if value is None:
+        return "None (is there a return?)"
+    return f"the {type(value).__name__} {value!r}"[:100]
+
+
+def number(value: Any) -> str:
+    """A number as a report shows it."""
+    x = value.item() if isinstance(value, Tensor) else value
+    if isinstance(x, bool | int):
+        return str(x)
+    return f"{x:.4g}"
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """An exercise's trials for one seed, and what each misconception makes of them; made once, used for everyone."""
+
+    exercise: Exercise
+    seed: int
+    trials: list[Trial]
+    _observed: dict[str, list[Observation]] = field(default_factory=dict, repr=False)
+
+    def run(self, solution: Callable) -> list[Observation]:
+        """Observations of a solution in this process."""
+        return [observe(solution, self.exercise, t.case, t.cotangents, train_too=t.train_too) for t in self.trials]
+
+    def misconception(self, key: str) -> list[Observation]:
+        """Observations of a misconception of the exercise."""
+        if key not in self._observed:
+            (solution,) = (m.solution for m in self.exercise.misconceptions if m.key == key)
+            self._observed[key] = self.run(solution)
+        return self._observed[key]
+
+
+@lru_cache(maxsize=64)
+def sheet_of(exercise: Exercise, seed: int) -> Sheet:
+    """The exercise's sheet for this seed."""
+    return Sheet(exercise, seed, trials_of(exercise, seed))

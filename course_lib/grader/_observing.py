@@ -1,0 +1,293 @@
+"""Call a solution once and write down what happened; no judgement here, and nothing that knows the right answer.
+
+The same function runs in a learner's notebook and in the process that holds an untrusted submission.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import linecache
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from course_lib.exercises import Case, Exercise
+
+__all__ = ["Foreign", "Observation", "Problem", "Sequence", "calls_of", "observe"]
+
+# Frames of this package are cut from a learner's traceback.
+PACKAGE = str(Path(__file__).parents[1])
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Something that no exercise asks for, known by the name of its type only."""
+
+    type: str
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A tuple or a list."""
+
+    type: str
+    items: tuple
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An exception in a solution's code.
+
+    Args:
+        type: class of the exception.
+        message: its text.
+        line: number of the solution's own line that was running, 0 if unknown.
+        code: that line.
+        bases: names of the classes that the exception is an instance of.
+    """
+
+    type: str
+    message: str
+    line: int = 0
+    code: str = ""
+    bases: tuple[str, ...] = ()
+
+
+@dataclass
+class Observation:
+    """What one case did to a solution.
+
+    Args:
+        value: what was returned: tensors, numbers, `Sequence`, `Foreign`.
+        problem: the exception that ended the call, or None.
+        stage: where it came: "build", "load", "call", "gradients".
+        changed: names of arguments that the call changed.
+        random: whether the global random state was changed by the call.
+        parameters: a class's parameters, name to shape.
+        gradients: of the result with respect to the floating arguments, then parameters by name; None where none flows.
+        training: what the call returned in train mode, where it was asked for.
+        used: forbidden functions that were called.
+    """
+
+    value: Any = None
+    problem: Problem | None = None
+    stage: str = ""
+    changed: tuple[str, ...] = ()
+    random: bool = False
+    parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    gradients: dict[str, Tensor | None] = field(default_factory=dict)
+    training: Any = None
+    used: tuple[str, ...] = ()
+
+
+class Stop(Exception):
+    """Ends an observation; the problem has been written down."""
+
+
+def observe(
+    solution: Callable,
+    exercise: Exercise,
+    case: Case,
+    cotangents: tuple[Tensor | None, ...] = (),
+    *,
+    train_too: bool = False,
+    watch: bool = True,
+) -> Observation:
+    """Run one case.
+
+    Args:
+        solution: the learner's function or class.
+        exercise: which exercise it answers.
+        case: what goes in; its tensors are copied before they are handed over.
+        cotangents: one for each returned tensor, contracted with it before gradients are taken; none, no gradients.
+        train_too: for a class, call it in train mode as well.
+        watch: note the use of forbidden functions.
+    """
+    seen = Observation()
+    watcher = _Watcher(exercise) if watch else contextlib.nullcontext()
+    with contextlib.suppress(Stop), warnings.catch_warnings(), watcher:
+        warnings.simplefilter("ignore")
+        call = solution
+        if exercise.is_class:
+            call = _build(solution, case, seen)
+        args = _copies(case.args)
+        before = torch.get_rng_state()
+        with torch.no_grad():
+            result = _try(seen, "call", lambda: call(*args))
+        seen.value = plain(result)
+        seen.random = not torch.equal(before, torch.get_rng_state())
+        seen.changed = tuple(
+            name
+            for name, mine, given in zip(exercise.arguments, case.args, args, strict=False)
+            if isinstance(mine, Tensor) and not _same(mine, given)
+        )
+        if train_too and exercise.is_class:
+            call.train()
+            with torch.no_grad():
+                seen.training = plain(_try(seen, "call", lambda: call(*_copies(case.args))))
+            call.eval()
+        if cotangents:
+            _gradients(call, exercise, case, cotangents, seen)
+    if watch:
+        seen.used = tuple(sorted(watcher.used))
+    return seen
+
+
+def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:
+    module = _try(seen, "build", lambda: solution(*case.init))
+    if not isinstance(module, nn.Module):
+        seen.stage, seen.problem = "build", Problem("TypeError", f"{type(module).__name__} is not an nn.Module")
+        raise Stop
+    if case.state:
+        dtype = next(iter(case.state.values())).dtype
+        module = _try(seen, "load", lambda: module.to(dtype))
+        seen.parameters = {name: tuple(p.shape) for name, p in module.state_dict().items()}
+        wanted = {name: tuple(p.shape) for name, p in case.state.items()}
+        if seen.parameters != wanted:
+            seen.stage, seen.problem = "load", Problem("KeyError", "the parameters are not the ones asked for")
+            raise Stop
+        _try(seen, "load", lambda: module.load_state_dict(case.state))
+    return module.eval()
+
+
+def _gradients(call, exercise: Exercise, case: Case, cotangents: tuple, seen: Observation) -> None:
+    args = _copies(case.args)
+    inputs = {
+        name: arg.requires_grad_()
+        for name, arg in zip(exercise.arguments, args, strict=False)
+        if isinstance(arg, Tensor) and arg.is_floating_point()
+    }
+    if exercise.is_class:
+        inputs |= dict(call.named_parameters())
+    # A leaf may not be changed in place; what is handed over is a copy that knows where it comes from.
+    handed = [arg.clone() if isinstance(arg, Tensor) and arg.requires_grad else arg for arg in args]
+    result = plain(_try(seen, "gradients", lambda: call(*handed)), detach=False)
+    tensors = result.items if isinstance(result, Sequence) else (result,)
+    pairs = [
+        (tensor, cotangent)
+        for tensor, cotangent in zip(tensors, cotangents, strict=False)
+        if isinstance(tensor, Tensor) and cotangent is not None and tensor.shape == cotangent.shape
+    ]
+    total = [(tensor * cotangent.to(tensor.dtype)).sum() for tensor, cotangent in pairs if tensor.requires_grad]
+    if not total:
+        seen.gradients = dict.fromkeys(inputs)
+        return
+    grads = _try(seen, "gradients", lambda: torch.autograd.grad(sum(total), inputs.values(), allow_unused=True))
+    seen.gradients = dict(zip(inputs, grads, strict=True))
+
+
+def plain(value: Any, *, detach: bool = True) -> Any:
+    """A returned value as tensors, numbers, None, `Sequence` and `Foreign`; nothing of it runs code of its own."""
+    if isinstance(value, Tensor):
+        if detach:
+            value = Tensor.detach(value)
+        return value.as_subclass(Tensor) if type(value) is not Tensor else value
+    if value is None or type(value) in (bool, int, float):
+        return value
+    if type(value) is str:
+        return value[:200]
+    if type(value) in (tuple, list) and len(value) <= 8:
+        return Sequence(type(value).__name__, tuple(plain(item, detach=detach) for item in value))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple is a tuple
+        return Sequence("tuple", tuple(plain(item, detach=detach) for item in tuple(value)))
+    return Foreign(type(value).__name__)
+
+
+def calls_of(problem: Problem) -> str:
+    """The problem as a line of text."""
+    where = f", line {problem.line}: {problem.code}" if problem.line else ""
+    return f"{problem.type}: {problem.message}{where}"
+
+
+def _copies(args: tuple) -> list:
+    return [arg.clone() if isinstance(arg, Tensor) else arg for arg in args]
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b)
+
+
+def _try(seen: Observation, stage: str, function: Callable) -> Any:
+    try:
+        return function()
+    except (Exception, SystemExit) as error:
+        seen.stage, seen.problem = stage, problem_of(error)
+        raise Stop from None
+
+
+def problem_of(error: BaseException) -> Problem:
+    """What went wrong, at the last line of the learner's own code."""
+    line, code = 0, ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not _is_library(frame.filename):
+            line, code = frame.lineno, (frame.line or linecache.getline(frame.filename, frame.lineno)).strip()
+    try:
+        message = str(error)
+    except Exception:
+        message = "(the message could not be read)"
+    bases = tuple(cls.__name__ for cls in type(error).__mro__)
+    return Problem(type(error).__name__, message[:1000], line or 0, code[:200], bases)
+
+
+def _is_library(filename: str) -> bool:
+    installed = "site-packages" in filename or "dist-packages" in filename
+    return installed or filename.startswith((PACKAGE, sys.base_prefix, "<frozen"))
+
+
+class _Watcher(TorchFunctionMode):
+    """Notes calls of functions that are the whole exercise: PyTorch's, by name, and the package's, by code."""
+
+    def __init__(self, exercise: Exercise):
+        super().__init__()
+        self.twins = set(exercise.twins)
+        self.name = exercise.name
+        self.reference = _codes(_packages_own(exercise))
+        self.used: set[str] = set()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if name in self.twins:
+            self.used.add(f"torch's {name}")
+        return function(*args, **(kwargs or {}))
+
+    def _profile(self, frame, event, _argument):
+        if event == "call" and frame.f_code in self.reference:
+            self.used.add(f"course_lib.{self.name}")
+
+    def __enter__(self):
+        self.previous = sys.getprofile()
+        if self.reference:
+            sys.setprofile(self._profile)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        if self.reference:
+            sys.setprofile(self.previous)
+        return super().__exit__(*error)
+
+
+def _packages_own(exercise: Exercise) -> tuple:
+    import course_lib
+
+    own = getattr(course_lib, exercise.name, None)
+    return tuple(thing for thing in {own, exercise.reference} if thing is not None)
+
+
+def _codes(things: tuple) -> set:
+    codes = set()
+    for thing in things:
+        members = vars(thing).values() if inspect.isclass(thing) else (thing,)
+        for member in members:
+            function = inspect.unwrap(member) if callable(member) else None
+            if inspect.isfunction(function):
+                codes.add(function.__code__)
+    return codes

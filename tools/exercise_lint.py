@@ -1,0 +1,238 @@
+"""Find exercises that cannot tell right from wrong: degenerate cases, mistakes that no case shows, gifts of points.
+
+python -m tools.exercise_lint [NAME…]     all exercises if none is named; exit 1 if anything is found
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.exercises import Exercise, all_exercises, find
+from course_lib.grader._diagnosing import _alike, diagnose
+from course_lib.grader._judging import Sheet, judge, sheet_of
+from course_lib.grader._observing import Sequence, plain
+
+SEEDS = (0, 1, 20)
+CENTRAL = {
+    "scaled_dot_product_attention",
+    "MultiHeadAttention",
+    "masked_softmax",
+    "decoder_mask",
+    "sinusoidal_encoding",
+    "apply_rotary",
+    "EncoderLayer",
+    "DecoderLayer",
+}
+FEWEST = {True: 12, False: 5}  # misconceptions, for central exercises and others
+
+
+def problems_of(exercise: Exercise) -> Iterator[str]:
+    """Everything that is wrong with an exercise, a line each."""
+    yield from _text(exercise)
+    for seed in SEEDS:
+        sheet = sheet_of(exercise, seed)
+        where = f"seed {seed}: "
+        yield from (where + text for text in _degenerate(sheet))
+        yield from (where + text for text in _solutions(sheet))
+        yield from (where + text for text in _misconceptions(sheet))
+
+
+def _text(exercise: Exercise) -> Iterator[str]:
+    if len(exercise.hints) < 2:
+        yield "fewer than two hints"
+    if not exercise.look:
+        yield "no section to look at"
+    if not 1 <= exercise.difficulty <= 5:
+        yield f"difficulty {exercise.difficulty} is not in 1 to 5"
+    keys = [m.key for m in exercise.misconceptions]
+    if len(set(keys)) < len(keys):
+        yield "two misconceptions share a key"
+    texts = [m.says for m in exercise.misconceptions]
+    if len(set(texts)) < len(texts):
+        yield "two misconceptions share their message"
+    fewest = FEWEST[exercise.name in CENTRAL]
+    if len(keys) < fewest:
+        yield f"{len(keys)} misconceptions, at least {fewest} are wanted"
+
+
+def _degenerate(sheet: Sheet) -> Iterator[str]:
+    exercise = sheet.exercise
+    for trial in sheet.trials:
+        case = trial.case
+        if case.edge or case.raises:
+            continue
+        lengths: dict[str, int] = {}
+        for name, arg in zip(exercise.arguments, case.args, strict=False):
+            if not isinstance(arg, Tensor):
+                continue
+            axes = exercise.shapes.get(name)
+            if axes is None:
+                yield f"the axes of {name} are not named in `shapes`"
+                continue
+            if axes != "#":
+                yield from _axes(name, axes.split(), arg, lengths, trial.number)
+            yield from _values(exercise, name, arg, trial.number)
+        for name, parameter in case.state.items():
+            yield from _values(exercise, name, parameter, trial.number)
+        for name, value in zip(exercise.init_arguments, case.init, strict=False):
+            if lengths.get(name, value) != value:
+                yield f"case {trial.number}: {name} is {value} in __init__ and {lengths[name]} in a shape"
+            lengths[name] = value
+        for (a, n), (b, m) in itertools.combinations(lengths.items(), 2):
+            if n == m:
+                yield f"case {trial.number}: {a} and {b} are both {n} long"
+
+
+def _axes(name: str, axes: list[str], arg: Tensor, lengths: dict[str, int], number: int) -> Iterator[str]:
+    named = axes[1:] if axes[0] == "..." else axes
+    if len(named) > arg.dim() or (axes[0] != "..." and len(named) != arg.dim()):
+        yield f"case {number}: {name} has shape {tuple(arg.shape)}, not {' '.join(axes)}"
+        return
+    batch = arg.shape[: arg.dim() - len(named)]
+    pairs = [*zip(named, arg.shape[len(batch) :], strict=True), *((f"batch {i}", n) for i, n in enumerate(batch))]
+    for axis, length in pairs:
+        if axis.isdigit():
+            continue
+        if length == 1:
+            yield f"case {number}: {axis} of {name} has length 1"
+        if lengths.setdefault(axis, length) != length:
+            yield f"case {number}: {axis} is {lengths[axis]} and {length} long"
+
+
+def _values(exercise: Exercise, name: str, arg: Tensor, number: int) -> Iterator[str]:
+    if not arg.is_floating_point() or arg.numel() < 3:
+        return
+    if name not in exercise.one_sign and bool((arg >= 0).all() | (arg <= 0).all()):
+        yield f"case {number}: {name} has values of one sign"
+    if arg.dim() >= 2 and arg.shape[-1] == arg.shape[-2] > 1 and torch.equal(arg, arg.transpose(-2, -1)):
+        yield f"case {number}: {name} is symmetric"
+
+
+def _solutions(sheet: Sheet) -> Iterator[str]:
+    exercise = sheet.exercise
+    own = judge(exercise, sheet.trials, sheet.run(exercise.reference), allow_twins=True)
+    if own.status != "passed":
+        failing = [(line.says, line.findings[0][1].text) for line in own.lines if not line.holds and line.findings]
+        yield f"the reference does not pass: {failing}"
+    stub = judge(exercise, sheet.trials, sheet.run(solution_from(exercise.stub, exercise.name)), allow_twins=True)
+    if stub.status != "not attempted":
+        yield f"the stub is {stub.status}"
+    for name, gift in gifts(sheet).items():
+        verdict = judge(exercise, sheet.trials, sheet.run(gift), allow_twins=True)
+        given = [line.says for line in verdict.lines if line.holds and not line.conduct]
+        if given:
+            yield f"a solution that returns {name} gets points for {given}"
+
+
+def _misconceptions(sheet: Sheet) -> Iterator[str]:
+    exercise = sheet.exercise
+    for misconception in exercise.misconceptions:
+        seen = sheet.misconception(misconception.key)
+        verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
+        if verdict.status != "failed":
+            yield f"no case tells {misconception.key} from the reference ({verdict.status})"
+            continue
+        named = diagnose(sheet, verdict, seen)
+        if named is None or named.key != misconception.key:
+            yield f"{misconception.key} is diagnosed as {named.key if named else 'unknown'}"
+    for a, b in itertools.combinations(exercise.misconceptions, 2):
+        pairs = zip(sheet.misconception(a.key), sheet.misconception(b.key), strict=True)
+        if all(_alike(x, y) and x.changed == y.changed and x.gradients.keys() == y.gradients.keys() for x, y in pairs):
+            mine, theirs = (
+                judge(exercise, sheet.trials, sheet.misconception(m.key), allow_twins=True).findings for m in (a, b)
+            )
+            if mine.keys() == theirs.keys() and all(
+                [f.text for f in mine[n]] == [f.text for f in theirs[n]] for n in mine
+            ):
+                yield f"no case tells {a.key} from {b.key}"
+
+
+def solution_from(source: str, name: str) -> Callable:
+    """What a solution's source defines under the exercise's name."""
+    import math
+
+    namespace = {"torch": torch, "nn": nn, "math": math, "Tensor": Tensor}
+    exec(compile(source, f"<{name}>", "exec"), namespace)
+    return namespace[name]
+
+
+def gifts(sheet: Sheet) -> dict[str, Callable]:
+    """Solutions without any thought, none of which may get a point: constants of the right shape, and an argument.
+
+    They know the shapes of what is expected, which a real solution would have to work out.
+    """
+    exercise = sheet.exercise
+
+    def constant(fill: Callable[[Tensor], Tensor], number) -> Callable:
+        answers = iter(
+            itertools.cycle([_like(trial, fill, number) for trial in sheet.trials for _ in range(_calls(trial))])
+        )
+
+        def solution(*args):
+            return next(answers)
+
+        if not exercise.is_class:
+            return solution
+
+        class Solution(exercise.reference):
+            def forward(self, *args):
+                return next(answers)
+
+        return Solution
+
+    def first(*args):
+        return args[0]
+
+    class First(exercise.reference if exercise.is_class else nn.Module):
+        def forward(self, x, *args):
+            return x
+
+    return {
+        "zeros": constant(torch.zeros_like, 0),
+        "ones": constant(torch.ones_like, 1),
+        "its first argument": First if exercise.is_class else first,
+    }
+
+
+def _calls(trial) -> int:
+    return 1 + trial.train_too + bool(trial.cotangents)
+
+
+def _like(trial, fill, number):
+    value = plain(trial.expected.value)
+    if isinstance(value, Sequence):
+        return tuple(_filled(item, fill, number, trial) for item in value.items)
+    return _filled(value, fill, number, trial)
+
+
+def _filled(value, fill, number, trial):
+    if isinstance(value, Tensor):
+        return fill(value).to(trial.case.dtype) if value.is_floating_point() and trial.case.dtype else fill(value)
+    return type(value)(number) if value is not None else None
+
+
+def main() -> None:
+    """Command line; see the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    exercises = [find(name) for name in options.names] or list(all_exercises().values())
+    count = 0
+    for exercise in exercises:
+        for problem in problems_of(exercise):
+            print(f"{exercise.stem}.{exercise.name}: {problem}")
+            count += 1
+    print(
+        f"{len(exercises)} exercises, {sum(len(e.misconceptions) for e in exercises)} misconceptions, {count} problems"
+    )
+    sys.exit(bool(count))
+
+
+if __name__ == "__main__":
+    main()
