@@ -50,9 +50,11 @@ def scaled_dot_product_attention(query, key, value, mask=None):
     hints=(
         "Four steps, one line each: scores, scale, softmax, average. Write the shape that you expect beside each line.",
         "Only the last two axes are matrices. `.T` turns all axes of a tensor round; `transpose(-2, -1)` swaps two.",
-        "A masked key has to get weight zero *and* the other weights have to sum to one. So the mask belongs before the softmax: "
+        "A masked key has to get weight zero *and* the other weights have to sum to one. So the mask belongs before "
+        "the softmax: "
         "which score becomes a weight of exactly zero?",
-        "`scores.masked_fill(condition, number)` gives a copy in which the entries where the condition is True have the number. "
+        "`scores.masked_fill(condition, number)` gives a copy in which the entries where the condition is True have "
+        "the number. "
         "The mask says True where attention is allowed, so the condition is its opposite.",
     ),
     reference=scaled_dot_product_attention,
@@ -144,28 +146,34 @@ ATTENTION.misconception(
 )(_variant(scale=lambda q, k, v: q.shape[-1] ** -0.5))
 ATTENTION.misconception(
     "scale_by_length",
-    "The divisor grows with the number of keys. How many terms does one dot product sum up: one a key, or one a feature?",
+    "The divisor grows with the number of keys. How many terms does one dot product sum up: one a key, or one a "
+    "feature?",
     look="scaled_dot_product: Why divide by the root of d",
 )(_variant(scale=lambda q, k, v: k.shape[-2] ** 0.5))
 ATTENTION.misconception(
     "scale_by_value_width",
-    "The divisor comes from the width of the values. Values take no part in the scores: whose features are multiplied there?",
+    "The divisor comes from the width of the values. Values take no part in the scores: whose features are multiplied "
+    "there?",
 )(_variant(scale=lambda q, k, v: v.shape[-1] ** 0.5))
 ATTENTION.misconception(
     "softmax_over_queries",
-    "Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over which axis?",
+    "Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over "
+    "which axis?",
 )(_variant(dim=-2))
 ATTENTION.misconception(
     "softmax_first_axis",
-    "The softmax runs over the first axis. That is the right one for no number of batch dimensions; count axes from the right.",
+    "The softmax runs over the first axis. That is the right one for no number of batch dimensions; count axes from "
+    "the right.",
 )(_variant(dim=0))
 ATTENTION.misconception(
     "softmax_dim_1",
-    "The softmax runs over axis 1, counted from the left. That is the axis of the keys without a batch only; count from the right.",
+    "The softmax runs over axis 1, counted from the left. That is the axis of the keys without a batch only; count "
+    "from the right.",
 )(_variant(dim=1))
 ATTENTION.misconception(
     "mask_turned_round",
-    "Attention goes exactly where the mask forbids it. True means *may attend*; look at the condition with which you fill.",
+    "Attention goes exactly where the mask forbids it. True means *may attend*; look at the condition with which you "
+    "fill.",
     look="notation: Masks",
 )(lambda query, key, value, mask=None: _attention(query, key, value, None if mask is None else _opposite(mask)))
 ATTENTION.misconception(
@@ -175,11 +183,13 @@ ATTENTION.misconception(
 )(lambda query, key, value, mask=None: _attention(query, key, value))
 ATTENTION.misconception(
     "mask_filled_with_zero",
-    "Masked scores become 0, filled or multiplied. A score of 0 is no small score: its weight is e⁰ over the sum. Which score gives weight zero?",
+    "Masked scores become 0, filled or multiplied. A score of 0 is no small score: its weight is e⁰ over the sum. "
+    "Which score gives weight zero?",
 )(_variant(fill=0.0))
 ATTENTION.misconception(
     "unstable_softmax",
-    "Large scores overflow: e¹⁰⁰ is more than a float32 can hold. A constant taken from all scores of a row leaves the weights alone.",
+    "Large scores overflow: e¹⁰⁰ is more than a float32 can hold. A constant taken from all scores of a row leaves "
+    "the weights alone.",
     look="attention: The mathematics",
 )(_variant(transform=lambda s, dim: s.exp() / s.exp().sum(dim, keepdim=True)))
 
@@ -191,7 +201,8 @@ def _opposite(mask):
 
 @ATTENTION.misconception(
     "mask_after_softmax",
-    "The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step must a key be out?",
+    "The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step must "
+    "a key be out?",
 )
 def _(query, key, value, mask=None):
     weights = (query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])).softmax(-1)
@@ -214,7 +225,8 @@ def _(query, key, value, mask=None):
 
 @ATTENTION.misconception(
     "if_mask",
-    "`if mask:` asks a whole tensor for one truth value, which it does not have. What you want to know is whether there is a mask.",
+    "`if mask:` asks a whole tensor for one truth value, which it does not have. What you want to know is whether "
+    "there is a mask.",
 )
 def _(query, key, value, mask=None):
     return _attention(query, key, value, mask if mask else None)
@@ -234,7 +246,8 @@ def _(query, key, value, mask=None):
 
 @ATTENTION.misconception(
     "transposes_axes_1_and_2",
-    "`transpose(1, 2)` counts axes from the left and fits exactly one batch dimension. Counted from the right it fits any number.",
+    "`transpose(1, 2)` counts axes from the left and fits exactly one batch dimension. Counted from the right it fits "
+    "any number.",
 )
 def _(query, key, value, mask=None):
     scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
@@ -283,7 +296,8 @@ def softmax_backward(weights, grad_weights):
     raise NotImplementedError
 ''',
     hints=(
-        "A score moves its own weight up and all other weights down. So each entry of the result needs all of `grad_weights`.",
+        "A score moves its own weight up and all other weights down. So each entry of the result needs all of "
+        "`grad_weights`.",
         "Write ∂w_i/∂s_j for i = j and for i ≠ j, and sum over i with the gradients that arrive.",
         "What all terms share is one number a row: the average of the arriving gradients under the weights.",
     ),
@@ -328,7 +342,8 @@ def _(draw):
 
 @SOFTMAX_BACKWARD.misconception(
     "independent_weights",
-    "The weights are treated as if each depended on its own score only, like a sigmoid: w (1 − w). They share one sum, so every score "
+    "The weights are treated as if each depended on its own score only, like a sigmoid: w (1 − w). They share one "
+    "sum, so every score "
     "moves every weight.",
 )
 def _(weights, grad_weights):
@@ -337,7 +352,8 @@ def _(weights, grad_weights):
 
 @SOFTMAX_BACKWARD.misconception(
     "mean_forgotten",
-    "The arriving gradient is multiplied by the weights, and that is all. If all arriving gradients are equal, what should the scores do?",
+    "The arriving gradient is multiplied by the weights, and that is all. If all arriving gradients are equal, what "
+    "should the scores do?",
 )
 def _(weights, grad_weights):
     return weights * grad_weights
@@ -369,7 +385,8 @@ def _(weights, grad_weights):
 
 @SOFTMAX_BACKWARD.misconception(
     "outer_weight_missing",
-    "The average is taken off, but the result is not multiplied by the weights: how far a score can move its own weight depends on it.",
+    "The average is taken off, but the result is not multiplied by the weights: how far a score can move its own "
+    "weight depends on it.",
 )
 def _(weights, grad_weights):
     return grad_weights - (grad_weights * weights).sum(-1, keepdim=True)
@@ -406,7 +423,8 @@ def attention_flops(len_q, len_k, d_k, d_v):
 ''',
     hints=(
         "An (m, n) matrix times an (n, p) matrix has m · p entries. How many multiply-adds does one entry need?",
-        "Write down the shapes of both products, one below the other. Which length is summed over in the first, which in the second?",
+        "Write down the shapes of both products, one below the other. Which length is summed over in the first, which "
+        "in the second?",
     ),
     reference=attention_flops,
     shapes={},
@@ -451,7 +469,8 @@ FLOPS.misconception(
 )(lambda len_q, len_k, d_k, d_v: 2 * len_k * len_k * (d_k + d_v))
 FLOPS.misconception(
     "float_result",
-    "The number is right, its type is not: a count is an int. `/` gives a float, and for long sequences it is not exact.",
+    "The number is right, its type is not: a count is an int. `/` gives a float, and for long sequences it is not "
+    "exact.",
 )(lambda len_q, len_k, d_k, d_v: 2 * len_q * len_k * (d_k + d_v) / 1)
 FLOPS.misconception(
     "widths_multiplied",

@@ -193,7 +193,8 @@ def _only_conduct(exercise, trials, verdict, observations):
     if manners and manners[0].where:
         return Diagnosis(
             "any/in_place",
-            f"The result is right, but the call changed `{manners[0].where}`, which belongs to the caller. An operation whose name "
+            f"The result is right, but the call changed `{manners[0].where}`, which belongs to the caller. An "
+            f"operation whose name "
             f"ends in `_`, an assignment to a part of a tensor, or `+=` works in place.",
         )
     if manners:
@@ -204,7 +205,8 @@ def _only_conduct(exercise, trials, verdict, observations):
         text = next(f.text for f in findings if f.facet == "dtype")
         return Diagnosis(
             "any/dtype",
-            f"The values are right, the dtype is not: {text}. A tensor made inside has its own dtype unless it is told the input's.",
+            f"The values are right, the dtype is not: {text}. A tensor made inside has its own dtype unless it is "
+            f"told the input's.",
         )
     if "mode" in facets:
         return Diagnosis(
@@ -214,7 +216,8 @@ def _only_conduct(exercise, trials, verdict, observations):
     if any("no gradient" in f.text for f in findings):
         return Diagnosis(
             "any/detached",
-            "The values are right, but no gradient flows back. `.detach()`, `.data`, `.item()`, `.numpy()`, `torch.tensor(x)` and "
+            "The values are right, but no gradient flows back. `.detach()`, `.data`, `.item()`, `.numpy()`, "
+            "`torch.tensor(x)` and "
             "`torch.no_grad()` cut the graph.",
         )
     return Diagnosis("any/gradient", f"The values are right, the gradients are not: {findings[0].text}.")
@@ -231,7 +234,8 @@ def _nan_for_large(exercise, trials, verdict, observations):
         where = f" ({', '.join(sorted(notes)[:2])})" if notes else ""
         return Diagnosis(
             "any/not_finite",
-            f"`nan` or `inf` comes out, and only there it goes wrong{where}. Which step leaves the range of the dtype, or divides zero by "
+            f"`nan` or `inf` comes out, and only there it goes wrong{where}. Which step leaves the range of the "
+            f"dtype, or divides zero by "
             f"zero?",
         )
 
@@ -320,7 +324,8 @@ def _by_batch(exercise, trials, verdict, observations):
         right, wrong = (" and ".join(f"{d}-dimensional" for d in sorted(dims)) for dims in (passing, failing))
         return Diagnosis(
             "any/batch",
-            f"Right for {right} input, wrong for {wrong}. Count axes from the right: −1 and −2 mean the same whatever stands before.",
+            f"Right for {right} input, wrong for {wrong}. Count axes from the right: −1 and −2 mean the same whatever "
+            f"stands before.",
         )
 
 

@@ -38,7 +38,7 @@ def axis_names(exercise: Exercise, case: Case) -> dict[int, str]:
     names: dict[int, list[str]] = {}
     for name, length in lengths.items():
         names.setdefault(length, []).append(name)
-    return {length: " or ".join(axes) for length, axes in names.items() if len(axes) <= 2}
+    return {length: axes[0] for length, axes in names.items() if len(axes) == 1}
 
 
 def shape_in_words(shape: tuple[int, ...], axes: dict[int, str]) -> str:
@@ -73,22 +73,26 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
     (
         r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)",
         lambda m, axes: (
-            f"A matrix product of {_sizes(m[1] + 'x' + m[2], axes)} with {_sizes(m[3] + 'x' + m[4], axes)}: the last axis of the first "
+            f"A matrix product of {_sizes(m[1] + 'x' + m[2], axes)} with {_sizes(m[3] + 'x' + m[4], axes)}: the last "
+            f"axis of the first "
             f"and the first axis of the second have to be the same. Is one of them transposed, or not yet?"
         ),
     ),
     (
         r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] but got: \[(\d+), (\d+)\]",
         lambda m, axes: (
-            f"A batched matrix product sums over an axis of {_named(m[2], axes)} on its left side and finds {_named(m[4], axes)} on its "
+            f"A batched matrix product sums over an axis of {_named(m[2], axes)} on its left side and finds "
+            f"{_named(m[4], axes)} on its "
             f"right. Which two axes of the right one should change places, or which tensor is it meant to be?"
         ),
     ),
     (
         r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)",
         lambda m, axes: (
-            f"Two tensors are combined entry by entry, and along axis {m[3]} one has length {_named(m[1], axes)}, the other "
-            f"{_named(m[2], axes)}. Axes are lined up from the right; `keepdim=True` or `unsqueeze` keeps them in their place."
+            f"Two tensors are combined entry by entry, and along axis {m[3]} one has length {_named(m[1], axes)}, the "
+            f"other "
+            f"{_named(m[2], axes)}. Axes are lined up from the right; `keepdim=True` or `unsqueeze` keeps them in "
+            f"their place."
         ),
     ),
     (
@@ -98,21 +102,24 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
     (
         r"Boolean value of Tensor with more than one value is ambiguous",
         _say(
-            "A whole tensor stands where one truth value is needed: `if mask:` or `mask and …`. To ask whether there is one at all, "
+            "A whole tensor stands where one truth value is needed: `if mask:` or `mask and …`. To ask whether there "
+            "is one at all, "
             "compare with None; to choose entry by entry, use `torch.where` or `masked_fill`."
         ),
     ),
     (
         r"view size is not compatible",
         _say(
-            "`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. `reshape` copies where it "
+            "`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. "
+            "`reshape` copies where it "
             "has to; so does `contiguous()` before the view."
         ),
     ),
     (
         r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)",
         lambda m, axes: (
-            f"A tensor of {m[2]} numbers is asked for in the shape [{m[1]}], which holds another number. Which axes does the input "
+            f"A tensor of {m[2]} numbers is asked for in the shape [{m[1]}], which holds another number. Which axes "
+            f"does the input "
             f"have? With a batch, or without one, there may be one more or less than you think."
         ),
     ),
@@ -123,19 +130,22 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
     (
         r"value cannot be converted to type (.*?) without overflow",
         _say(
-            "The number that you fill in does not fit this dtype: float16 ends at 65504. Which value is smallest in every dtype?"
+            "The number that you fill in does not fit this dtype: float16 ends at 65504. Which value is smallest in "
+            "every dtype?"
         ),
     ),
     (
         r"cannot assign (module|parameters?) before Module\.__init__\(\) call",
         _say(
-            "A module is put on `self` before `nn.Module` was set up: `super().__init__()` has to come first in `__init__`."
+            "A module is put on `self` before `nn.Module` was set up: `super().__init__()` has to come first in "
+            "`__init__`."
         ),
     ),
     (
         r"super\(type, obj\): obj must be an instance",
         _say(
-            "`super(Name, self)` names another class. In Python 3 it is `super().__init__()`, without a name to get wrong."
+            "`super(Name, self)` names another class. In Python 3 it is `super().__init__()`, without a name to get "
+            "wrong."
         ),
     ),
     (
@@ -144,7 +154,8 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
             f"`{m[2]}` is used, but no {m[1]} has it. Is it spelt as in `__init__`, and was it put on `self` there?"
             if m[1] not in {"Tensor", "NoneType"}
             else (
-                f"Something is None where you expect a tensor, so it has no `{m[2]}`. Which argument may be None, or which function lacks its "
+                f"Something is None where you expect a tensor, so it has no `{m[2]}`. Which argument may be None, or "
+                f"which function lacks its "
                 f"`return`?"
                 if m[1] == "NoneType"
                 else f"Tensors have no `{m[2]}`. Look for the method's name in PyTorch's documentation of `torch.Tensor`."
@@ -154,14 +165,16 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
     (
         r"NameError: name '(\w+)' is not defined",
         lambda m, axes: (
-            f"`{m[1]}` has no value here: a typing slip, a missing import, or a name from a cell that was not run. Attributes of a module "
+            f"`{m[1]}` has no value here: a typing slip, a missing import, or a name from a cell that was not run. "
+            f"Attributes of a module "
             f"need `self.` before them."
         ),
     ),
     (
         r"expected (?:m1 and m2|scalar type|mat1 and mat2)[^\n]*(?:dtype|Double|Float|Half|BFloat16)",
         _say(
-            "Two tensors of different dtypes meet. One that you make inside is float32 unless you say otherwise: make it like the input, "
+            "Two tensors of different dtypes meet. One that you make inside is float32 unless you say otherwise: make "
+            "it like the input, "
             "with `dtype=x.dtype` or `torch.zeros_like`."
         ),
     ),
@@ -172,34 +185,40 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
     (
         r"a leaf Variable that requires grad is being used in an in-place operation|modified by an inplace operation",
         _say(
-            "Something is changed in place that the gradient still needs, or that belongs to the caller. Operations whose names end in "
-            "`_`, and assignments to parts of a tensor, do that; there is a form without the underscore that gives a new tensor."
+            "Something is changed in place that the gradient still needs, or that belongs to the caller. Operations "
+            "whose names end in "
+            "`_`, and assignments to parts of a tensor, do that; there is a form without the underscore that gives a "
+            "new tensor."
         ),
     ),
     (
         r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got (-?\d+)\)",
         lambda m, axes: (
-            f"There is no axis {m[3]}: this tensor has axes {m[1]} to {m[2]}. Counted from the right, −1 and −2 exist with and without a "
+            f"There is no axis {m[3]}: this tensor has axes {m[1]} to {m[2]}. Counted from the right, −1 and −2 exist "
+            f"with and without a "
             f"batch."
         ),
     ),
     (
         r"not enough values to unpack|too many values to unpack",
         _say(
-            "A shape or a result is unpacked into a fixed number of names, and this input has another number of axes. `x.shape[-1]` works "
+            "A shape or a result is unpacked into a fixed number of names, and this input has another number of axes. "
+            "`x.shape[-1]` works "
             "for any."
         ),
     ),
     (
         r"missing (\d+) required positional arguments?: (.*)",
         lambda m, axes: (
-            f"A call lacks {m[2]}. Compare the signature with the one in the exercise: names, order and defaults are fixed."
+            f"A call lacks {m[2]}. Compare the signature with the one in the exercise: names, order and defaults are "
+            f"fixed."
         ),
     ),
     (
         r"takes (?:from )?\d+ (?:to \d+ )?positional arguments? but \d+ (?:was|were) given|unexpected keyword argument",
         _say(
-            "A function is called with other arguments than it takes. Compare the signature with the one in the exercise."
+            "A function is called with other arguments than it takes. Compare the signature with the one in the "
+            "exercise."
         ),
     ),
     (
@@ -217,7 +236,8 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
     (
         r"IndexError: (index|too many indices|tuple index)",
         _say(
-            "An index goes past the end of an axis, or there are more indices than axes. Without a batch there is one axis less."
+            "An index goes past the end of an axis, or there are more indices than axes. Without a batch there is one "
+            "axis less."
         ),
     ),
     (

@@ -200,9 +200,8 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
         return _about_the_error(case, seen)
     found = []
     if seen.stage == "load" and seen.problem is not None:
-        return [Finding("parameters", text) for text in _about_parameters(case, seen)] or [
-            Finding("problem", "the parameters could not be loaded")
-        ] + [Finding("problem", "not called, since its parameters are not the ones asked for")]
+        about = [Finding("parameters", text) for text in _about_parameters(case, seen)]
+        return [*about, Finding("problem", "not called, since its parameters are not the ones asked for")]
     if seen.problem is not None and seen.stage != "gradients":
         return [Finding("problem", f"{seen.problem.type}: {seen.problem.message}")]
     names = exercise.returns
@@ -305,10 +304,7 @@ def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
         return [Finding("structure", f"expected the int {expected}, got the float {actual}", name)]
     if type(actual) is not type(expected):
         return [Finding("structure", f"expected {describe(expected)}, got {describe(actual)}", name)]
-    if type(expected) is float:
-        near = abs(expected - actual) <= 1e-6 * (1 + abs(expected))
-    else:
-        near = expected == actual
+    near = abs(expected - actual) <= 1e-6 * (1 + abs(expected)) if type(expected) is float else expected == actual
     return [] if near else [Finding("value", f"expected {expected}, got {actual}", name)]
 
 

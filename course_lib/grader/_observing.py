@@ -89,7 +89,7 @@ class Observation:
     used: tuple[str, ...] = ()
 
 
-class Stop(Exception):
+class Stop(Exception):  # noqa: N818 - nothing is wrong when an observation ends early
     """Ends an observation; the problem has been written down."""
 
 
@@ -150,12 +150,14 @@ def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:
     if case.state:
         dtype = next(iter(case.state.values())).dtype
         module = _try(seen, "load", lambda: module.to(dtype))
-        seen.parameters = {name: tuple(p.shape) for name, p in module.state_dict().items()}
-        wanted = {name: tuple(p.shape) for name, p in case.state.items()}
-        if seen.parameters != wanted:
+        named = dict(module.named_parameters())  # buffers are nobody's business
+        seen.parameters = {name: tuple(p.shape) for name, p in named.items()}
+        if seen.parameters != {name: tuple(p.shape) for name, p in case.state.items()}:
             seen.stage, seen.problem = "load", Problem("KeyError", "the parameters are not the ones asked for")
             raise Stop
-        _try(seen, "load", lambda: module.load_state_dict(case.state))
+        with torch.no_grad():
+            for name, parameter in named.items():
+                parameter.copy_(case.state[name])
     return module.eval()
 
 

@@ -1,0 +1,346 @@
+"""What a learner reads: a line a property, one diagnosis, the smallest failing case. As text and as HTML."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from course_lib.exercises import Exercise
+from course_lib.grader._diagnosing import Diagnosis, diagnose
+from course_lib.grader._explaining import axis_names, explain_problem, shape_in_words
+from course_lib.grader._judging import CONDUCT, Finding, Sheet, Trial, Verdict, judge
+from course_lib.grader._observing import Observation, Sequence
+
+__all__ = ["Example", "Report", "report_on"]
+
+MARKS = {True: "✓", False: "✗", None: "–"}
+SHOWN_NUMBERS = 24  # an argument with more is shown by its shape
+SHOWN_SIDE = 8  # a matrix with more rows or columns is cut to the part around its worst entry
+
+
+@dataclass(frozen=True)
+class Example:
+    """A failing case as it is shown.
+
+    Args:
+        title: what is special about the case.
+        call: the arguments, a line each.
+        text: what was expected and what came.
+        where: which returned value or gradient.
+        expected: part of the expected tensor, two axes.
+        actual: the same part of what came.
+        worst: place of the worst entry in that part.
+        code: the learner's line, where an exception ended the call.
+    """
+
+    title: str
+    call: tuple[str, ...]
+    text: str
+    where: str = ""
+    expected: Tensor | None = None
+    actual: Tensor | None = None
+    worst: tuple[int, int] | None = None
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that is said about one solution."""
+
+    exercise: Exercise
+    verdict: Verdict
+    diagnosis: Diagnosis | None
+    example: Example | None
+    printed: str = ""
+
+    @property
+    def next_step(self) -> str:
+        """What to look at now."""
+        page, _, heading = self.look.partition(": ")
+        return f"chapter `{page}`, “{heading}”" if heading else f"chapter `{page}`"
+
+    @property
+    def look(self) -> str:
+        """Page and heading."""
+        return self.diagnosis.look if self.diagnosis and self.diagnosis.look else self.exercise.look
+
+
+def report_on(sheet: Sheet, observations: list[Observation], *, allow_twins: bool = False, printed: str = "") -> Report:
+    """Judge, diagnose, and choose what to show.
+
+    Args:
+        sheet: what was asked.
+        observations: one for each of its trials.
+        allow_twins: count a solution that calls PyTorch's own function for the whole exercise.
+        printed: what the solution wrote to standard output.
+    """
+    verdict = judge(sheet.exercise, sheet.trials, observations, allow_twins=allow_twins)
+    diagnosis = diagnose(sheet, verdict, observations)
+    return Report(sheet.exercise, verdict, diagnosis, _example(sheet, verdict, observations), printed)
+
+
+def _example(sheet: Sheet, verdict: Verdict, observations: list[Observation]) -> Example | None:
+    if verdict.status == "not attempted" or not verdict.findings:
+        return None
+
+    def order(trial: Trial):
+        facets = {finding.facet for finding in verdict.findings[trial.number]}
+        return facets <= CONDUCT.keys(), trial.case.size, trial.number
+
+    trial = min((t for t in sheet.trials if t.number in verdict.findings), key=order)
+    findings = sorted(verdict.findings[trial.number], key=lambda f: f.facet in CONDUCT)
+    return _shown(sheet.exercise, trial, findings[0], observations[trial.number])
+
+
+def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation) -> Example:
+    case = trial.case
+    axes = axis_names(exercise, case)
+    call = [f"{n} = {v!r}" for n, v in zip(exercise.init_arguments, case.init, strict=False)]
+    call += [
+        f"{name} = {_argument(value, exercise.shapes.get(name, ''))}"
+        for name, value in zip(exercise.arguments, case.args, strict=False)
+    ]
+    title = case.note
+    if seen.problem is not None and finding.facet in {"problem", "gradient"}:
+        line = f"line {seen.problem.line}: {seen.problem.code}" if seen.problem.code else ""
+        explained = explain_problem(exercise, case, seen) if case.raises is None else ""
+        text = finding.text + (f"\n{explained}" if explained else "")
+        return Example(title, tuple(call), text, finding.where, code=line)
+    expected, actual = _pick(trial.expected.value, finding, exercise), _pick(seen.value, finding, exercise)
+    if finding.facet == "gradient":
+        name = finding.where.removeprefix("gradient of ")
+        expected, actual = trial.expected.gradients.get(name), seen.gradients.get(name)
+    text = finding.text
+    if finding.facet == "shape":
+        text = f"{finding.text}; axes: {shape_in_words(tuple(expected.shape), axes)}" if expected is not None else text
+    if finding.facet not in {"value", "gradient"} or finding.index is None:
+        return Example(title, tuple(call), text, finding.where)
+    if not isinstance(expected, Tensor) or not isinstance(actual, Tensor):
+        return Example(title, tuple(call), text, finding.where)
+    part, actual_part, worst, place = _part(expected, actual, finding.index)
+    where = finding.where + place
+    return Example(title, tuple(call), text, where, part, actual_part, worst)
+
+
+def _pick(value, finding: Finding, exercise: Exercise):
+    if isinstance(value, Sequence):
+        names = dict(zip(exercise.returns, value.items, strict=False))
+        return names.get(finding.where)
+    return value
+
+
+def _argument(value, axes: str) -> str:
+    if not isinstance(value, Tensor):
+        return repr(value)
+    named = [axis for axis in axes.split() if axis not in {"...", "#"}]
+    batch = [""] * (value.dim() - len(named))
+    shape = ", ".join(
+        f"{axis} = {n}" if axis and not axis.isdigit() else str(n)
+        for axis, n in zip([*batch, *named], value.shape, strict=False)
+    )
+    if value.numel() <= SHOWN_NUMBERS and value.dim() <= 2:
+        return f"{_numbers(value)}   ({shape})"
+    return f"tensor ({shape}), {str(value.dtype).removeprefix('torch.')}"
+
+
+def _numbers(value: Tensor) -> str:
+    if value.dim() == 0:
+        return cell(value)
+    return "[" + ", ".join(_numbers(row) if row.dim() else cell(row) for row in value) + "]"
+
+
+def cell(value: Tensor) -> str:
+    """A number as it stands in a small table."""
+    x = value.item()
+    if isinstance(x, bool):
+        return "T" if x else "F"
+    if isinstance(x, int):
+        return str(x)
+    if x != x:
+        return "nan"
+    return f"{x:.3f}" if abs(x) < 1000 else f"{x:.1e}"
+
+
+def _part(expected: Tensor, actual: Tensor, index: tuple[int, ...]):
+    """The last two axes around the worst entry, and where they lie."""
+    lead, inner = index[:-2], index[-2:]
+    a, b = expected.detach()[lead], actual.detach()[lead]
+    if a.dim() == 1:
+        a, b, inner = a[None], b[None], (0, index[-1])
+    if a.dim() == 0:
+        a, b, inner = a[None, None], b[None, None], (0, 0)
+    starts = [max(0, min(i - SHOWN_SIDE // 2, n - SHOWN_SIDE)) for i, n in zip(inner, a.shape, strict=True)]
+    rows, columns = (slice(s, s + SHOWN_SIDE) for s in starts)
+    cut = any(n > SHOWN_SIDE for n in a.shape)
+    place = f"[{', '.join(map(str, lead))}]" if lead else ""
+    if cut:
+        place += f" rows {starts[0]}–{min(a.shape[0], starts[0] + SHOWN_SIDE) - 1}"
+        place += f", columns {starts[1]}–{min(a.shape[1], starts[1] + SHOWN_SIDE) - 1}"
+    worst = (inner[0] - starts[0], inner[1] - starts[1])
+    return a[rows, columns], b[rows, columns], worst, place
+
+
+# Text
+
+
+def text_of(report: Report, heading: str) -> str:
+    """The report as plain text.
+
+    Args:
+        heading: first line, after the name of the exercise.
+    """
+    name, verdict = report.exercise.name, report.verdict
+    if verdict.status == "not attempted":
+        return f"{name}: {heading}\n" + not_attempted(report.exercise)
+    lines = [f"{name}: {heading}"]
+    lines += [f"  {MARKS[line.holds]} {line.says}" for line in verdict.lines]
+    if verdict.status == "passed":
+        return "\n".join([*lines, "All of it holds."])
+    if verdict.status == "not counted":
+        lines.append(not_counted(verdict))
+    if report.diagnosis is not None:
+        lines += ["", f"Diagnosis: {_plain_words(report.diagnosis.says)}"]
+    elif report.example is not None:
+        lines += ["", "Diagnosis: unknown. Here is the smallest case that fails."]
+    if report.example is not None:
+        lines += ["", *_example_text(report.example)]
+    if report.example is not None or report.diagnosis is not None:
+        lines += ["", f"Look next: {_plain_words(report.next_step)}"]
+    return "\n".join(lines)
+
+
+def not_attempted(exercise: Exercise) -> str:
+    """What is said, kindly, where nothing is written yet."""
+    return (
+        f"Not attempted yet. Write your code in place of `raise NotImplementedError`, run the cell, then this one. "
+        f'hint("{exercise.name}") helps you to start.'
+    )
+
+
+def not_counted(verdict: Verdict) -> str:
+    """What is said where a forbidden function does the work."""
+    used = " and ".join(f"`{name}`" for name in verdict.used)
+    return f"Not counted as your own: {used} is called, which is the whole exercise. Write it out, and check again."
+
+
+def _example_text(example: Example) -> list[str]:
+    lines = [f"Smallest failing case{': ' + example.title if example.title else ''}"]
+    lines += [f"  {line}" for line in example.call]
+    if example.code:
+        lines.append(f"  your {example.code}")
+    where = f"{example.where}: " if example.where else ""
+    lines += [f"  {where if i == 0 else ''}{line}" for i, line in enumerate(example.text.split("\n"))]
+    if example.expected is not None:
+        for name, part in (("expected", example.expected), ("got", example.actual)):
+            lines.append(f"  {name}")
+            rows = [[cell(x) for x in row] for row in part]
+            width = max(len(x) for row in rows for x in row)
+            for i, row in enumerate(rows):
+                marked = [
+                    f"{x:>{width}}" + ("*" if name == "got" and (i, j) == example.worst else " ")
+                    for j, x in enumerate(row)
+                ]
+                lines.append("    " + " ".join(marked).rstrip())
+    return lines
+
+
+def _plain_words(text: str) -> str:
+    return text
+
+
+# HTML. Inline styles only: a notebook has no style sheet of ours. Text takes the page's own colour, so that it reads in
+# light and dark; cells of the heat map have both colours set.
+
+
+def html_of(report: Report, heading: str) -> str:
+    """The report as a fragment of HTML."""
+    name, verdict = html.escape(report.exercise.name), report.verdict
+    parts = [f'<p style="margin:.2em 0"><b><code>{name}</code></b>: {html.escape(heading)}</p>']
+    if verdict.status == "not attempted":
+        parts.append(f"<p>{words(not_attempted(report.exercise))}</p>")
+        return _box(parts)
+    rows = "".join(
+        f'<li style="margin:.1em 0"><span style="{_mark_style(line.holds)}" role="img" '
+        f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {words(line.says)}</li>'
+        for line in verdict.lines
+    )
+    parts.append(f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{rows}</ul>')
+    if verdict.status == "passed":
+        return _box([*parts, "<p>All of it holds.</p>"])
+    if verdict.status == "not counted":
+        parts.append(f"<p>{words(not_counted(verdict))}</p>")
+    if report.diagnosis is not None:
+        parts.append(f"<p><b>Diagnosis.</b> {words(report.diagnosis.says)}</p>")
+    elif report.example is not None:
+        parts.append("<p><b>Diagnosis:</b> unknown. Here is the smallest case that fails.</p>")
+    if report.example is not None:
+        parts.append(_example_html(report.example))
+    if report.example is not None or report.diagnosis is not None:
+        parts.append(f"<p><b>Look next:</b> {words(report.next_step)}</p>")
+    return _box(parts)
+
+
+def _box(parts: list[str]) -> str:
+    return '<div style="border-left:3px solid #888;padding-left:.8em;max-width:46em">' + "".join(parts) + "</div>"
+
+
+def words(text: str) -> str:
+    """Text with `code` in it as HTML."""
+    pieces = html.escape(text).split("`")
+    if len(pieces) % 2 == 0:
+        return html.escape(text)
+    return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces)).replace("\n", "<br>")
+
+
+def _mark_style(holds: bool | None) -> str:
+    colour = {True: "#007a5a", False: "#c0392b", None: "#777"}[holds]
+    return f"display:inline-block;width:1.2em;font-weight:bold;color:{colour}"
+
+
+def _spoken(holds: bool | None) -> str:
+    return {True: "holds", False: "does not hold", None: "not observed"}[holds]
+
+
+def _example_html(example: Example) -> str:
+    title = f": {words(example.title)}" if example.title else ""
+    parts = [f'<p style="margin-bottom:.2em"><b>Smallest failing case</b>{title}</p>']
+    call = "\n".join(html.escape(line) for line in example.call)
+    if example.code:
+        call += f"\nyour {html.escape(example.code)}"
+    parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{call}</pre>')
+    where = f"<code>{html.escape(example.where)}</code>: " if example.where else ""
+    parts.append(f"<p>{where}{words(example.text)}</p>")
+    if example.expected is not None:
+        maps = (_heat_map("expected", example.expected, example), _heat_map("got", example.actual, example))
+        parts.append(f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;overflow-x:auto">{"".join(maps)}</div>')
+    return "".join(parts)
+
+
+def _heat_map(name: str, part: Tensor, example: Example) -> str:
+    both = torch.cat([example.expected.double().flatten(), example.actual.double().flatten()])
+    finite = both[both.isfinite()].abs()
+    top = float(finite.max()) if finite.numel() and float(finite.max()) > 0 else 1.0
+    rows = []
+    for i, row in enumerate(part):
+        cells = []
+        for j, x in enumerate(row):
+            outline = ";outline:2px solid #c0392b" if (i, j) == example.worst else ""
+            cells.append(
+                f'<td style="padding:.15em .45em;text-align:right;{_colours(float(x), top)}{outline}">{cell(x)}</td>'
+            )
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    caption = f'<caption style="text-align:left">{name}</caption>'
+    return f'<table style="border-collapse:collapse;font-size:.9em;margin:0">{caption}{"".join(rows)}</table>'
+
+
+def _colours(x: float, top: float) -> str:
+    if x != x or abs(x) == float("inf"):
+        return "background:#333;color:#fff"
+    strength = min(1.0, abs(x) / top)
+    # Blue for positive, orange for negative numbers, white for zero; dark text reads on all of them.
+    r, g, b = (86, 156, 214) if x >= 0 else (230, 140, 60)
+    mixed = [round(255 + (c - 255) * 0.85 * strength) for c in (r, g, b)]
+    return f"background:rgb({mixed[0]},{mixed[1]},{mixed[2]});color:#111"
