@@ -120,6 +120,7 @@ class Exercise:
         look: the section of the book to read again, as "page: heading".
         one_sign: arguments whose values have one sign by their meaning (weights, a bandwidth).
         differentiable: whether gradients are checked.
+        constant: arguments whose gradient is left open, since right formulas differ in it.
         twins: names of PyTorch functions that are the whole exercise; found in use, they do not count as one's own.
     """
 
@@ -136,6 +137,7 @@ class Exercise:
     look: str = ""
     one_sign: tuple[str, ...] = ()
     differentiable: bool = True
+    constant: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     properties: list[Property] = field(default_factory=list, init=False)
     misconceptions: list[Misconception] = field(default_factory=list, init=False)

@@ -306,6 +306,7 @@ def softmax_backward(weights, grad_weights):
     returns=("gradient",),
     look="scaled_dot_product: What large scores do",
     one_sign=("weights",),
+    constant=("weights",),
     twins=("_softmax_backward_data",),
 )
 

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from threading import RLock
 from typing import Any
 
 import torch
@@ -216,7 +217,7 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
             Finding("mode", f"in train mode, {f.where or 'the result'} differs: {f.text}", f.where) for f in in_training
         ]
     if trial.cotangents and not any(f.facet in {"structure", "shape", "value"} for f in found):
-        found += _about_gradients(trial, seen)
+        found += _about_gradients(exercise, trial, seen)
     return found
 
 
@@ -308,14 +309,14 @@ def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
     return [] if near else [Finding("value", f"expected {expected}, got {actual}", name)]
 
 
-def _about_gradients(trial: Trial, seen: Observation) -> list[Finding]:
+def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> list[Finding]:
     if seen.stage == "gradients" and seen.problem is not None:
         text = f"asked for gradients, the call ends in {seen.problem.type}: {seen.problem.message}"
         return [Finding("gradient", text)]
     found = []
     for name, wanted in trial.expected.gradients.items():
         got = seen.gradients.get(name)
-        if wanted is None or not wanted.any():
+        if wanted is None or name in exercise.constant or not wanted.any():
             continue
         if got is None:
             found.append(Finding("gradient", f"no gradient reaches {name}", f"gradient of {name}"))
@@ -381,13 +382,26 @@ class Sheet:
 
     def misconception(self, key: str) -> list[Observation]:
         """Observations of a misconception of the exercise."""
-        if key not in self._observed:
-            (solution,) = (m.solution for m in self.exercise.misconceptions if m.key == key)
-            self._observed[key] = self.run(solution)
+        with _ONE_AT_A_TIME:
+            if key not in self._observed:
+                (solution,) = (m.solution for m in self.exercise.misconceptions if m.key == key)
+                self._observed[key] = [
+                    observe(solution, self.exercise, t.case, t.cotangents, train_too=t.train_too, watch=False)
+                    for t in self.trials
+                ]
         return self._observed[key]
 
 
-@lru_cache(maxsize=64)
+# An observation looks at state that all threads share: the random generator, the filters of warnings.
+_ONE_AT_A_TIME = RLock()
+
+
 def sheet_of(exercise: Exercise, seed: int) -> Sheet:
     """The exercise's sheet for this seed."""
+    with _ONE_AT_A_TIME:
+        return _sheet_of(exercise, seed)
+
+
+@lru_cache(maxsize=64)
+def _sheet_of(exercise: Exercise, seed: int) -> Sheet:
     return Sheet(exercise, seed, trials_of(exercise, seed))

@@ -53,6 +53,7 @@ class Problem:
         line: number of the solution's own line that was running, 0 if unknown.
         code: that line.
         bases: names of the classes that the exception is an instance of.
+        file: where the line stands, such as "cell 3".
     """
 
     type: str
@@ -60,6 +61,7 @@ class Problem:
     line: int = 0
     code: str = ""
     bases: tuple[str, ...] = ()
+    file: str = ""
 
 
 @dataclass
@@ -228,16 +230,17 @@ def _try(seen: Observation, stage: str, function: Callable) -> Any:
 
 def problem_of(error: BaseException) -> Problem:
     """What went wrong, at the last line of the learner's own code."""
-    line, code = 0, ""
-    for frame in traceback.extract_tb(error.__traceback__):
+    line, code, file = 0, "", ""
+    for frame in traceback.extract_tb(error.__traceback__, limit=-50):
         if not _is_library(frame.filename):
             line, code = frame.lineno, (frame.line or linecache.getline(frame.filename, frame.lineno)).strip()
+            file = Path(frame.filename).name
     try:
         message = str(error)
     except Exception:
         message = "(the message could not be read)"
     bases = tuple(cls.__name__ for cls in type(error).__mro__)
-    return Problem(type(error).__name__, message[:1000], line or 0, code[:200], bases)
+    return Problem(type(error).__name__, message[:1000], line or 0, code[:200], bases[:8], file)
 
 
 def _is_library(filename: str) -> bool:

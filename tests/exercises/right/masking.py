@@ -231,13 +231,15 @@ import warnings
 
 import torch
 
-LOWEST = -1.7e308
+LOWEST = torch.finfo(torch.float64).min
 
 
 def masked_softmax(scores, mask):
     warnings.warn("double precision")
     s = scores.double().masked_fill(~mask, LOWEST)
     w = torch.softmax(s, dim=-1) * mask
+    total = w.sum(-1, keepdim=True)
+    w = w / torch.where(total == 0, torch.ones_like(total), total)
     print("dtype", scores.dtype)
     return w.to(scores.dtype)
 

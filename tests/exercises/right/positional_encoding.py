@@ -1,105 +1,3 @@
-# %% sinusoidal_encoding: the usual tutorial, columns written with a step of two
-import math
-
-import torch
-
-
-def sinusoidal_encoding(length, d_model):
-    pe = torch.zeros(length, d_model)
-    position = torch.arange(0, length, dtype=torch.float64).unsqueeze(1)
-    div_term = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model))
-    pe[:, 0::2] = torch.sin(position * div_term)
-    pe[:, 1::2] = torch.cos(position * div_term)[:, : d_model // 2]
-    return pe.to(torch.float32)
-
-
-# %% sinusoidal_encoding: Python loops and the math module, prints
-import math
-import warnings
-
-import torch
-
-
-def sinusoidal_encoding(length, d_model):
-    warnings.warn("slow, but plain")
-    table = []
-    for pos in range(length):
-        row = []
-        for column in range(d_model):
-            two_i = column - column % 2
-            angle = pos / 10000 ** (two_i / d_model)
-            row.append(math.sin(angle) if column % 2 == 0 else math.cos(angle))
-        table.append(row)
-    print("table of", length, "rows")
-    return torch.tensor(table, dtype=torch.float32).reshape(length, d_model)
-
-
-# %% sinusoidal_encoding: numpy, where of even and odd columns
-import numpy as np
-import torch
-
-
-def sinusoidal_encoding(length, d_model):
-    column = np.arange(d_model)
-    angle = np.arange(length)[:, None] / np.power(10000.0, (column // 2 * 2) / d_model)
-    return torch.from_numpy(np.where(column % 2 == 0, np.sin(angle), np.cos(angle)).astype(np.float32))
-
-
-# %% sinusoidal_encoding: complex exponential, imaginary and real part
-import torch
-
-BASE = 10_000.0
-
-
-def sinusoidal_encoding(length: int, d_model: int) -> torch.Tensor:
-    pairs = (d_model + 1) // 2
-    frequency = BASE ** (-2 * torch.arange(pairs, dtype=torch.float64) / d_model)
-    angle = torch.outer(torch.arange(length, dtype=torch.float64), frequency)
-    z = torch.polar(torch.ones_like(angle), angle)
-    return torch.view_as_real(z).flip(-1).flatten(1)[:, :d_model].float()
-
-
-# %% sinusoidal_encoding: every column a sine, the odd ones a quarter turn later
-import math
-
-import torch
-
-
-def sinusoidal_encoding(length, d_model):
-    columns = []
-    position = torch.arange(length).double()
-    for c in range(d_model):
-        wavelength = math.pow(10000, 2 * (c // 2) / d_model)
-        columns.append(torch.sin(position / wavelength + (c % 2) * math.pi / 2))
-    return torch.stack(columns, dim=1).type(torch.float32)
-
-
-# %% sinusoidal_encoding: each row turned from the row before
-import torch
-
-
-def sinusoidal_encoding(length, d_model):
-    step = 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
-    turn = torch.complex(step.cos(), step.sin())
-    rows = torch.empty(length, d_model)
-    z = torch.ones_like(turn)
-    for p in range(length):
-        rows[p, 0::2] = z.imag.float()
-        rows[p, 1::2] = z.real[: d_model // 2].float()
-        z = z * turn
-    return rows.float()
-
-
-# %% sinusoidal_encoding: float32 throughout, as most notebooks have it
-import torch
-
-
-def sinusoidal_encoding(length, d_model):
-    exponent = torch.arange(0, d_model, 2, dtype=torch.float32) / d_model
-    angle = torch.arange(length, dtype=torch.float32)[:, None] / torch.pow(10000.0, exponent)
-    return torch.stack([angle.sin(), angle.cos()], dim=2).reshape(length, -1)[:, :d_model]
-
-
 # %% LearnedPositionalEmbedding: looked up by arange
 import torch
 from torch import nn
@@ -222,6 +120,108 @@ class LearnedPositionalEmbedding(nn.Module):
         index = torch.arange(length, device=x.device).repeat(batch, 1)
         looked_up = nn.functional.embedding(index, self.embedding.weight.double())
         return torch.add(x.double(), looked_up).to(x.dtype)
+
+
+# %% sinusoidal_encoding: the usual tutorial, columns written with a step of two
+import math
+
+import torch
+
+
+def sinusoidal_encoding(length, d_model):
+    pe = torch.zeros(length, d_model)
+    position = torch.arange(0, length, dtype=torch.float64).unsqueeze(1)
+    div_term = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model))
+    pe[:, 0::2] = torch.sin(position * div_term)
+    pe[:, 1::2] = torch.cos(position * div_term)[:, : d_model // 2]
+    return pe.to(torch.float32)
+
+
+# %% sinusoidal_encoding: Python loops and the math module, prints
+import math
+import warnings
+
+import torch
+
+
+def sinusoidal_encoding(length, d_model):
+    warnings.warn("slow, but plain")
+    table = []
+    for pos in range(length):
+        row = []
+        for column in range(d_model):
+            two_i = column - column % 2
+            angle = pos / 10000 ** (two_i / d_model)
+            row.append(math.sin(angle) if column % 2 == 0 else math.cos(angle))
+        table.append(row)
+    print("table of", length, "rows")
+    return torch.tensor(table, dtype=torch.float32).reshape(length, d_model)
+
+
+# %% sinusoidal_encoding: numpy, where of even and odd columns
+import numpy as np
+import torch
+
+
+def sinusoidal_encoding(length, d_model):
+    column = np.arange(d_model)
+    angle = np.arange(length)[:, None] / np.power(10000.0, (column // 2 * 2) / d_model)
+    return torch.from_numpy(np.where(column % 2 == 0, np.sin(angle), np.cos(angle)).astype(np.float32))
+
+
+# %% sinusoidal_encoding: complex exponential, imaginary and real part
+import torch
+
+BASE = 10_000.0
+
+
+def sinusoidal_encoding(length: int, d_model: int) -> torch.Tensor:
+    pairs = (d_model + 1) // 2
+    frequency = BASE ** (-2 * torch.arange(pairs, dtype=torch.float64) / d_model)
+    angle = torch.outer(torch.arange(length, dtype=torch.float64), frequency)
+    z = torch.polar(torch.ones_like(angle), angle)
+    return torch.view_as_real(z).flip(-1).flatten(1)[:, :d_model].float()
+
+
+# %% sinusoidal_encoding: every column a sine, the odd ones a quarter turn later
+import math
+
+import torch
+
+
+def sinusoidal_encoding(length, d_model):
+    columns = []
+    position = torch.arange(length).double()
+    for c in range(d_model):
+        wavelength = math.pow(10000, 2 * (c // 2) / d_model)
+        columns.append(torch.sin(position / wavelength + (c % 2) * math.pi / 2))
+    return torch.stack(columns, dim=1).type(torch.float32)
+
+
+# %% sinusoidal_encoding: each row turned from the row before
+import torch
+
+
+def sinusoidal_encoding(length, d_model):
+    step = 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
+    turn = torch.complex(step.cos(), step.sin())
+    rows = torch.empty(length, d_model)
+    z = torch.ones_like(turn)
+    for p in range(length):
+        rows[p, 0::2] = z.imag.float()
+        rows[p, 1::2] = z.real[: d_model // 2].float()
+        z = z * turn
+    return rows.float()
+
+
+# %% sinusoidal_encoding: float32 throughout, as most notebooks have it
+import torch
+
+
+def sinusoidal_encoding(length, d_model):
+    exponent = torch.arange(0, d_model, 2, dtype=torch.float32) / d_model
+    angle = torch.arange(length, dtype=torch.float32)[:, None] / torch.pow(10000.0, exponent)
+    return torch.stack([angle.sin(), angle.cos()], dim=2).reshape(length, -1)[:, :d_model]
 
 
 # %% shift_matrix: loops over the pairs, math module
@@ -427,6 +427,21 @@ class Rotary:
 
 
 apply_rotary = Rotary()
+
+
+# %% apply_rotary: angles in the dtype of x, as most notebooks have it
+import torch
+
+
+def apply_rotary(x, positions, base=10000.0):
+    d = x.shape[-1]
+    inv_freq = 1.0 / (base ** (torch.arange(0, d, 2, device=x.device).to(x.dtype) / d))
+    angle = torch.einsum("i,j->ij", positions.to(x.dtype), inv_freq)
+    cos, sin = angle.cos(), angle.sin()
+    result = torch.empty_like(x)
+    result[..., ::2] = x[..., ::2] * cos - x[..., 1::2] * sin
+    result[..., 1::2] = x[..., 1::2] * cos + x[..., ::2] * sin
+    return result
 
 
 # %% alibi_bias: broadcasting

@@ -1,0 +1,226 @@
+"""The grader's side of a submission's process: start it, ask it, and be done with it whatever it does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+
+from course_lib.grader._observing import Observation, Problem
+from course_lib.grader._protocol import (
+    ProtocolError,
+    clean,
+    decode,
+    encode,
+    lengths,
+    unpack_observation,
+    unpack_problem,
+)
+from course_lib.grader._sandbox import WALLS, Limits, Walls
+
+__all__ = ["Ended", "ForkServer", "Session"]
+
+
+class Ended(Exception):  # noqa: N818 - the end of a process, not an error of ours
+    """The submission's process is gone, or was ended; the message says why in a sentence."""
+
+
+class ForkServer:
+    """A process with PyTorch loaded, from which submissions' processes are forked. Used by any number of threads.
+
+    Args:
+        limits: for every submission.
+        walls: which walls to put up where the machine has them; all by default.
+    """
+
+    def __init__(self, limits: Limits, walls: tuple[str, ...] = tuple(WALLS)):
+        if not hasattr(os, "fork"):
+            raise OSError(
+                "grading needs a system with fork (Linux, macOS); on Windows run it in WSL, or grade in a Linux container"
+            )
+        self.limits = limits
+        self._lock = threading.Lock()
+        self._control, theirs = socket.socketpair()
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+        fd = theirs.fileno()
+        command = [sys.executable, "-m", "course_lib.grader._forkserver", str(fd)]
+        self._process = subprocess.Popen(command, pass_fds=[fd], env=environment, stdin=subprocess.DEVNULL)
+        theirs.close()
+        found = self._ask({"do": "probe", "walls": list(walls)})
+        self.walls = Walls(tuple(found["up"]), found["missing"])
+
+    def _ask(self, command: dict[str, Any], fds: tuple[int, ...] = ()) -> dict[str, Any]:
+        with self._lock:
+            try:
+                socket.send_fds(self._control, [json.dumps(command).encode() + b"\n"], fds)
+                answer = b""
+                while not answer.endswith(b"\n"):
+                    chunk = self._control.recv(65536)
+                    if not chunk:
+                        raise OSError
+                    answer += chunk
+            except OSError:
+                raise RuntimeError(
+                    f"the grader's fork server has ended (exit status {self._process.poll()}); run the grader again, it "
+                    f"goes on where it stopped"
+                ) from None
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End the process and all of its children."""
+        with self._lock:
+            self._control.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> ForkServer:
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+
+class Session:
+    """One process of one submission.
+
+    Args:
+        server: where it is forked from.
+    """
+
+    def __init__(self, server: ForkServer):
+        self.server = server
+        self.scratch = tempfile.mkdtemp(prefix="course-lib-")
+        os.chmod(self.scratch, 0o777)  # the submission may run as another user
+        self._output = tempfile.TemporaryFile()
+        their_requests, self._requests = os.pipe()
+        self._answers, their_answers = os.pipe()
+        os.set_blocking(self._requests, False)
+        try:
+            self.pid = server._ask(
+                {"do": "start", "limits": dataclasses.asdict(server.limits), "scratch": self.scratch},
+                (their_requests, their_answers, self._output.fileno()),
+            )["pid"]
+        finally:
+            os.close(their_requests)
+            os.close(their_answers)
+
+    def load(self, message: dict[str, Any]) -> dict[str, Problem]:
+        """Hand over the code; problems by the names that the failing piece would have defined.
+
+        Raises:
+            Ended: the process did not survive it.
+        """
+        frame = encode({"do": "load", **message})
+        answer, _ = self._exchange(frame, self.server.limits.load_seconds, "reading its code")
+        try:
+            failed = answer["failed"]
+            return {clean(name, 80): unpack_problem(problem) for name, problem in list(failed.items())[:200]}
+        except (ProtocolError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._over("answered what is no answer while reading its code") from error
+
+    def observe(self, frame: bytes) -> Observation:
+        """Run one case.
+
+        Raises:
+            Ended: the process did not survive it, or took too long.
+        """
+        answer, blobs = self._exchange(frame, self.server.limits.seconds, "a call")
+        try:
+            return unpack_observation(answer, blobs)
+        except ProtocolError as error:
+            raise self._over(f"answered what is no answer ({error})") from error
+
+    def close(self) -> int:
+        """End the process; how it ended."""
+        if self.pid is None:
+            return 0
+        pid, self.pid = self.pid, None
+        try:
+            return self.server._ask({"do": "end", "pid": pid})["status"]
+        finally:
+            os.close(self._requests)
+            os.close(self._answers)
+            self._output.close()
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _over(self, why: str) -> Ended:
+        self.close()
+        return Ended(why)
+
+    def _exchange(self, frame: bytes, seconds: float, what: str) -> tuple[dict[str, Any], bytes]:
+        deadline = time.monotonic() + seconds
+        try:
+            self._send(frame, deadline)
+            head, blobs = lengths(self._receive(8, deadline))
+            return decode(self._receive(head, deadline)), self._receive(blobs, deadline)
+        except TimeoutError:
+            raise self._over(f"took longer than {seconds:g} s for {what}, and was stopped") from None
+        except ProtocolError as error:
+            raise self._over(f"answered what is no answer ({error})") from None
+        except (EOFError, BrokenPipeError):
+            raise self._ended_by_itself(what) from None
+
+    def _ended_by_itself(self, what: str) -> Ended:
+        self._output.seek(0)
+        written = self._output.read(2**20)[-300:].decode("utf-8", "replace").strip()
+        status = self.close()
+        if status == 70:  # what our own part of the process ends with where it cannot go on
+            return Ended(f"ended the process during {what}: {clean(written.rpartition(chr(10))[2], 200)}")
+        if status < 0 or status > 128:
+            number = -status if status < 0 else status - 128
+            return Ended(f"ended the process with signal {number} ({_signal_name(number)}) during {what}")
+        return Ended(f"ended the process with exit status {status} during {what}")
+
+    def _send(self, frame: bytes, deadline: float) -> None:
+        view = memoryview(frame)
+        while view:
+            _, ready, _ = select.select([], [self._requests], [], _left(deadline))
+            if not ready:
+                raise TimeoutError
+            view = view[os.write(self._requests, view) :]
+
+    def _receive(self, count: int, deadline: float) -> bytes:
+        chunks = bytearray()
+        while len(chunks) < count:
+            ready, _, _ = select.select([self._answers], [], [], _left(deadline))
+            if not ready:
+                raise TimeoutError
+            chunk = os.read(self._answers, min(count - len(chunks), 2**20))
+            if not chunk:
+                raise EOFError
+            chunks += chunk
+        return bytes(chunks)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())
+
+
+def _signal_name(number: int) -> str:
+    import signal
+
+    names = {
+        signal.SIGSEGV: "a crash",
+        signal.SIGABRT: "an abort",
+        signal.SIGKILL: "killed",
+        signal.SIGXCPU: "out of time",
+    }
+    return names.get(number, signal.strsignal(number) or "unknown")
