@@ -1311,6 +1311,9 @@ def _(draw):
         x_query, x_key, y_key = _points(draw, n=4, m=6, dtype=dtype)
         x_query = x_query + torch.tensor([300.0, -250.0, 280.0, 0.0], dtype=dtype)
         yield Case(args=(x_query, x_key, y_key, 5.2), note=f"{note}, of which several count", tolerance=50)
+    x_query, x_key, y_key = _points(draw, n=3, m=5, dtype=torch.float64)
+    x_query = x_query.clamp(-1.0, 1.0) + torch.tensor([7.0, -10.0, 14.0], dtype=torch.float64)
+    yield Case(args=(x_query, x_key, y_key, 1.1), note="queries some way from every key")
 
 
 def _kernel(score=lambda d, b: -(d**2) / (2 * b**2), average=lambda s, y: softmax(s) @ y):
@@ -1336,7 +1339,7 @@ KERNEL.misconception(
     "zero_far_away",
     "Far from all keys 0 comes out: something hides the division of 0 by 0, a small number in the divisor or a "
     "replaced `nan`. The quotient does have a value there; the nearest keys decide it.",
-)(_kernel(average=lambda s, y: s.exp() @ y / (s.exp().sum(-1) + 1e-30)))
+)(_kernel(average=lambda s, y: _ratio(s, y).nan_to_num()))
 KERNEL.misconception(
     "tiny_number_in_the_divisor",
     "A tiny number is added to the divisor. Near the keys it costs digits that float64 has, and far from them 0 comes "
@@ -1349,9 +1352,20 @@ KERNEL.misconception(
 )(_kernel(average=lambda s, y: s.exp() @ y / (s.exp().sum(-1) + 1e-6)))
 KERNEL.misconception(
     "mean_far_away",
-    "Far from all keys the plain mean of the known values comes out, as if all kernels were equal there: a bound, or a "
-    "small number added to each. They are all small, but their ratios are not 1: the nearest keys decide.",
+    "Far from all keys the plain mean of the known values comes out, as if all kernels were equal there. They are all "
+    "small, but their ratios are not 1: the nearest keys decide.",
+)(_kernel(average=lambda s, y: torch.where(s.exp().sum(-1) > 0, _ratio(s, y), y.mean())))
+KERNEL.misconception(
+    "bounded_scores",
+    "The exponents are cut off at a bound, so that keys further away than that all count alike. Their kernels are "
+    "small, "
+    "but the ratios are not 1: the nearest keys decide.",
 )(_kernel(average=lambda s, y: softmax(s.clamp(min=-50.0)) @ y))
+KERNEL.misconception(
+    "small_number_in_the_kernel",
+    "A small number is added to every kernel, so that far from all keys they look equal. Their ratios are what counts, "
+    "however small they are.",
+)(_kernel(average=lambda s, y: (s.exp() + 1e-12) @ y / (s.exp() + 1e-12).sum(-1)))
 KERNEL.misconception(
     "largest_of_all",
     "The largest score of all queries is taken off. A query that is further away than the others still has no kernel "

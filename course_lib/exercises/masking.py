@@ -21,10 +21,9 @@ class _MaskCase(Case):
     dtype = torch.bool
 
 
-def _tokens(draw: Draw, pad_id: int, where: str = "end", batch: int = 0):
-    """Token ids `(B, L)` on both sides of pad_id, 0 among them; every sequence but the first is padded."""
+def _tokens(draw: Draw, pad_id: int, where: str = "end"):
+    """Token ids `(B, L)` on both sides of pad_id, 0 among them; all but the first sequence padded."""
     rows, length = draw.sizes(2, 3, 7)
-    rows = batch or rows
     tokens = draw.integers(rows, length, low=0, high=9)
     tokens += tokens >= pad_id  # none of them is pad_id
     real = torch.tensor([n for n in (0, pad_id + 3, 1) if n != pad_id])
@@ -102,6 +101,10 @@ def _first_tokens(tokens, pad_id):
     return torch.arange(tokens.shape[1]) < (tokens != pad_id).sum(1, keepdim=True)
 
 
+def _first_tokens_and_one(tokens, pad_id):
+    return torch.arange(tokens.shape[1]) <= (tokens != pad_id).sum(1, keepdim=True)
+
+
 def _until_the_first_pad(tokens, pad_id):
     return (tokens != pad_id).int().cumprod(1).bool()
 
@@ -118,9 +121,15 @@ PADDING.misconception(
 )(_padding(operator.eq))
 PADDING.misconception(
     "no_axes_added",
-    "The mask is `(B, L)`. Against scores `(B, H, L_q, L)` its batch axis would be lined up with the queries: two axes "
-    "are missing.",
+    "The mask is `(B, L)`. Against scores `(B, H, L_q, L)` its batch axis would be lined up with the queries: two "
+    "axes are missing.",
 )(_padding(place=lambda real: real))
+PADDING.misconception(
+    "key_padding_mask",
+    "This is the `key_padding_mask` of `nn.MultiheadAttention`: `(B, L)`, with True at the padding. Here True means "
+    "*may attend*, and the mask has axes for heads and queries.",
+    look="notation: Conventions",
+)(_padding(operator.eq, lambda padded: padded))
 PADDING.misconception(
     "no_axis_for_heads",
     "The mask is `(B, 1, L)`. It has an axis for the queries and none for the heads, so its batch would be lined up "
@@ -133,13 +142,12 @@ PADDING.misconception(
 PADDING.misconception(
     "axes_at_the_end",
     "The new axes stand at the end, `(B, L, 1, 1)`, where the tokens take the place of the heads. The keys are the "
-    "last "
-    "axis.",
+    "last axis.",
 )(_padding(place=lambda real: real[:, :, None, None]))
 PADDING.misconception(
     "one_axis_at_the_end",
-    "The mask is `(B, L, 1)`: its tokens are lined up with the queries. The keys are the last axis, and the heads need "
-    "one too.",
+    "The mask is `(B, L, 1)`: its tokens are lined up with the queries. The keys are the last axis, and the heads "
+    "need one too.",
 )(_padding(place=lambda real: real[:, :, None]))
 PADDING.misconception(
     "axes_in_front",
@@ -151,8 +159,8 @@ PADDING.misconception(
 )(_padding(place=lambda real: real[None, :, None, :]))
 PADDING.misconception(
     "expanded_to_a_square",
-    "The mask is spread out to `(B, 1, L, L)`. It is the same for every query, so an axis of length one is enough, and "
-    "fits cross-attention too.",
+    "The mask is spread out to `(B, 1, L, L)`. It is the same for every query, so an axis of length one is enough, "
+    "and fits cross-attention too.",
 )(_padding(place=lambda real: real[:, None, None, :].expand(-1, 1, real.shape[1], -1)))
 PADDING.misconception(
     "pairs_of_real_tokens",
@@ -190,11 +198,7 @@ PADDING.misconception(
 PADDING.misconception(
     "first_pad_visible",
     "One padding token a sequence stays visible: an off-by-one in the count of real tokens.",
-)(
-    _padding(
-        lambda tokens, pad_id: torch.arange(tokens.shape[1]) <= (tokens != pad_id).sum(1, keepdim=True),
-    )
-)
+)(_padding(_first_tokens_and_one))
 PADDING.misconception(
     "first_sequence_for_all",
     "The padding of the first sequence is used for the whole batch. Every sequence has its own.",
@@ -210,8 +214,8 @@ PADDING.misconception(
 )(_padding(lambda tokens, pad_id: (tokens != pad_id).any(1, keepdim=True)))
 PADDING.misconception(
     "ones_and_zeros",
-    "The mask holds the numbers 1 and 0, with the right places. The contract asks for bool: `~` of an int 1 is −2, and "
-    "`masked_fill` takes no int mask.",
+    "The mask holds the numbers 1 and 0, with the right places. The contract asks for bool: `~` of an int 1 is −2, "
+    "and `masked_fill` takes no int mask.",
 )(_padding(lambda tokens, pad_id: (tokens != pad_id).long()))
 PADDING.misconception(
     "floats",
@@ -229,8 +233,8 @@ PADDING.misconception(
 
 @PADDING.misconception(
     "tokens_overwritten",
-    "The mask is right, but it is written into `tokens`, which the caller still needs: an operation whose name ends in "
-    "`_`, or an assignment to a part of a tensor, works in place.",
+    "The mask is right, but it is written into `tokens`, which the caller still needs: an operation whose name ends "
+    "in `_`, or an assignment to a part of a tensor, works in place.",
 )
 def _(tokens, pad_id):
     return tokens.ne_(pad_id).bool()[:, None, None, :]
@@ -321,8 +325,7 @@ CAUSAL.misconception(
 CAUSAL.misconception(
     "upper_triangle",
     "Every query sees itself and the future, and not the past: rows are queries, columns are keys, and this is the "
-    "other "
-    "triangle.",
+    "other triangle.",
 )(lambda length: _square(length).triu())
 CAUSAL.misconception(
     "without_itself",
@@ -350,8 +353,8 @@ CAUSAL.misconception(
 )(lambda length: ~_square(length))
 CAUSAL.misconception(
     "anti_diagonal",
-    "The triangle is mirrored: it is cut along the other diagonal, from bottom left to top right. The first query sees "
-    "most here, the last one least.",
+    "The triangle is mirrored: it is cut along the other diagonal, from bottom left to top right. The first query "
+    "sees most here, the last one least.",
 )(lambda length: _square(length).tril().flip(0))
 CAUSAL.misconception(
     "columns_mirrored",
@@ -364,8 +367,7 @@ CAUSAL.misconception(
 CAUSAL.misconception(
     "floats",
     "The mask holds the floats 1.0 and 0.0: that is what `torch.ones` makes unless it is told otherwise. A mask here "
-    "is "
-    "bool.",
+    "is bool.",
 )(lambda length: torch.ones(length, length).tril())
 CAUSAL.misconception(
     "ones_and_zeros",
@@ -379,13 +381,13 @@ CAUSAL.misconception(
 )(lambda length: torch.ones(length, length).triu(1) * -INF)
 CAUSAL.misconception(
     "batch_axis_added",
-    "The mask has an axis too many: `(1, L, L)`. It is the same for every sequence, and two axes broadcast against any "
-    "number.",
+    "The mask has an axis too many: `(1, L, L)`. It is the same for every sequence, and two axes broadcast against "
+    "any number.",
 )(lambda length: _square(length).tril()[None])
 CAUSAL.misconception(
     "batch_and_head_axes_added",
-    "The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores of any number, and the contract "
-    "asks for `(L, L)`.",
+    "The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores of any number, and the "
+    "contract asks for `(L, L)`.",
 )(lambda length: _square(length).tril()[None, None])
 CAUSAL.misconception(
     "one_row",
@@ -449,8 +451,7 @@ def decoder_mask(tokens, pad_id):
         "A pair must be allowed by both masks. Which operation on two bools is that, and what does it do with axes of "
         "length one?",
         "`(B, 1, 1, L)` and `(L, L)` broadcast to `(B, 1, L, L)`: the first says the same for every query, the second "
-        "for "
-        "every sequence.",
+        "for every sequence.",
     ),
     reference=decoder_mask,
     shapes={"tokens": "batch length"},
@@ -532,23 +533,25 @@ DECODER.misconception(
 DECODER.misconception(
     "padding_allowed",
     "The future is hidden, but of the past only the *padding* can be seen. One of the two masks has the opposite "
-    "meaning "
-    "of the other.",
+    "meaning of the other.",
     look="masking: Padding",
 )(_decoder(real=_keys(operator.eq)))
 DECODER.misconception(
     "both_turned_round",
     "Each of the two parts marks what is forbidden, and what is left are pairs that are forbidden twice: padding in "
-    "the "
-    "future. True means *may attend*, in both parts.",
+    "the future. True means *may attend*, in both parts.",
     look="notation: Conventions",
 )(_decoder(real=_keys(operator.eq), past=lambda length: _square(length).triu(1)))
 DECODER.misconception(
     "or_instead_of_and",
     "A pair is allowed as soon as one of the two masks allows it. It must pass both. (Adding two bool masks is an "
-    "*or*, "
-    "too.)",
+    "*or*, too.)",
 )(_decoder(join=operator.or_))
+DECODER.misconception(
+    "or_with_the_future",
+    "A pair is allowed where the key is no padding *or* lies in the future. It must pass both masks, and the causal "
+    "one has the opposite meaning.",
+)(_decoder(past=lambda length: _square(length).triu(1), join=operator.or_))
 DECODER.misconception(
     "exactly_one",
     "A pair is allowed where exactly one of the two masks allows it. It must pass both.",
@@ -591,14 +594,12 @@ DECODER.misconception(
 DECODER.misconception(
     "queries_masked_too",
     "Besides the padded keys, the rows of padded queries are masked. The contract leaves those rows as they are: "
-    "nobody "
-    "reads them, and rows without any key only make trouble in a softmax.",
+    "nobody reads them, and rows without any key only make trouble in a softmax.",
 )(_decoder(real=_pairs))
 DECODER.misconception(
     "padded_queries_see_everything",
     "The rows of padded queries are opened, for all keys. The contract leaves them as the rule makes them: no future "
-    "and "
-    "no padding.",
+    "and no padding.",
 )(_decoder(join=lambda real, past: (real & past) | ~real.transpose(-2, -1)))
 DECODER.misconception(
     "padded_queries_see_the_past",
@@ -616,8 +617,7 @@ DECODER.misconception(
 DECODER.misconception(
     "empty_rows_see_themselves",
     "In rows that come out empty the query has been allowed to see itself. The contract leaves them empty; a softmax "
-    "can "
-    "deal with them later.",
+    "can deal with them later.",
 )(
     _decoder(
         join=lambda real, past: (
@@ -641,8 +641,8 @@ DECODER.misconception(
 )(_decoder(past=lambda length: _square(length).tril(1)))
 DECODER.misconception(
     "no_axis_for_heads",
-    "The mask is `(B, L, L)`, without an axis for the heads; against scores `(B, H, L, L)` its batch would be lined up "
-    "with the heads.",
+    "The mask is `(B, L, L)`, without an axis for the heads; against scores `(B, H, L, L)` its batch would be lined "
+    "up with the heads.",
 )(_decoder(join=lambda real, past: (real & past)[:, 0]))
 DECODER.misconception(
     "axis_in_front_of_the_batch",
@@ -660,8 +660,7 @@ DECODER.misconception(
 DECODER.misconception(
     "padding_without_axes_unsqueezed",
     "The tokens `(B, L)` get one axis only, in the wrong place: against the causal mask, the batch is lined up with "
-    "the "
-    "queries.",
+    "the queries.",
 )(_decoder(real=lambda tokens, pad_id: (tokens != pad_id)[None], join=lambda real, past: real & past))
 DECODER.misconception(
     "pad_id_taken_as_zero",
@@ -675,6 +674,10 @@ DECODER.misconception(
     "tokens_counted",
     "The mask is made from the *number* of real tokens, as if they always came first. Padding can stand before them.",
 )(_decoder(real=_keys(_first_tokens)))
+DECODER.misconception(
+    "first_pad_visible",
+    "One padding token a sequence stays visible: an off-by-one in the count of real tokens.",
+)(_decoder(real=_keys(_first_tokens_and_one)))
 DECODER.misconception(
     "all_after_the_first_pad",
     "Everything after the first padding is masked, real tokens too. Look at each key for itself.",
@@ -704,8 +707,7 @@ DECODER.misconception(
 DECODER.misconception(
     "floats",
     "The mask holds the floats 1.0 and 0.0, with the right places. Fused attention would *add* them to the scores; a "
-    "mask "
-    "here is bool.",
+    "mask here is bool.",
 )(_decoder(past=lambda length: torch.ones(length, length).tril(), join=operator.mul))
 DECODER.misconception(
     "sum_of_floats",
@@ -761,8 +763,8 @@ def _(tokens, pad_id):
 
 @DECODER.misconception(
     "tokens_overwritten",
-    "The mask is right, but on the way to it `tokens` is overwritten, which the caller still needs: an operation whose "
-    "name ends in `_`, or an assignment to a part of a tensor, works in place.",
+    "The mask is right, but on the way to it `tokens` is overwritten, which the caller still needs: an operation "
+    "whose name ends in `_`, or an assignment to a part of a tensor, works in place.",
 )
 def _(tokens, pad_id):
     return tokens.ne_(pad_id).bool()[:, None, None, :] & _past(tokens.shape[1])
@@ -808,8 +810,8 @@ def masked_softmax(scores, mask):
         "The mask says True where attention is allowed; `masked_fill` fills where its condition is True, and gives a "
         "copy.",
         "Now the rows without any key. Find them from the mask, with one reduction along the keys that keeps its axis.",
-        "A `nan` in a softmax can come back in the gradient although the result was repaired. It cannot where it never "
-        "arises: give those rows something harmless to compute, and set their weights to zero afterwards.",
+        "A `nan` in a softmax can come back in the gradient although the result was repaired. It cannot where it "
+        "never arises: give those rows something harmless to compute, and set their weights to zero afterwards.",
     ),
     reference=masked_softmax,
     shapes={"scores": "... len_q len_k", "mask": "#"},
@@ -853,11 +855,11 @@ def _(draw):
 
 @SOFTMAX.holds("A fully masked row is all zeros, and the rows beside it are not touched", weight=2)
 def _(draw):
-    for batch, dtype in (((), torch.float32), ((2,), torch.float64), ((2,), torch.float16)):
+    for batch, dtype in (((), torch.float32), ((2,), torch.float64), ((2,), torch.float16), ((), torch.bfloat16)):
         scores = _scores(draw, batch, dtype)
         mask = draw.mask(*scores.shape)
         mask[..., 1, :] = False
-        yield Case(args=(scores, mask), note="a fully masked row", gradients=dtype != torch.float16)
+        yield Case(args=(scores, mask), note="a fully masked row", gradients=dtype.itemsize > 2)
     scores = _scores(draw, (2,))
     mask = draw.mask(2, 1, scores.shape[-1])
     mask[1] = False
@@ -987,8 +989,7 @@ SOFTMAX.misconception(
 SOFTMAX.misconception(
     "only_if_everything_is_masked",
     "Zeros come out when *everything* is masked, but a single fully masked row among others is still `nan`. Ask each "
-    "row, "
-    "not the whole mask.",
+    "row, not the whole mask.",
     look=EMPTY,
 )(lambda scores, mask: _fill()(scores, mask) if mask.any() else torch.zeros_like(scores))
 SOFTMAX.misconception(
@@ -1008,22 +1009,20 @@ SOFTMAX.misconception(
 )(_fill(then=lambda weights, mask: weights.masked_fill(~mask.any(-1), 0.0)))
 SOFTMAX.misconception(
     "nan_in_the_gradient",
-    "The result is right, its gradient is `nan` in fully masked rows: a `nan` arose on the way and was replaced at the "
-    "end, but the backward pass still goes through the step where it arose.",
+    "The result is right, its gradient is `nan` in fully masked rows: a `nan` arose on the way and was replaced at "
+    "the end, but the backward pass still goes through the step where it arose.",
     look=EMPTY,
 )(_add(lambda scores, mask: torch.zeros_like(scores).masked_fill(~mask, -INF), _repaired))
 SOFTMAX.misconception(
     "weights_changed_in_place",
     "The weights are changed in place after the softmax, and its gradient is computed from them: autograd refuses. "
-    "Make a "
-    "new tensor instead.",
+    "Make a new tensor instead.",
     look=EMPTY,
 )(_fill(then=lambda weights, mask: weights.masked_fill_(~mask.any(-1, keepdim=True), 0.0)))
 SOFTMAX.misconception(
     "minus_a_billion",
     "Masked scores become a large negative number. It does not fit into float16, which ends at 65504, and a fully "
-    "masked "
-    "row becomes uniform attention. What is below every number, in every dtype?",
+    "masked row becomes uniform attention. What is below every number, in every dtype?",
     look=FILL,
 )(_fill(-1e9))
 SOFTMAX.misconception(
@@ -1046,8 +1045,8 @@ SOFTMAX.misconception(
 )(_fill(torch.finfo(torch.float32).min, _zeroed))
 SOFTMAX.misconception(
     "minus_ten_thousand",
-    "Masked scores become −10000. That fits float16, but a score that is allowed can be as low, and a fully masked row "
-    "becomes uniform.",
+    "Masked scores become a number such as −10000. That fits float16, but a score that is allowed can be as low, and "
+    "a fully masked row becomes uniform.",
     look=FILL,
 )(_fill(-1e4))
 SOFTMAX.misconception(
@@ -1058,8 +1057,8 @@ SOFTMAX.misconception(
 )(_fill(-1e4, _zeroed))
 SOFTMAX.misconception(
     "minus_ten_thousand_times_mask",
-    "Masked scores become −10000, and the weights are multiplied with the mask. Where an allowed score is as low, what "
-    "is left in a row sums to less than one.",
+    "Masked scores become −10000, and the weights are multiplied with the mask. Where an allowed score is as low, "
+    "what is left in a row sums to less than one.",
     look=FILL,
 )(_fill(-1e4, _times))
 SOFTMAX.misconception(
@@ -1069,15 +1068,14 @@ SOFTMAX.misconception(
 )(_fill(0.0))
 SOFTMAX.misconception(
     "filled_with_zero_then_zeroed",
-    "Masked scores become 0, and only fully masked rows are cleared. A score of 0 is no small score: in all other rows "
-    "its key still gets e⁰ over the sum.",
+    "Masked scores become 0, and only fully masked rows are cleared. A score of 0 is no small score: in all other "
+    "rows its key still gets e⁰ over the sum.",
     look=FILL,
 )(_fill(0.0, _zeroed))
 SOFTMAX.misconception(
     "filled_with_zero_times_mask",
     "Masked scores become 0, take part in the sum with e⁰ each, and are then removed: what is left in a row sums to "
-    "less "
-    "than one.",
+    "less than one.",
     look=FILL,
 )(_fill(0.0, _times))
 SOFTMAX.misconception(
@@ -1101,8 +1099,7 @@ SOFTMAX.misconception(
 SOFTMAX.misconception(
     "mask_added_then_zeroed",
     "The mask is added as it is, True as 1, and only fully masked rows are cleared. A bool mask chooses; it is no "
-    "number "
-    "to add.",
+    "number to add.",
 )(_add(lambda scores, mask: mask, _zeroed))
 SOFTMAX.misconception(
     "turned_round",
@@ -1124,117 +1121,114 @@ SOFTMAX.misconception(
 )(_fill(then=_zeroed, hide=_itself))
 SOFTMAX.misconception(
     "over_queries",
-    "Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over which "
-    "axis?",
+    "Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over "
+    "which axis?",
 )(_fill(dim=-2))
 SOFTMAX.misconception(
     "over_queries_repaired",
     "Each column of the weights sums to one, or to zero where it was `nan`; each row should. Over which axis does a "
-    "query "
-    "share out its attention?",
+    "query share out its attention?",
 )(_fill(then=_repaired, dim=-2))
 SOFTMAX.misconception(
     "over_first_axis",
     "The softmax runs over the first axis. That is the right one for no number of batch dimensions; count axes from "
-    "the "
-    "right.",
+    "the right.",
 )(_fill(dim=0))
 SOFTMAX.misconception(
     "over_first_axis_repaired",
     "The softmax runs over the first axis, and what was `nan` is zero. Count axes from the right: the keys are the "
-    "last "
-    "one, whatever stands before.",
+    "last one, whatever stands before.",
 )(_fill(then=_repaired, dim=0))
 SOFTMAX.misconception(
     "over_axis_1",
     "The softmax runs over axis 1, counted from the left. That is the axis of the keys without a batch only; count "
-    "from "
-    "the right.",
+    "from the right.",
 )(_fill(dim=1))
 SOFTMAX.misconception(
     "over_axis_1_repaired",
     "Right without a batch, wrong with one: the softmax runs over axis 1, counted from the left. Count from the right.",
 )(_fill(then=_repaired, dim=1))
 SOFTMAX.misconception(
+    "axis_left_out",
+    "The softmax is not told its axis, and takes axis 0 or 1 depending on how many there are. It should run over the "
+    "keys, always.",
+)(lambda scores, mask: torch.nn.functional.softmax(scores.masked_fill(~mask, -INF)))
+SOFTMAX.misconception(
+    "axis_left_out_repaired",
+    "The softmax is not told its axis, and takes axis 0 or 1 depending on how many there are; what was `nan` is zero. "
+    "It should run over the keys, always.",
+)(lambda scores, mask: torch.nn.functional.softmax(scores.masked_fill(~mask, -INF)).nan_to_num(0.0))
+SOFTMAX.misconception(
     "over_all_pairs",
     "One softmax runs over all queries and keys together: all weights of a matrix sum to one. Each row has its own.",
 )(lambda scores, mask: scores.masked_fill(~mask, -INF).flatten(-2).softmax(-1).view(scores.shape).nan_to_num(0.0))
 SOFTMAX.misconception(
     "mask_after_softmax",
-    "The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step must a "
-    "key be out?",
+    "The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step must "
+    "a key be out?",
 )(lambda scores, mask: scores.softmax(-1) * mask)
 SOFTMAX.misconception(
     "renormalised",
     "Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off. "
-    "What "
-    "the mask leaves is divided by its sum, and that is 0 / 0 in a fully masked row, and in a row whose masked score "
-    "is "
-    "far above the others.",
+    "What the mask leaves is divided by its sum, and that is 0 / 0 in a fully masked row, and in a row whose masked "
+    "score is far above the others.",
 )(_divided(_softmax_of_all))
 SOFTMAX.misconception(
     "renormalised_repaired",
     "Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off. "
-    "Where "
-    "one is far above the others, nothing is left of them. Hiding the `nan` loses that row, and leaves `nan` in the "
-    "gradient of fully masked rows.",
+    "Where one is far above the others, nothing is left of them. Hiding the `nan` loses that row, and leaves `nan` in "
+    "the gradient of fully masked rows.",
 )(lambda scores, mask: _divided(_softmax_of_all)(scores, mask).nan_to_num(0.0))
 SOFTMAX.misconception(
     "renormalised_or_one",
     "Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off. "
-    "Where "
-    "one is far above the others, nothing is left of them to be divided by a sum.",
+    "Where one is far above the others, nothing is left of them to be divided by a sum.",
 )(_divided(_softmax_of_all, lambda total: total + (total == 0)))
-for _eps, _name in ((1e-12, "1e12"), (1e-9, "1e9"), (1e-8, "1e8"), (1e-6, "1e6")):
+for _eps in (1e-12, 1e-9, 1e-8, 1e-6, 1e-5):
     SOFTMAX.misconception(
-        f"renormalised_with_eps_{_name}",
+        f"renormalised_with_eps_{_eps:g}",
         f"Masked keys still take part before the mask comes, and what it leaves is divided by its sum plus about "
         f"{_eps:g}. "
         "So rows do not sum to 1, in float16 the small number is 0, and a masked score far above the others leaves "
         "nothing.",
     )(_divided(_softmax_of_all, lambda total, eps=_eps: total + eps))
-for _eps, _name in ((1e-9, "1e9"), (1e-8, "1e8"), (1e-6, "1e6")):
+for _eps in (1e-9, 1e-8, 1e-6, 1e-5):
     SOFTMAX.misconception(
-        f"exp_with_eps_{_name}",
+        f"exp_with_eps_{_eps:g}",
         f"e to the scores, masked, is divided by its sum plus about {_eps:g}. Large scores overflow, low ones vanish "
         f"beside "
         "the small number, and in float16 it is 0 itself.",
         look=EXP,
     )(_divided(_exp_of_all, lambda total, eps=_eps: total + eps))
     SOFTMAX.misconception(
-        f"eps_in_the_sum_{_name}",
+        f"eps_in_the_sum_{_eps:g}",
         f"The sum that the weights are divided by gets about {_eps:g} more, against a division by 0. So rows do not "
         f"sum to "
         "1, and in float16 such a number is 0. Which rows need help, and which do not?",
         look=EMPTY,
     )(_divided(_shifted_by_the_allowed, lambda total, eps=_eps: total + eps))
-for _eps, _name in ((1e-8, "1e8"), (1e-6, "1e6")):
-    SOFTMAX.misconception(
-        f"shifted_exp_with_eps_{_name}",
-        f"The largest score of *all* keys is taken off, and the sum gets about {_eps:g} more. A masked key far above "
-        f"the "
-        "others leaves nothing of them, rows do not sum to 1, and in float16 the small number is 0.",
-        look=EXP,
-    )(_divided(_shifted, lambda total, eps=_eps: total + eps))
+SOFTMAX.misconception(
+    "shifted_exp_with_eps",
+    "The largest score of *all* keys is taken off, and the sum gets about 1e-6 more. A masked key far above the "
+    "others leaves nothing of them, rows do not sum to 1, and in float16 such a number is nearly lost.",
+    look=EXP,
+)(_divided(_shifted, lambda total: total + 1e-6))
 SOFTMAX.misconception(
     "unstable",
     "Large scores overflow: e¹⁰⁰ is more than a float32 can hold. And a fully masked row is 0 / 0. A constant taken "
-    "from "
-    "all scores of a row leaves the weights alone; which one?",
+    "from all scores of a row leaves the weights alone; which one?",
     look=EXP,
 )(_divided(_exp_of_all))
 SOFTMAX.misconception(
     "unstable_repaired",
     "Large scores overflow, low ones all become 0, and the `nan` that this gives is hidden. A constant taken from all "
-    "scores "
-    "of a row leaves the weights alone; which one?",
+    "scores of a row leaves the weights alone; which one?",
     look=EXP,
 )(lambda scores, mask: _divided(_exp_of_all)(scores, mask).nan_to_num(0.0))
 SOFTMAX.misconception(
     "unstable_or_one",
     "Large scores overflow: e¹⁰⁰ is more than a float32 can hold; low ones all become 0. Fully masked rows are well, "
-    "but a "
-    "constant has to be taken from the scores of a row first.",
+    "but a constant has to be taken from the scores of a row first.",
     look=EXP,
 )(_divided(_exp_of_all, lambda total: total + (total == 0)))
 SOFTMAX.misconception(
@@ -1245,8 +1239,7 @@ SOFTMAX.misconception(
 SOFTMAX.misconception(
     "one_largest_for_all_rows_or_one",
     "The largest score of *all rows* is taken off before the exponential. Rows far below it have nothing left, and "
-    "come "
-    "out as zeros.",
+    "come out as zeros.",
     look=EXP,
 )(_divided(_shifted_by_one_number, lambda total: total + (total == 0)))
 SOFTMAX.misconception(
@@ -1256,49 +1249,43 @@ SOFTMAX.misconception(
 )(_divided(lambda scores, mask: scores))
 SOFTMAX.misconception(
     "infinity_times_zero",
-    "The mask is multiplied with −∞, and 0 · ∞ is `nan`: every allowed score is spoilt. A condition chooses; a product "
-    "cannot.",
+    "The mask is multiplied with −∞, and 0 · ∞ is `nan`: every allowed score is spoilt. A condition chooses; a "
+    "product cannot.",
     look=FILL,
 )(_add(lambda scores, mask: ~mask * -INF))
 SOFTMAX.misconception(
     "bias_in_float32",
-    "The values are right, but the numbers that are added to the scores are float32, and so half-precision scores come "
-    "out as float32. Fully masked rows have a `nan` in the gradient, too.",
+    "The values are right, but the numbers that are added to the scores are float32, and so half-precision scores "
+    "come out as float32. Fully masked rows have a `nan` in the gradient, too.",
     look=FILL,
 )(_add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -INF), _repaired))
 SOFTMAX.misconception(
     "bias_in_float32_nan",
     "Fully masked rows are `nan`, and half-precision scores come out as float32: the numbers that are added to them "
-    "have a "
-    "dtype of their own.",
+    "have a dtype of their own.",
     look=EMPTY,
 )(_add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -INF)))
 SOFTMAX.misconception(
     "billion_subtracted_in_float32",
     "A large number is *subtracted* from masked scores, as float32. So half-precision scores come out as float32, and "
-    "a "
-    "fully masked row is a softmax of what rounding has left of its scores.",
+    "a fully masked row is a softmax of what rounding has left of its scores.",
     look=FILL,
 )(_add(lambda scores, mask: (1.0 - mask.float()) * -1e9))
 SOFTMAX.misconception(
-    "billion_subtracted_in_float32_zeroed",
-    "A large number is subtracted from masked scores, as float32: half-precision scores come out as float32. The "
-    "dtype of "
-    "the scores should be kept.",
-    look=FILL,
+    "half_precision_lost",
+    "The values are right, but half-precision scores come out as float32: on the way they are turned into float32, or "
+    "meet a float32 tensor made from the mask. The dtype of the scores should be kept.",
 )(_add(lambda scores, mask: (1.0 - mask.float()) * -1e9, _zeroed))
 SOFTMAX.misconception(
     "billion_subtracted",
     "A large number is *subtracted* from masked scores. A fully masked row is still a softmax: of what rounding has "
-    "left "
-    "of its scores, or of −∞, where the number does not fit the dtype.",
+    "left of its scores, or of −∞, where the number does not fit the dtype.",
     look=FILL,
 )(_add(lambda scores, mask: (1.0 - mask.to(scores.dtype)) * -1e9))
 SOFTMAX.misconception(
     "ten_thousand_subtracted",
     "10000 is subtracted from masked scores. Against scores of that size it is not enough, and in a fully masked row "
-    "it "
-    "takes the same from all.",
+    "it takes the same from all.",
     look=FILL,
 )(_add(lambda scores, mask: (1.0 - mask.to(scores.dtype)) * -1e4))
 SOFTMAX.misconception(
@@ -1334,8 +1321,7 @@ SOFTMAX.misconception(
 SOFTMAX.misconception(
     "one_minus_a_bool",
     "`1 - mask` is no operation for a bool tensor. Its opposite is written with another sign, or the mask can be made "
-    "a "
-    "number first; but then, what would you add?",
+    "a number first; but then, what would you add?",
     look=FILL,
 )(_add(lambda scores, mask: (1 - mask) * -1e9))
 SOFTMAX.misconception(
@@ -1343,16 +1329,23 @@ SOFTMAX.misconception(
     "`-mask` is no operation for a bool tensor. The opposite of a bool is written with another sign.",
 )(_fill(hide=operator.neg))
 SOFTMAX.misconception(
+    "largest_with_its_place",
+    "`max` along an axis gives two things, the largest values and where they stand; a subtraction wants one of them.",
+    look=EXP,
+)(_divided(lambda scores, mask: (scores - scores.max(-1, keepdim=True)).exp()))
+SOFTMAX.misconception(
+    "numpy",
+    "NumPy knows no gradients and no bfloat16. What you do here with arrays can be done with tensors.",
+)(lambda scores, mask: torch.from_numpy(scores.numpy() * 1.0).masked_fill(~mask, -INF).softmax(-1).nan_to_num(0.0))
+SOFTMAX.misconception(
     "allowed_scores_cut_out",
     "Indexing with a mask gives a list of the allowed scores, without rows, so one softmax runs over all of them. The "
-    "shape "
-    "of the scores must stay.",
+    "shape of the scores must stay.",
 )(lambda scores, mask: scores[mask.expand_as(scores)].softmax(-1))
 SOFTMAX.misconception(
     "allowed_scores_indexed",
     "`scores[mask]` gives a list of the allowed scores, without rows, and needs a mask of the very shape of the "
-    "scores. "
-    "The shape must stay; which operation fills where a condition holds?",
+    "scores. The shape must stay; which operation fills where a condition holds?",
 )(lambda scores, mask: scores[mask].softmax(-1))
 
 
@@ -1372,8 +1365,7 @@ def _filled_in_place(number=-INF, then=_as_it_is):
 SOFTMAX.misconception(
     "indexing",
     "`scores[~mask] = …` needs a mask of the very shape of the scores, and this one broadcasts. Fully masked rows are "
-    "a "
-    "second problem.",
+    "a second problem.",
 )(_indexed(copy=True))
 SOFTMAX.misconception(
     "indexing_repaired",
@@ -1393,19 +1385,17 @@ SOFTMAX.misconception(
 SOFTMAX.misconception(
     "scores_overwritten",
     "The weights are right, but the scores are changed in place, and they belong to the caller: a name that ends in "
-    "`_` "
-    "says so.",
+    "`_` says so.",
 )(_filled_in_place(then=_zeroed))
 SOFTMAX.misconception(
     "scores_overwritten_nan",
     "The scores are changed in place, and they belong to the caller: a name that ends in `_` says so. And fully "
-    "masked rows "
-    "are `nan`.",
+    "masked rows are `nan`.",
 )(_filled_in_place())
 SOFTMAX.misconception(
     "scores_overwritten_with_minus_a_billion",
-    "A large negative number is filled in, and in place. The scores belong to the caller, the number does not fit into "
-    "float16, and a fully masked row becomes uniform.",
+    "A large negative number is filled in, and in place. The scores belong to the caller, the number does not fit "
+    "into float16, and a fully masked row becomes uniform.",
     look=FILL,
 )(_filled_in_place(-1e9))
 
@@ -1543,8 +1533,8 @@ WINDOW.misconception(
 )(_by_distance(lambda d, w, i, j, n: d >= w - 1))
 WINDOW.misconception(
     "outside_the_window_one_farther",
-    "Of the past, keys *more* than a window away can be seen, and those inside it cannot: the inequality of the window "
-    "points the wrong way.",
+    "Of the past, keys *more* than a window away can be seen, and those inside it cannot: the inequality of the "
+    "window points the wrong way.",
 )(_by_distance(lambda d, w, i, j, n: d > w))
 WINDOW.misconception(
     "turned_round",
@@ -1564,13 +1554,17 @@ WINDOW.misconception(
 WINDOW.misconception(
     "first_keys",
     "Every query sees the first `window` keys of the sequence, as far as they are past. The window should move with "
-    "the "
-    "query.",
+    "the query.",
 )(_by_distance(lambda d, w, i, j, n: (d >= 0) & (j < w)))
 WINDOW.misconception(
     "last_keys",
     "Only the last `window` keys of the sequence can be seen. The window should move with the query.",
 )(_by_distance(lambda d, w, i, j, n: (d >= 0) & (j >= n - w)))
+WINDOW.misconception(
+    "wraps_around",
+    "The window of the first queries goes on at the end of the sequence: diagonals that are rolled come in again on "
+    "the other side. That is the future.",
+)(_by_distance(lambda d, w, i, j, n: d % n < w))
 WINDOW.misconception(
     "only_the_farthest",
     "Only the key at the far end of the window can be seen; those between it and the query belong to the window too.",
@@ -1583,8 +1577,7 @@ WINDOW.misconception(
 WINDOW.misconception(
     "triangles_apart_by_one_less",
     "The two triangles overlap for a window of one at most: the second one lies above the diagonal. In `tril` and "
-    "`triu` a "
-    "negative number goes down.",
+    "`triu` a negative number goes down.",
 )(_by_distance(lambda d, w, i, j, n: (d >= 0) & (d <= 1 - w)))
 WINDOW.misconception(
     "floats",
@@ -1601,8 +1594,8 @@ WINDOW.misconception(
 )(lambda length, window: torch.zeros(length, length).masked_fill(~sliding_window_mask(length, window), -INF))
 WINDOW.misconception(
     "batch_and_head_axes_added",
-    "The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores of any number, and the contract "
-    "asks for `(L, L)`.",
+    "The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores of any number, and the "
+    "contract asks for `(L, L)`.",
 )(lambda length, window: sliding_window_mask(length, window)[None, None])
 WINDOW.misconception(
     "batch_axis_added",
@@ -1613,16 +1606,20 @@ WINDOW.misconception(
     "The mask is as wide as the window, `(L, window)`. The keys are all positions of the sequence: `(L, L)`.",
 )(lambda length, window: torch.ones(length, window, dtype=torch.bool))
 WINDOW.misconception(
+    "bools_subtracted",
+    "A bool mask cannot be subtracted from another. In words: in the large triangle, and *not* in the small one.",
+)(lambda length, window: _square(length).tril() - _square(length).tril(-window))
+WINDOW.misconception(
     "one_row",
-    "The result has one axis: all positions minus themselves. One of the two has to stand upright, so that every query "
-    "meets every key.",
+    "The result has one axis: all positions minus themselves. One of the two has to stand upright, so that every "
+    "query meets every key.",
 )(lambda length, window: torch.zeros(length) < window)
 
 
 @WINDOW.misconception(
     "negative_start",
-    "The first queries see too little: their window starts before the sequence, and a negative index in a slice counts "
-    "from the end.",
+    "The first queries see too little: their window starts before the sequence, and a negative index in a slice "
+    "counts from the end.",
 )
 def _(length, window):
     mask = torch.zeros(length, length, dtype=torch.bool)

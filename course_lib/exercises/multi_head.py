@@ -253,6 +253,14 @@ SPLIT.misconception(
     "positions. Cut the last axis alone.",
 )(_checked(lambda x, n: x.reshape(*x.shape[:-2], n, -1, x.shape[-2]).transpose(-2, -1)))
 SPLIT.misconception(
+    "width_is_a_float",
+    "`/` gives a float even where it divides, and a size has to be an int. Which division of ints gives an int?",
+)(lambda x, n: x.reshape(*x.shape[:-1], n, x.shape[-1] / n).transpose(-3, -2))
+SPLIT.misconception(
+    "width_is_a_float_in_view",
+    "`/` gives a float even where it divides, and `view` wants ints. Which division of ints gives an int?",
+)(lambda x, n: x.view(*x.shape[:-1], n, x.shape[-1] / n).transpose(-3, -2))
+SPLIT.misconception(
     "squeezed",
     "`squeeze` removes every axis of length one, a batch of one or a single head among them. No axis is to be removed "
     "here.",
@@ -487,6 +495,11 @@ MERGE.misconception(
     "The heads are averaged. They found different things, so all their features are kept, side by side.",
 )(lambda x: x.mean(-3))
 MERGE.misconception(
+    "averaged_over_axis_1",
+    "There is an average over axis 1. The heads found different things, so all their features are kept, side by side; "
+    "and counted from the left, axis 1 is not always theirs.",
+)(lambda x: x.mean(1))
+MERGE.misconception(
     "heads_summed",
     "The heads are added up. They found different things, so all their features are kept, side by side.",
 )(lambda x: x.sum(-3))
@@ -520,7 +533,7 @@ MERGE.misconception(
     "Axes are put together from axis 2 on, counted from the left. That fits exactly one batch dimension.",
 )(lambda x: x.transpose(-3, -2).flatten(2))
 MERGE.misconception(
-    "axes_1_and_2_flattened_from_2",
+    "axes_from_the_left",
     "Both steps count axes from the left, so they fit exactly one batch dimension. Counted from the right, −3, −2 and "
     "−1 are heads, positions and features in any number of them.",
 )(lambda x: x.transpose(1, 2).flatten(2))
@@ -562,11 +575,6 @@ MERGE.misconception(
     "heads disappears here, and not by being short.",
 )(lambda x: merge_heads(x).squeeze())
 MERGE.misconception(
-    "axes_0_and_2",
-    "Batch and length are read off axes 0 and 2, counted from the left. That fits one batch dimension only; the last "
-    "three axes are the ones that are always there.",
-)(lambda x: x.transpose(1, 2).reshape(x.shape[0], x.shape[2], -1))
-MERGE.misconception(
     "axes_0_and_2_not_transposed",
     "Batch and length are read off axes 0 and 2, which fits one batch dimension only; and the axes are put together in "
     "the order in which they came, with the positions between the heads and their features.",
@@ -598,6 +606,16 @@ def _(x):
 
 
 @MERGE.misconception(
+    "four_axes_unpacked_interleaved",
+    "Two things: the shape is unpacked into four names, so only one batch dimension works; and the features are "
+    "interleaved, the first one of every head, then the second. Each head's features stay together.",
+)
+def _(x):
+    batch, num_heads, length, d_head = x.shape
+    return x.permute(0, 2, 3, 1).reshape(batch, length, num_heads * d_head)
+
+
+@MERGE.misconception(
     "four_axes_unpacked_not_transposed",
     "Two things: the shape is unpacked into four names, so only one batch dimension works; and the axes are put "
     "together in the order in which they came, with the positions between the heads and their features.",
@@ -619,7 +637,7 @@ $\\operatorname{Concat}(\\mathrm{head}_1, \\dots, \\mathrm{head}_H)\\,W^O$ with 
 \\operatorname{Attention}(QW^Q_h, KW^K_h, VW^V_h)$.
 
 - `__init__(self, d_model, num_heads)` makes four layers `nn.Linear(d_model, d_model)`, with their biases: `q_proj`,
-  `k_proj`, `v_proj` and `out_proj`; no other parameters or buffers. It raises `ValueError` where `num_heads` does
+  `k_proj`, `v_proj` and `out_proj`; no other parameters. It raises `ValueError` where `num_heads` does
   not divide `d_model`.
 - `forward(self, query, key, value, mask=None)` takes `query` as `(B, L_q, d_model)`, `key` and `value` as `(B, L_k,
   d_model)`. Each is projected by its own layer; head $h$ takes the $h$-th contiguous slice of `d_head = d_model //
@@ -900,6 +918,38 @@ ATTENTION.misconception(
     "Keys may be more or fewer than queries: whose length is it?",
 )(_variant(project=_of_one_length(lambda self, query: -1), split=_swap))
 ATTENTION.misconception(
+    "one_length_for_all_view_straight",
+    "Two things: the length of the queries is used to reshape keys and values too; and the `view` straight to (B, H, "
+    "L, "
+    "d_head) gives a head some positions instead of some features.",
+    look=VIEWS,
+)(
+    _variant(
+        project=_of_one_length(lambda self, query: query.shape[2] // self.num_heads),
+        split=lambda x, num_heads: x.reshape(len(x), num_heads, x.shape[1], -1),
+    )
+)
+ATTENTION.misconception(
+    "heads_of_full_width",
+    "Each head is given d_model features, so the reshape asks for num_heads times as many numbers as there are. How "
+    "many features has a head?",
+    look="multi_head: Splitting and merging heads",
+)(_variant(split=lambda x, n: x.reshape(*x.shape[:2], n, x.shape[2]).transpose(1, 2)))
+ATTENTION.misconception(
+    "keys_not_transposed",
+    "Queries are multiplied by keys as they are, (L_q, d_head) by (L_k, d_head). Which two axes of the keys have to "
+    "change places?",
+)(_variant(attend=lambda q, k, v, mask: _attend()(q, k.transpose(-2, -1), v, mask)))
+ATTENTION.misconception(
+    "heads_and_keys_transposed",
+    "For the scores the keys exchange axes 1 and 2: with heads, those are heads and positions. Count from the right.",
+)(_variant(attend=lambda q, k, v, mask: _attend()(q, k.transpose(1, 2).transpose(-2, -1), v, mask)))
+ATTENTION.misconception(
+    "all_axes_transposed",
+    "For the scores the keys are turned round by `.T`, which reverses all axes, batch and heads too. Only the last two "
+    "are the matrix.",
+)(_variant(attend=lambda q, k, v, mask: _attend()(q, k.permute(3, 2, 1, 0).transpose(-2, -1), v, mask)))
+ATTENTION.misconception(
     "view_of_transposed",
     "`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. Which relatives "
     "of "
@@ -965,6 +1015,21 @@ ATTENTION.misconception(
     look=ROOT,
 )(_variant(attend=_attend(scale=lambda q, k: q.shape[-1] * 2)))
 ATTENTION.misconception(
+    "divided_and_rounded_down",
+    "`//` divides and rounds down, so the scores lose what is behind the point, and their gradient.",
+    look=ROOT,
+)(_variant(attend=_attend(softmax=lambda s, dim: torch.floor(s).softmax(dim))))
+ATTENTION.misconception(
+    "root_in_float32",
+    "The root is a float32 tensor, so in float64 the scores are only as exact as that. A plain Python number fits "
+    "every "
+    "dtype.",
+)(_variant(attend=_attend(scale=lambda q, k: torch.sqrt(torch.tensor(float(q.shape[-1]), dtype=torch.float32)))))
+ATTENTION.misconception(
+    "softmax_in_float32",
+    "The softmax is computed in float32 whatever comes in, so in float64 half of the digits are lost.",
+)(_variant(attend=_attend(softmax=lambda s, dim: s.float().softmax(dim).to(s.dtype))))
+ATTENTION.misconception(
     "scale_after_softmax",
     "The weights are divided by the root, after the softmax, so they do not sum to one. What the root should tame are "
     "the scores.",
@@ -1007,7 +1072,7 @@ def _projected(first, second, third):
 
     def project(self, query, key, value):
         inputs = {"q": query, "k": key, "v": value}
-        layers = {"q": self.q_proj, "k": self.k_proj, "v": self.v_proj, "o": self.out_proj, "-": lambda x: x}
+        layers = {"q": self.q_proj, "k": self.k_proj, "v": self.v_proj, "-": nn.Identity()}
         return tuple(layers[layer](inputs[x]) for layer, x in (first, second, third))
 
     return project
@@ -1025,19 +1090,7 @@ for _key, _says, _wires in (
     ("keys_by_v_proj", "The keys go through `v_proj`, and `k_proj` is never used.", ("qq", "vk", "vv")),
     ("q_proj_for_all", "All three inputs go through `q_proj`. Each has a projection of its own.", ("qq", "qk", "qv")),
     ("k_proj_for_all", "All three inputs go through `k_proj`. Each has a projection of its own.", ("kq", "kk", "kv")),
-    (
-        "v_proj_for_all",
-        "All three inputs go through `v_proj`, or the three names stand for one and the same layer. Each projection "
-        "has "
-        "parameters of its own.",
-        ("vq", "vk", "vv"),
-    ),
-    (
-        "one_layer_under_four_names",
-        "The four names stand for one and the same layer (`[layer] * 4` repeats a reference, it does not copy). Each "
-        "projection has parameters of its own.",
-        ("oq", "ok", "ov"),
-    ),
+    ("v_proj_for_all", "All three inputs go through `v_proj`. Each has a projection of its own.", ("vq", "vk", "vv")),
     ("queries_by_k_proj", "The queries go through `k_proj`, and `q_proj` is never used.", ("kq", "kk", "vv")),
     ("q_and_k_proj_exchanged", "`q_proj` and `k_proj` have changed places.", ("kq", "qk", "vv")),
     ("k_and_v_proj_exchanged", "`k_proj` and `v_proj` have changed places.", ("qq", "vk", "kv")),
@@ -1170,25 +1223,27 @@ ATTENTION.misconception(
     "Masked scores become a large positive number, so the masked keys get all the weight. Is a sign missing?",
 )(_variant(attend=_attend(hide=lambda scores, mask: scores.masked_fill(~mask, 1e9))))
 ATTENTION.misconception(
-    "mask_with_an_axis_too_many",
-    "The mask gets an axis of heads, although it broadcasts to (B, H, L_q, L_k) as it comes. A mask for all heads has "
-    "a "
-    "1 there already.",
-    look=MASKS,
-)(_variant(mask_as=lambda mask: mask.unsqueeze(1)))
-ATTENTION.misconception(
     "mask_of_two_axes_only",
     "The mask is taken for (L_q, L_k), and two axes are put before it. It may have up to four axes; it broadcasts "
     "without help.",
     look=MASKS,
 )(_variant(mask_as=lambda mask: mask[None, None]))
 ATTENTION.misconception(
-    "mask_taken_for_tokens",
-    "The mask is taken for (B, L_k), a padding mask without its axes. The contract's masks broadcast to (B, H, L_q, "
-    "L_k) "
-    "as they come.",
+    "mask_of_two_axes_moved",
+    "A mask of two axes gets more axes between its own, as if it were (B, L_k). It is (L_q, L_k), and broadcasts as it "
+    "comes.",
     look=MASKS,
-)(_variant(mask_as=lambda mask: mask[:, None, None]))
+)(_variant(mask_as=lambda mask: mask[:, None, None] if mask.dim() == 2 else mask))
+ATTENTION.misconception(
+    "only_masks_of_two_axes_used",
+    "Only a mask (L_q, L_k) has an effect. It may have up to four axes: `(B, 1, 1, L_k)` says which keys are padding.",
+    look=MASKS,
+)(_variant(attend=lambda q, k, v, mask: _attend()(q, k, v, mask if mask is not None and mask.dim() == 2 else None)))
+ATTENTION.misconception(
+    "only_masks_of_four_axes_used",
+    "A mask (L_q, L_k) has no effect. Masks broadcast, so one of two axes holds for all sequences and heads.",
+    look=MASKS,
+)(_variant(attend=lambda q, k, v, mask: _attend()(q, k, v, mask if mask is not None and mask.dim() == 4 else None)))
 ATTENTION.misconception(
     "mask_of_the_first_head",
     "The mask's first entry along the heads is used for all of them. A mask may differ from head to head.",
@@ -1220,29 +1275,36 @@ ATTENTION.misconception(
     "is a mask.",
 )(_variant(mask_as=lambda mask: mask if mask else None))
 
-# One axis too many shows in another way for every way to merge.
-for _key, _says, _merge in (
+# More axes than four show in another way for every way to merge.
+for _key, _merge, _then in (
+    ("", merge_heads, "Merging the heads then moves the wrong axes."),
+    ("_from_the_left", lambda x: x.transpose(1, 2).flatten(2), "Merging the heads then puts too many axes together."),
     (
-        "mask_of_five_axes",
-        "The mask gets an axis more, and with it the scores: they come out with five axes. A mask that broadcasts to "
-        "(B, H, L_q, L_k) needs no axis.",
-        lambda x: x.transpose(1, 2).flatten(2),
-    ),
-    (
-        "mask_of_five_axes_merged_by_minus_one",
-        "The mask gets an axis more (`unsqueeze(1)`), and so do the scores; a −1 in the last reshape hides it. A mask "
-        "that broadcasts to (B, H, L_q, L_k) needs no axis.",
+        "_by_minus_one",
         lambda x: x.transpose(1, 2).reshape(len(x), -1, x.shape[-3] * x.shape[-1]),
+        "A −1 where the heads are merged hides it, until the shape of the output shows it.",
     ),
     (
-        "mask_of_five_axes_not_merged",
-        "The mask gets an axis more (`unsqueeze(1)`), and so do the scores, which then do not fit the shape for "
-        "merging. "
-        "A mask that broadcasts to (B, H, L_q, L_k) needs no axis.",
+        "_and_not_merged",
         lambda x: x.transpose(1, 2).reshape(len(x), x.shape[-2], x.shape[-3] * x.shape[-1]),
+        "The result then does not fit the shape for merging.",
     ),
 ):
-    ATTENTION.misconception(_key, _says, look=MASKS)(_variant(mask_as=lambda mask: mask.unsqueeze(1), merge=_merge))
+    ATTENTION.misconception(
+        "mask_of_five_axes" + _key,
+        "The mask gets an axis more, and so do the scores: they come out with five axes at least. A mask that "
+        "broadcasts "
+        "to (B, H, L_q, L_k) has a 1 there already, or needs none. " + _then,
+        look=MASKS,
+    )(_variant(mask_as=lambda mask: mask.unsqueeze(1), merge=_merge))
+    if _key in ("", "_by_minus_one"):
+        ATTENTION.misconception(
+            "mask_of_six_axes" + _key,
+            "The mask is taken for (B, L_k), a padding mask without its axes, and gets two more; with it the scores "
+            "get "
+            "six. A mask that broadcasts to (B, H, L_q, L_k) needs none. " + _then,
+            look=MASKS,
+        )(_variant(mask_as=lambda mask: mask[:, None, None], merge=_merge))
 
 
 @ATTENTION.misconception(
@@ -1457,6 +1519,29 @@ def _(self, d_model, num_heads):
 def _(self, d_model, num_heads):
     for name in ("q_proj", "k_proj", "v_proj"):
         setattr(self, name, nn.ModuleList(nn.Linear(d_model, d_model // num_heads) for _ in range(num_heads)))
+
+
+@ATTENTION.misconception(
+    "one_layer_under_three_names",
+    "`q_proj`, `k_proj` and `v_proj` are one and the same layer. Queries, keys and values each need parameters of "
+    "their "
+    "own.",
+    look=WIRING,
+)
+@_made
+def _(self, d_model, num_heads):
+    self.k_proj = self.v_proj = self.q_proj
+
+
+@ATTENTION.misconception(
+    "one_layer_under_four_names",
+    "The four names stand for one and the same layer (`[layer] * 4` repeats a reference, it does not copy). Each "
+    "projection needs parameters of its own.",
+    look=WIRING,
+)
+@_made
+def _(self, d_model, num_heads):
+    self.k_proj = self.v_proj = self.out_proj = self.q_proj
 
 
 @ATTENTION.misconception(

@@ -241,13 +241,13 @@ SINUSOIDAL.misconception(
 )(_table(_exponent(lambda two_i, d: (two_i + 2) / d)))
 SINUSOIDAL.misconception(
     "last_exponent_is_one",
-    "The frequencies are spread so that the last is exactly 1/10000, as in some libraries. In the formula the exponent "
-    "is 2i over the whole width, and never quite reaches 1.",
+    "The frequencies are spread so that the last is exactly 1/10000, as in some libraries. In the formula the "
+    "exponent is 2i over the whole width, and never quite reaches 1.",
 )(_table(_exponent(lambda two_i, d: two_i / 2 / max(len(two_i) - 1, 1))))
 SINUSOIDAL.misconception(
     "last_exponent_is_one_in_halves",
-    "This is the layout of some libraries: sines left, cosines right, and frequencies that end exactly at 1/10000. The "
-    "formula of the paper has pairs side by side, and 2i over d_model in the exponent.",
+    "This is the layout of some libraries: sines left, cosines right, and frequencies that end exactly at 1/10000. "
+    "The formula of the paper has pairs side by side, and 2i over d_model in the exponent.",
 )(
     _table(
         _exponent(lambda two_i, d: two_i / 2 / max(len(two_i) - 1, 1)),
@@ -274,8 +274,8 @@ SINUSOIDAL.misconception(
 )(_table(lambda position, two_i, d: position / (10_000.0**2 * two_i / 2 / d)))
 SINUSOIDAL.misconception(
     "power_of_two_factors_after",
-    "Without brackets the line is read from left to right: the position is divided by 10000², then multiplied by i and "
-    "divided by d_model. What belongs in the exponent needs brackets.",
+    "Without brackets the line is read from left to right: the position is divided by 10000², then multiplied by i "
+    "and divided by d_model. What belongs in the exponent needs brackets.",
 )(_table(lambda position, two_i, d: position / 10_000.0**2 * two_i / 2 / d))
 SINUSOIDAL.misconception(
     "power_before_division_by_width",
@@ -296,8 +296,8 @@ SINUSOIDAL.misconception(
 )(_table(lambda position, two_i, d: position / 100_000 ** (two_i / d)))
 SINUSOIDAL.misconception(
     "base_e",
-    "The frequencies fall by powers of e: 10,000 does not appear in them. A power of 10,000 written with `exp` needs a "
-    "factor in its exponent.",
+    "The frequencies fall by powers of e: 10,000 does not appear in them. A power of 10,000 written with `exp` needs "
+    "a factor in its exponent.",
 )(_table(lambda position, two_i, d: position * torch.exp(-two_i / d)))
 SINUSOIDAL.misconception(
     "log_missing",
@@ -381,9 +381,9 @@ SINUSOIDAL.misconception(
     "The table is turned round: positions are the rows, features the columns.",
 )(_changed(lambda table: table.T))
 SINUSOIDAL.misconception(
-    "float64_result",
-    "The values are right; the table is float64, and adding it would turn all that follows into float64. Compute in "
-    "float64 if you like, and return float32.",
+    "other_dtype",
+    "The values are right, the dtype is not: the table is to be float32. One of float64 would turn all that it is "
+    "added to into float64, one of float16 is too coarse; compute in what you like, and convert in the end.",
 )(_changed(lambda table: table.double()))
 SINUSOIDAL.misconception(
     "numpy_result",
@@ -424,8 +424,8 @@ def _(length, d_model):
 
 @SINUSOIDAL.misconception(
     "odd_one_angle_too_few",
-    "An odd width goes wrong: there is an angle for every full pair only, and the last sine has none. How many columns "
-    "are sines when d_model is 5?",
+    "An odd width goes wrong: there is an angle for every full pair only, and the last sine has none. How many "
+    "columns are sines when d_model is 5?",
 )
 @_for_odd
 def _(length, d_model):
@@ -567,8 +567,7 @@ class LearnedPositionalEmbedding(nn.Module):
         "`torch.arange` makes the row numbers, on the device of `x`. What comes out of the table is `(L, d_model)`: "
         "does it line up with `(B, L, d_model)` as it is?",
         "Compare the length with `max_length` before you read the table; the table itself raises another error. It "
-        "knows "
-        "its number of rows as `num_embeddings`.",
+        "knows its number of rows as `num_embeddings`.",
     ),
     reference=LearnedPositionalEmbedding,
     shapes={"x": "batch length d_model"},
@@ -711,8 +710,8 @@ LEARNED.misconception(
 )(_checked(lambda embedding, x: x + embedding(torch.tensor(x.shape[1] - 1))))
 LEARNED.misconception(
     "length_as_index",
-    "The table is read at the single index L, so that every position gets the same vector. All the numbers below L are "
-    "its positions.",
+    "The table is read at the single index L, so that every position gets the same vector. All the numbers below L "
+    "are its positions.",
 )(_checked(lambda embedding, x: x + embedding(torch.tensor(x.shape[1]))))
 LEARNED.misconception(
     "first_vector_everywhere",
@@ -753,22 +752,21 @@ LEARNED.misconception(
 )(_checked(lambda embedding, x: x + embedding(torch.arange(x.shape[1], dtype=x.dtype))))
 LEARNED.misconception(
     "batch_axis_in_the_wrong_place",
-    "The embeddings get their new axis after the positions, (L, 1, d_model), so that positions line up with the batch. "
-    "Where is the batch axis of x?",
+    "The embeddings get their new axis after the positions, (L, 1, d_model), so that positions line up with the "
+    "batch. Where is the batch axis of x?",
 )(_checked(lambda embedding, x: x + _first(embedding, x.shape[1])[:, None]))
 
 # Too long
 
 LEARNED.misconception(
     "no_check",
-    "A sequence that is too long ends in the IndexError of the table. Ask for the length before you read it, and raise "
-    "a ValueError.",
+    "A sequence that is too long ends in the IndexError of the table. Ask for the length before you read it, and "
+    "raise a ValueError.",
 )(_module(lambda embedding, x: x + _first(embedding, x.shape[1])))
 LEARNED.misconception(
     "no_check_slice",
     "A slice of the table ends where the table ends, without a word; only the addition notices, and not always. Ask "
-    "for "
-    "the length first, and raise a ValueError.",
+    "for the length first, and raise a ValueError.",
 )(_module(lambda embedding, x: x + embedding.weight[: x.shape[1]]))
 LEARNED.misconception(
     "cut",
@@ -913,8 +911,7 @@ class TurnedRound(LearnedPositionalEmbedding):
 @LEARNED.misconception(
     "bare_parameter",
     "The table is an `nn.Parameter` of its own. It has to be an `nn.Embedding`, so that its weights have the name "
-    "under "
-    "which they are loaded.",
+    "under which they are loaded.",
 )
 class BareParameter(nn.Module):
     def __init__(self, max_length, d_model):
@@ -1055,10 +1052,10 @@ def shift_matrix(offset, d_model):
         "Take one pair of columns, sin a and cos a. After the step they are sin(a + b) and cos(a + b): what is b?",
         "The addition theorems write sin(a + b) as a sum of sin a and cos a, with two factors that depend on b only. "
         "These factors are a row of the matrix.",
-        "Each pair gives a block of 2 × 2, and different pairs have nothing to do with each other: where do the blocks "
-        "stand, and what stands elsewhere?",
-        "`torch.block_diag` puts blocks along the diagonal; or write to slices with a step of 2 in both axes. To test, "
-        "multiply with a row of the table and compare with the row `offset` further on.",
+        "Each pair gives a block of 2 × 2, and different pairs have nothing to do with each other: where do the "
+        "blocks stand, and what stands elsewhere?",
+        "`torch.block_diag` puts blocks along the diagonal; or write to slices with a step of 2 in both axes. To "
+        "test, multiply with a row of the table and compare with the row `offset` further on.",
     ),
     reference=shift_matrix,
     shapes={},
@@ -1145,14 +1142,13 @@ SHIFT.misconception(
 )(_turns(block=lambda cos, sin: (cos, 0 * cos, 0 * cos, cos)))
 SHIFT.misconception(
     "halves",
-    "The matrix fits a table with all sines on the left and all cosines on the right. Here sine and cosine take turns, "
-    "so that partners are neighbours.",
+    "The matrix fits a table with all sines on the left and all cosines on the right. Here sine and cosine take "
+    "turns, so that partners are neighbours.",
 )(_in_halves())
 SHIFT.misconception(
     "halves_backwards",
     "The matrix fits a table with all sines on the left, and goes back by the offset. Here partners are neighbours; "
-    "and "
-    "mind which of the two sines has the minus.",
+    "and mind which of the two sines has the minus.",
 )(_in_halves(sign=-1))
 SHIFT.misconception(
     "exponent_i",
@@ -1224,8 +1220,8 @@ SHIFT.misconception(
 )(_turns(lambda offset, two_i, d: offset * (two_i == 0)))
 SHIFT.misconception(
     "power_by_entry",
-    "The entries of the matrix for one step are raised to a power, each alone. Taking a step k times is a power of the "
-    "matrix.",
+    "The entries of the matrix for one step are raised to a power, each alone. Taking a step k times is a power of "
+    "the matrix.",
 )(lambda offset, d_model: shift_matrix(1, d_model) ** offset)
 SHIFT.misconception(
     "multiple_of_one_step",
@@ -1235,8 +1231,8 @@ SHIFT.misconception(
 
 @SHIFT.misconception(
     "one_frequency_a_row",
-    "Every row has a frequency of its own: the number of the row stands in the exponent, odd numbers too. The sine and "
-    "the cosine of a pair share one angle.",
+    "Every row has a frequency of its own: the number of the row stands in the exponent, odd numbers too. The sine "
+    "and the cosine of a pair share one angle.",
 )
 def _(offset, d_model):
     angle = offset / 10_000 ** (torch.arange(d_model, dtype=torch.float64) / d_model)
@@ -1305,8 +1301,9 @@ SHIFT.misconception(
     )
 )
 SHIFT.misconception(
-    "float64_result",
-    "The values are right, the matrix is float64. Compute in float64 if you like, and return float32.",
+    "other_dtype",
+    "The values are right, the dtype is not: the matrix is to be float32. Compute in float64 if you like, and convert "
+    "in the end.",
 )(lambda offset, d_model: shift_matrix(offset, d_model).double())
 
 
@@ -1354,14 +1351,12 @@ def apply_rotary(x, positions, base=10000.0):
 ''',
     hints=(
         "Begin with the angles: one for each position and each pair, so a matrix `(L, d / 2)`. How does it line up "
-        "with "
-        "`(..., L, d / 2)`?",
-        "A slice with a step of 2 along the last axis gives all first partners, another one all second partners. Write "
-        "out the two rows of the matrix product with them.",
+        "with `(..., L, d / 2)`?",
+        "A slice with a step of 2 along the last axis gives all first partners, another one all second partners. "
+        "Write out the two rows of the matrix product with them.",
         "Both new partners need both old ones: keep the old ones until both are computed.",
         "Stack the two results along a new last axis and flatten the last two axes: then partners are neighbours "
-        "again. "
-        "What would `cat` do to their order?",
+        "again. What would `cat` do to their order?",
     ),
     reference=apply_rotary,
     shapes={"x": "... length d", "positions": "length"},
@@ -1506,8 +1501,7 @@ ROTARY.misconception(
 ROTARY.misconception(
     "split_in_halves_joined_by_turns",
     "The partners are taken from the two halves and then put side by side, so the features change places. At position "
-    "0 "
-    "nothing should change.",
+    "0 nothing should change.",
 )(_rotary(split=_split))
 ROTARY.misconception(
     "joined_in_halves",
@@ -1557,8 +1551,7 @@ ROTARY.misconception(
 ROTARY.misconception(
     "turned_clockwise",
     "The pairs turn clockwise: the minus stands at the other sine, or the matrix is transposed. Where does (1, 0) go "
-    "at "
-    "a small angle?",
+    "at a small angle?",
 )(_rotary(turn=lambda even, odd, cos, sin: _turn(even, odd, cos, -sin)))
 ROTARY.misconception(
     "minus_twice",
@@ -1625,8 +1618,7 @@ ROTARY.misconception(
 ROTARY.misconception(
     "exponent_doubled",
     "The rates fall twice as fast as they should: a number that steps by 2 already is doubled again, or divided by "
-    "half "
-    "the width.",
+    "half the width.",
 )(_rotary(lambda position, two_i, d, base: position * base ** (-2 * two_i / d)))
 ROTARY.misconception(
     "exponent_sign",
@@ -1678,13 +1670,12 @@ ROTARY.misconception(
 ROTARY.misconception(
     "power_before_division_below",
     "`**` binds more strongly than `/`: the base is raised to 2i, the power divided by d, and the position by that. "
-    "What "
-    "belongs in the exponent needs brackets.",
+    "What belongs in the exponent needs brackets.",
 )(_rotary(lambda position, two_i, d, base: position * d / base**two_i))
 ROTARY.misconception(
     "power_of_minus_two_only",
-    "`**` binds more strongly than `*`: the base is raised to −2, and i / d is a factor beside it. What belongs in the "
-    "exponent needs brackets.",
+    "`**` binds more strongly than `*`: the base is raised to −2, and i / d is a factor beside it. What belongs in "
+    "the exponent needs brackets.",
 )(_rotary(lambda position, two_i, d, base: position * base**-2 * two_i / 2 / d))
 ROTARY.misconception(
     "degrees",
@@ -1727,6 +1718,20 @@ ROTARY.misconception(
     )(x, positions, base)
 )
 
+
+def _from_rows(longest):
+    return _rotary(
+        lambda position, two_i, d, base: _rotary_angle(torch.arange(longest)[:, None], two_i, d, base)[
+            position[:, 0].long()
+        ]
+    )
+
+
+ROTARY.misconception(
+    "table_of_fixed_length",
+    "Angles are looked up in a table of fixed length, and a position lies past its end. There is no upper bound: "
+    "compute the angles of the positions that are given.",
+)(_from_rows(2048))
 # Axes
 
 ROTARY.misconception(
@@ -1797,8 +1802,7 @@ def _(x, positions, base=10000.0):
 @ROTARY.misconception(
     "float32_angles",
     "The angles are float32 even if x is float64, so that the result is as inexact as float32. A tensor made inside "
-    "has "
-    "the default dtype unless it is told another.",
+    "has the default dtype unless it is told another.",
 )
 def _(x, positions, base=10000.0):
     d = x.shape[-1]
@@ -1807,9 +1811,42 @@ def _(x, positions, base=10000.0):
 
 
 @ROTARY.misconception(
+    "float32_exponential",
+    "The rates are an exponential in float32 even if x is float64, so that the result is as inexact as float32. Which "
+    "dtype has the tensor in the exponent?",
+)
+def _(x, positions, base=10000.0):
+    d = x.shape[-1]
+    angle = positions[:, None] * torch.exp(torch.arange(0, d, 2).float() * (-math.log(base) / d))
+    return _beside(*_turn(*_neighbours(x), angle.cos(), angle.sin()))
+
+
+@ROTARY.misconception(
+    "float32_throughout",
+    "x and the angles are float32 for the computation, and the result is turned back to the dtype of x: what float64 "
+    "has more is lost on the way.",
+)
+def _(x, positions, base=10000.0):
+    d = x.shape[-1]
+    angle = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    return _beside(*_turn(*_neighbours(x.float()), angle.cos(), angle.sin())).to(x.dtype)
+
+
+@ROTARY.misconception(
+    "complex64_throughout",
+    "The turning is done with complex numbers of two float32, whatever x is, so that the result is as inexact as "
+    "float32. Complex numbers of two float64 exist, too.",
+)
+def _(x, positions, base=10000.0):
+    d = x.shape[-1]
+    angle = torch.outer(positions.float(), 1.0 / base ** (torch.arange(0, d, 2).float() / d))
+    points = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(points * torch.polar(torch.ones_like(angle), angle)).flatten(-2).to(x.dtype)
+
+
+@ROTARY.misconception(
     "float32_in_between",
-    "x is made float32 for the computation, complex or not, and then turned back: what float64 has more is lost on the "
-    "way.",
+    "x is made float32 for the computation and then turned back: what float64 has more is lost on the way.",
 )
 def _(x, positions, base=10000.0):
     return apply_rotary(x.float(), positions, base).to(x.dtype)
@@ -1822,8 +1859,7 @@ ROTARY.misconception(
 ROTARY.misconception(
     "float64_result",
     "The result is float64 whatever x is: angles in float64 are fine, but cosine and sine have to come back to the "
-    "dtype "
-    "of x before they meet it.",
+    "dtype of x before they meet it.",
 )(lambda x, positions, base=10000.0: apply_rotary(x.double(), positions, base))
 ROTARY.misconception(
     "detached",
@@ -1965,8 +2001,7 @@ ALIBI.misconception(
 ALIBI.misconception(
     "position_of_the_key_added",
     "Each key is raised by its own position. In a softmax that can stand for the distance to earlier keys; the "
-    "contract "
-    "asks for −slope times |i − j| itself.",
+    "contract asks for −slope times |i − j| itself.",
 )(_bias(distance=lambda difference: difference[:1].expand_as(difference)))
 ALIBI.misconception(
     "distance_squared",
@@ -1978,8 +2013,8 @@ ALIBI.misconception(
 )(_bias(distance=lambda difference: difference.abs() + 1))
 ALIBI.misconception(
     "distance_by_length",
-    "The distance is divided by the length, so that the penalty depends on how long the sequence is. It is a number of "
-    "tokens.",
+    "The distance is divided by the length, so that the penalty depends on how long the sequence is. It is a number "
+    "of tokens.",
 )(_bias(distance=lambda difference: difference.abs() / len(difference)))
 ALIBI.misconception(
     "heads_from_zero",
@@ -2073,14 +2108,12 @@ ALIBI.misconception(
 ALIBI.misconception(
     "one_row_rising",
     "There is one row for all queries, (H, 1, L), in which keys are raised by their position. In a softmax that can "
-    "stand "
-    "for the distance to earlier keys; the contract asks for −slope times |i − j| itself, a row for each query.",
+    "stand for the distance to earlier keys; the contract asks for −slope times |i − j| itself, a row for each query.",
 )(_bias(join=lambda slopes, distances: slopes[:, None, None] * distances[:1]))
 ALIBI.misconception(
     "one_row_of_the_last_query",
     "There is one row for all queries, (H, 1, L), and it belongs to the last one. How far a key is depends on the "
-    "query, "
-    "so that each has a row.",
+    "query, so that each has a row.",
 )(_bias(join=lambda slopes, distances: -slopes[:, None, None] * distances[-1:]))
 ALIBI.misconception(
     "slopes_not_spread",
@@ -2103,9 +2136,9 @@ def _(num_heads, length):
 
 
 ALIBI.misconception(
-    "float64_result",
-    "The values are right, the bias is float64. Added to float32 scores it makes all that follows float64; return "
-    "float32.",
+    "other_dtype",
+    "The values are right, the dtype is not: the bias is to be float32. One of float64, added to float32 scores, "
+    "makes all that follows float64.",
 )(lambda num_heads, length: alibi_bias(num_heads, length).double())
 ALIBI.misconception(
     "integer_result",

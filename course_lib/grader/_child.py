@@ -4,6 +4,7 @@ The process knows neither expected values nor verdicts, and none of its answers 
 """
 
 from __future__ import annotations
+import __future__
 
 import importlib.abc
 import importlib.util
@@ -51,7 +52,9 @@ def _load(module: ModuleType, message: dict[str, Any]) -> dict[str, Any]:
     for piece in message["pieces"]:
         try:
             # Blank lines in front keep the line numbers of the file.
-            code = compile("\n" * (piece["line"] - 1) + piece["code"], piece["file"], "exec", dont_inherit=True)
+            text = "\n" * (piece["line"] - 1) + piece["code"]
+            # Annotations are never evaluated: they may name types that are not installed here.
+            code = compile(text, piece["file"], "exec", __future__.annotations.compiler_flag, dont_inherit=True)
             exec(code, module.__dict__)
         except (Exception, SystemExit) as error:
             problem = problem_of(error)

@@ -245,6 +245,32 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
         _say("A name gets its value in one branch only, and this input takes the other one."),
     ),
     (
+        r"Stopped: .*took longer",
+        _say(
+            "A loop that does not end, or work that grows far too fast with the size of the input, which is tiny here."
+        ),
+    ),
+    (
+        r"Stopped: .*ended the process",
+        _say(
+            "The code ends its own process, or crashes it. A solution returns its result, and leaves the process alone."
+        ),
+    ),
+    (
+        r"MemoryError|can't allocate memory|not enough memory",
+        _say("More memory is asked for than a solution may have. The inputs are tiny: which axis grew?"),
+    ),
+    (
+        r"PermissionError|Operation not permitted|Network is unreachable",
+        _say(
+            "Processes, network and files outside its folder are closed to a submission. A solution needs none of them."
+        ),
+    ),
+    (
+        r"File too large",
+        _say("More is printed or written than a submission may. Leave the prints out."),
+    ),
+    (
         r"ZeroDivisionError",
         _say("A division by zero: which argument can be 0 here, and is it an integer division that rounds down to it?"),
     ),

@@ -16,6 +16,7 @@ import socket
 import sys
 import time
 
+import numpy.random  # noqa: F401 - loaded once, here, for all children
 import torch
 
 import course_lib.exercises

@@ -106,6 +106,8 @@ def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation
     title = case.note
     if seen.problem is not None and finding.facet in {"problem", "gradient"}:
         line = f"line {seen.problem.line}: {seen.problem.code}" if seen.problem.code else ""
+        if line and ", cell " in seen.problem.file:
+            line = f"{seen.problem.file}, {line}"
         explained = explain_problem(exercise, case, seen) if case.raises is None else ""
         text = finding.text + (f"\n{explained}" if explained else "")
         return Example(title, tuple(call), text, finding.where, code=line)
@@ -186,15 +188,16 @@ def _part(expected: Tensor, actual: Tensor, index: tuple[int, ...]):
 # Text
 
 
-def text_of(report: Report, heading: str) -> str:
+def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
     """The report as plain text.
 
     Args:
         heading: first line, after the name of the exercise.
+        graded: for a feedback page: no invitation to try again.
     """
     name, verdict = report.exercise.name, report.verdict
     if verdict.status == "not attempted":
-        return f"{name}: {heading}\n" + not_attempted(report.exercise)
+        return f"{name}: {heading}\n" + ("Not attempted." if graded else not_attempted(report.exercise))
     lines = [f"{name}: {heading}"]
     lines += [f"  {MARKS[line.holds]} {line.says}" for line in verdict.lines]
     if verdict.status == "passed":
@@ -202,13 +205,13 @@ def text_of(report: Report, heading: str) -> str:
     if verdict.status == "not counted":
         lines.append(not_counted(verdict))
     if report.diagnosis is not None:
-        lines += ["", f"Diagnosis: {_plain_words(report.diagnosis.says)}"]
+        lines += ["", f"Diagnosis: {report.diagnosis.says}"]
     elif report.example is not None:
         lines += ["", "Diagnosis: unknown. Here is the smallest case that fails."]
     if report.example is not None:
         lines += ["", *_example_text(report.example)]
     if report.example is not None or report.diagnosis is not None:
-        lines += ["", f"Look next: {_plain_words(report.next_step)}"]
+        lines += ["", f"Look next: {report.next_step}"]
     return "\n".join(lines)
 
 
@@ -247,20 +250,16 @@ def _example_text(example: Example) -> list[str]:
     return lines
 
 
-def _plain_words(text: str) -> str:
-    return text
-
-
 # HTML. Inline styles only: a notebook has no style sheet of ours. Text takes the page's own colour, so that it reads in
 # light and dark; cells of the heat map have both colours set.
 
 
-def html_of(report: Report, heading: str) -> str:
-    """The report as a fragment of HTML."""
+def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
+    """The report as a fragment of HTML; the arguments are those of `text_of`."""
     name, verdict = html.escape(report.exercise.name), report.verdict
     parts = [f'<p style="margin:.2em 0"><b><code>{name}</code></b>: {html.escape(heading)}</p>']
     if verdict.status == "not attempted":
-        parts.append(f"<p>{words(not_attempted(report.exercise))}</p>")
+        parts.append(f"<p>{'Not attempted.' if graded else words(not_attempted(report.exercise))}</p>")
         return _box(parts)
     rows = "".join(
         f'<li style="margin:.1em 0"><span style="{_mark_style(line.holds)}" role="img" '

@@ -60,16 +60,15 @@ class Walls:
 
     @property
     def level(self) -> str:
-        """One word: "full", "partial" or "process"."""
-        if not self.missing:
+        """One word: "full", "partial" or "process"; another user is one more wall where the others stand."""
+        if {"limits", "namespaces", "landlock", "seccomp"} <= set(self.up):
             return "full"
         return "partial" if set(self.up) - {"limits"} else "process"
 
     def __str__(self) -> str:
-        if self.level == "full":
-            return f"full ({', '.join(self.up)})"
         lacking = "; ".join(f"{name}: {why}" for name, why in self.missing.items())
-        return f"{self.level} ({', '.join(self.up) or 'a process of its own'}; not available: {lacking})"
+        rest = f"; not available: {lacking}" if lacking else ""
+        return f"{self.level} ({', '.join(self.up) or 'a process of its own'}{rest})"
 
 
 def probe(wanted: Iterable[str] = WALLS) -> Walls:
@@ -127,9 +126,13 @@ def _tried_in_child(action: Callable[[], None]) -> str:
         try:
             os.close(read)
             action()
-            os.stat(torch_folder())  # what a submission imports late has to stay readable
-            with open(Path(torch_folder()) / "version.py", encoding="utf-8") as file:
-                file.read(1)
+            for module in (sys.modules["torch"], os, sys.modules[__package__]):  # what is imported late stays readable
+                with open(module.__file__, "rb") as file:
+                    file.read(1)
+        except PermissionError as error:
+            os.write(
+                write, (error.strerror if error.filename is None else "Python's own files get unreadable").encode()
+            )
         except BaseException as error:
             os.write(write, f"{type(error).__name__}: {error}".encode()[:300])
         finally:
@@ -139,11 +142,6 @@ def _tried_in_child(action: Callable[[], None]) -> str:
         why = pipe.read().decode()
     os.waitpid(child, 0)
     return why
-
-
-def torch_folder() -> str:
-    """Where PyTorch is installed."""
-    return os.path.dirname(sys.modules["torch"].__file__)
 
 
 # Limits

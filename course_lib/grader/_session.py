@@ -31,7 +31,9 @@ __all__ = ["Ended", "ForkServer", "Session"]
 
 
 class Ended(Exception):  # noqa: N818 - the end of a process, not an error of ours
-    """The submission's process is gone, or was ended; the message says why in a sentence."""
+    """The submission's process is gone, or was ended; the message says why, as the end of a sentence about it."""
+
+    too_long = False
 
 
 class ForkServer:
@@ -45,7 +47,8 @@ class ForkServer:
     def __init__(self, limits: Limits, walls: tuple[str, ...] = tuple(WALLS)):
         if not hasattr(os, "fork"):
             raise OSError(
-                "grading needs a system with fork (Linux, macOS); on Windows run it in WSL, or grade in a Linux container"
+                "grading needs a system with fork (Linux, macOS); on Windows run it in WSL, or grade in a Linux "
+                "container"
             )
         self.limits = limits
         self._lock = threading.Lock()
@@ -70,7 +73,8 @@ class ForkServer:
                     answer += chunk
             except OSError:
                 raise RuntimeError(
-                    f"the grader's fork server has ended (exit status {self._process.poll()}); run the grader again, it "
+                    f"the grader's fork server has ended (exit status {self._process.poll()}); run the grader again, "
+                    f"it "
                     f"goes on where it stopped"
                 ) from None
         return json.loads(answer)
@@ -147,10 +151,10 @@ class Session:
         if self.pid is None:
             return 0
         pid, self.pid = self.pid, None
+        os.close(self._requests)  # it ends by itself when nobody can ask any more
         try:
             return self.server._ask({"do": "end", "pid": pid})["status"]
         finally:
-            os.close(self._requests)
             os.close(self._answers)
             self._output.close()
             shutil.rmtree(self.scratch, ignore_errors=True)
@@ -166,7 +170,9 @@ class Session:
             head, blobs = lengths(self._receive(8, deadline))
             return decode(self._receive(head, deadline)), self._receive(blobs, deadline)
         except TimeoutError:
-            raise self._over(f"took longer than {seconds:g} s for {what}, and was stopped") from None
+            end = self._over(f"took longer than {seconds:g} s for {what}, and was stopped")
+            end.too_long = True
+            raise end from None
         except ProtocolError as error:
             raise self._over(f"answered what is no answer ({error})") from None
         except (EOFError, BrokenPipeError):

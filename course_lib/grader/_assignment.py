@@ -1,0 +1,206 @@
+"""What an instructor asks for: exercises, points, due date, seed, limits; written as YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from course_lib.exercises import all_exercises, find
+from course_lib.grader._sandbox import WALLS, Limits
+
+__all__ = ["Assignment", "Task", "read_assignment"]
+
+EXAMPLE = """\
+title: Week 3
+seed: 4711                      # the random cases; without it, one is drawn and written down
+due: 2026-11-30 23:59 +0100     # later files are marked as late
+late_penalty: 10%               # of the points, for each day begun; 0 if left out
+exercises:
+  softmax: 2                    # points
+  attend: 3
+  scaled_dot_product_attention:
+    points: 5
+    allow_twins: true           # count PyTorch's own function as a solution
+limits:
+  seconds: 5                    # one call
+  memory_mb: 1024
+"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """An exercise in an assignment.
+
+    Args:
+        name: of the exercise.
+        points: for a right solution.
+        allow_twins: whether a solution that calls PyTorch's own function for the whole exercise counts.
+    """
+
+    name: str
+    points: float = 1.0
+    allow_twins: bool = False
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What is graded, and how.
+
+    Args:
+        tasks: exercises in order; empty for all that any submission defines.
+        seed: of the random cases.
+        title: for reports.
+        due: when submissions had to be in, or None.
+        late_penalty: share of the points lost for each day begun after that.
+        limits: for each submission.
+        walls: which walls of the sandbox to put up where the machine has them.
+    """
+
+    tasks: tuple[Task, ...] = ()
+    seed: int = 0
+    title: str = ""
+    due: datetime | None = None
+    late_penalty: float = 0.0
+    limits: Limits = field(default_factory=Limits)
+    walls: tuple[str, ...] = tuple(WALLS)
+
+    @property
+    def points(self) -> float:
+        """All that can be had."""
+        return sum(task.points for task in self.tasks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For reports, and to see whether an earlier run graded the same."""
+        return {
+            "title": self.title,
+            "seed": self.seed,
+            "due": self.due.isoformat() if self.due else None,
+            "late_penalty": self.late_penalty,
+            "exercises": [dataclasses.asdict(task) for task in self.tasks],
+            "limits": dataclasses.asdict(self.limits),
+            "walls": list(self.walls),
+        }
+
+
+def draw_seed() -> int:
+    """A seed that nobody knew before."""
+    return secrets.randbelow(2**31)
+
+
+def read_assignment(path: Path) -> Assignment:
+    """An assignment from a YAML file. Without a seed there, one is drawn.
+
+    Raises:
+        ValueError: something in the file is not as it should be; the message says where, and what was expected.
+    """
+    import yaml
+
+    try:
+        given = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not YAML: {error}") from None
+    try:
+        return assignment_from(given)
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"{path}: {error.args[0]}") from None
+
+
+def assignment_from(given: Any) -> Assignment:
+    """An assignment from what a YAML file holds.
+
+    Raises:
+        ValueError, KeyError: see `read_assignment`.
+    """
+    known = {"title", "seed", "due", "late_penalty", "exercises", "limits"}
+    _only(given, known, "the file")
+    limits = given.get("limits") or {}
+    _only(limits, {f.name for f in dataclasses.fields(Limits)}, "limits")
+    for name, value in limits.items():
+        if type(value) not in (int, float) or value <= 0:
+            raise ValueError(f"limits: {name} must be a number above 0, got {value!r}")
+    seed = given.get("seed")
+    if seed is None:
+        seed = draw_seed()
+    if type(seed) is not int:
+        raise ValueError(f"seed must be an integer, got {seed!r}")
+    return Assignment(
+        tasks=_tasks(given.get("exercises") or {}),
+        seed=seed,
+        title=str(given.get("title") or ""),
+        due=_moment(given.get("due")),
+        late_penalty=_share(given.get("late_penalty", 0)),
+        limits=Limits(**limits),
+    )
+
+
+def _only(given: Any, known: set[str], where: str) -> None:
+    if not isinstance(given, dict):
+        raise ValueError(f"{where}: expected names and values, got {given!r}; for example:\n{EXAMPLE}")
+    if unknown := set(given) - known:
+        raise ValueError(
+            f"{where}: expected {', '.join(sorted(known))}, got {', '.join(map(repr, sorted(map(str, unknown))))}"
+        )
+
+
+def _tasks(given: Any) -> tuple[Task, ...]:
+    if isinstance(given, list):
+        given = dict.fromkeys(map(str, given), 1)
+    if not isinstance(given, dict):
+        raise ValueError(f"exercises: expected names with points, got {given!r}")
+    tasks = []
+    for name, value in given.items():
+        options = value if isinstance(value, dict) else {"points": value}
+        _only(options, {"points", "allow_twins"}, f"exercises: {name}")
+        points, allow = options.get("points", 1), options.get("allow_twins", False)
+        if type(points) not in (int, float) or points < 0:
+            raise ValueError(f"exercises: {name}: points must be a number of at least 0, got {points!r}")
+        if type(allow) is not bool:
+            raise ValueError(f"exercises: {name}: allow_twins must be true or false, got {allow!r}")
+        tasks.append(Task(find(name).name, float(points), allow))
+    return tuple(tasks)
+
+
+def tasks_for(names: set[str]) -> tuple[Task, ...]:
+    """A point for each exercise among these names, in reading order."""
+    return tuple(Task(name) for name in all_exercises() if name in names)
+
+
+def _moment(given: Any) -> datetime | None:
+    if given is None:
+        return None
+    if isinstance(given, datetime):
+        moment = given
+    else:
+        text = str(given).strip()
+        for form in ("%Y-%m-%d %H:%M %z", "%Y-%m-%dT%H:%M%z", "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%dT%H:%M:%S%z"):
+            try:
+                moment = datetime.strptime(text, form)
+                break
+            except ValueError:
+                continue
+        else:
+            try:
+                moment = datetime.fromisoformat(text)
+            except ValueError:
+                raise ValueError(
+                    f"due: expected a date and time such as 2026-11-30 23:59 +0100, got {given!r}"
+                ) from None
+            if len(text) <= 10:
+                moment = moment.replace(hour=23, minute=59, second=59)
+    # YAML's own dates and times without a zone are UTC.
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _share(given: Any) -> float:
+    text = str(given).strip()
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"late_penalty: expected a share such as 10% or 0.1, got {given!r}")
+    return share

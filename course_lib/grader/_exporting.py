@@ -1,0 +1,178 @@
+"""Assignments for students and for the places where they hand in: a notebook, Gradescope, GitHub Classroom."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+from course_lib.exercises import Exercise, find
+from course_lib.grader._assignment import Assignment
+from course_lib.grader._grading import write_whole
+
+__all__ = ["export"]
+
+
+def export(kind: str, path: Path, assignment: Assignment, install: str, source: Path | None) -> None:
+    """Write an assignment.
+
+    Args:
+        kind: "notebook", "gradescope" or "classroom".
+        path: the file to write.
+        assignment: its exercises.
+        install: what pip installs where it is graded, such as `course_lib[grading]` or a URL.
+        source: the assignment's YAML file, or None.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "notebook":
+        write_whole(path, notebook(assignment))
+    elif kind == "classroom":
+        write_whole(path, classroom(assignment, install))
+    else:
+        partial = path.with_name(f".{path.name}.partial")
+        try:
+            partial.write_bytes(gradescope_zip(assignment, install))
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def notebook(assignment: Assignment) -> str:
+    """A notebook with statement, stub and check of each exercise."""
+    points = {task.name: task.points for task in assignment.tasks}
+    title = assignment.title or "Exercises"
+    intro = (
+        f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`. `check` tells you at once what holds and which "
+        f'mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: cells may be added, moved and '
+        f"copied, the last definition of a name counts."
+    )
+    setup = "import math\n\nimport torch\nfrom torch import nn\n\nfrom course_lib import check, hint, progress"
+    cells = [_cell("markdown", intro), _cell("code", setup)]
+    for name in points:
+        exercise = find(name)
+        cells.append(_cell("markdown", _statement(exercise, points[name])))
+        cells.append(_cell("code", exercise.stub.rstrip()))
+        cells.append(_cell("code", f"check({name})"))
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number:03d}"
+    content = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _statement(exercise: Exercise, points: float) -> str:
+    level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+    worth = f"{points:g} point{'s' if points != 1 else ''}"
+    return f"## {exercise.title}\n\n*{level} · about {exercise.minutes} minutes · {worth}*\n\n{exercise.statement.rstrip()}"
+
+
+def _cell(kind: str, text: str) -> dict:
+    lines = text.splitlines(keepends=True)
+    cell = {"cell_type": kind, "metadata": {}, "source": lines}
+    if kind == "code":
+        cell |= {"execution_count": None, "outputs": []}
+    return cell
+
+
+def assignment_yaml(assignment: Assignment) -> str:
+    """The assignment as the YAML that `course-lib grade --assignment` reads."""
+    import yaml
+
+    content = {
+        "title": assignment.title,
+        "seed": assignment.seed,
+        "due": assignment.due.isoformat() if assignment.due else None,
+        "late_penalty": assignment.late_penalty,
+        "exercises": {t.name: {"points": t.points, "allow_twins": t.allow_twins} for t in assignment.tasks},
+        "limits": {name: value for name, value in assignment.as_dict()["limits"].items()},
+    }
+    return yaml.safe_dump(
+        {k: v for k, v in content.items() if v not in (None, "")}, sort_keys=False, allow_unicode=True
+    )
+
+
+SETUP = """\
+#!/usr/bin/env bash
+# Runs once, when Gradescope builds the autograder's image.
+set -euo pipefail
+apt-get update -qq
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv
+python3 -m venv /autograder/venv
+/autograder/venv/bin/pip install --quiet "INSTALL"
+"""
+RUN = """\
+#!/usr/bin/env bash
+# Runs for each submission.
+cd /autograder
+mkdir -p results
+if ! venv/bin/course-lib grade submission --as-one --assignment source/assignment.yaml --jobs 1 --quiet \\
+    --gradescope results/results.json 2> results/stderr.txt; then
+  venv/bin/python - <<'END'
+import json
+text = open("results/stderr.txt", encoding="utf-8", errors="replace").read()[-2000:]
+json.dump({"score": 0, "output": "The grader could not run. Please tell your instructor.\\n" + text}, open("results/results.json", "w"))
+END
+fi
+"""
+
+
+def gradescope_zip(assignment: Assignment, install: str) -> bytes:
+    """What Gradescope takes as an autograder: `setup.sh`, `run_autograder` and the assignment."""
+    files = {
+        "setup.sh": SETUP.replace("INSTALL", install),
+        "run_autograder": RUN,
+        "assignment.yaml": assignment_yaml(assignment),
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # the same bytes every time
+            info.external_attr = (0o755 if not name.endswith(".yaml") else 0o644) << 16
+            archive.writestr(info, text)
+    return buffer.getvalue()
+
+
+CLASSROOM = """\
+# GitHub Classroom: grades what a student pushes. Put it into .github/workflows of the assignment's template.
+name: grade
+on: [push, workflow_dispatch]
+permissions:
+  contents: read
+jobs:
+  grade:
+    runs-on: ubuntu-latest
+    timeout-minutes: 15
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - name: Install
+        run: python -m pip install --quiet "INSTALL"
+      - name: Grade
+        run: |
+          cat > "$RUNNER_TEMP/assignment.yaml" <<'END'
+ASSIGNMENT
+          END
+          course-lib grade . --as-one --assignment "$RUNNER_TEMP/assignment.yaml" --strict \\
+            --out "$RUNNER_TEMP/grading" --junit "$RUNNER_TEMP/grading/junit.xml"
+      - uses: actions/upload-artifact@v4
+        if: always()
+        with:
+          name: grading
+          path: ${{ runner.temp }}/grading
+"""
+
+
+def classroom(assignment: Assignment, install: str) -> str:
+    """A workflow that grades each push and keeps the feedback page."""
+    indented = "\n".join(f"          {line}" for line in assignment_yaml(assignment).rstrip().split("\n"))
+    return CLASSROOM.replace("INSTALL", install).replace("ASSIGNMENT", indented)

@@ -1,0 +1,399 @@
+"""Grade submissions: run each in a process of its own, judge it here, keep every result on disk as soon as it is there."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from course_lib import __version__
+from course_lib.exercises import Exercise, find
+from course_lib.grader._assignment import Assignment, Task
+from course_lib.grader._judging import Sheet, sheet_of
+from course_lib.grader._observing import Observation, Problem
+from course_lib.grader._protocol import encode, pack_case
+from course_lib.grader._reporting import Report, html_of, report_on, text_of
+from course_lib.grader._session import Ended, ForkServer, Session
+from course_lib.grader._submissions import Submission, needed
+
+__all__ = ["Grader", "Result", "Store", "TaskResult", "grade_all"]
+
+RESTARTS = 2  # of a submission's process, for one exercise; after that its remaining cases are not run
+GRADE_HEADING = "graded"
+
+
+@dataclass
+class TaskResult:
+    """One exercise of one submission.
+
+    Args:
+        name: of the exercise.
+        status: "passed", "failed", "not attempted" or "not counted".
+        points: what it earned, before any penalty.
+        of: what can be earned.
+        lines: each property: its text, whether it holds, its weight.
+        diagnosis: key and words of the diagnosis, or None.
+        note: what happened to the process, or what is in use that is forbidden; "" if nothing.
+        text: the report as text.
+        html: the report as HTML.
+    """
+
+    name: str
+    status: str
+    points: float
+    of: float
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    diagnosis: dict[str, str] | None = None
+    note: str = ""
+    text: str = ""
+    html: str = ""
+
+
+@dataclass
+class Result:
+    """One submission.
+
+    Args:
+        student: name of the file or folder.
+        tasks: a result for each exercise.
+        problems: what could not be read.
+        late_days: days begun after the due date.
+        penalty: share of the points that is lost for that.
+        walls: what kept the submission to itself.
+    """
+
+    student: str
+    tasks: list[TaskResult]
+    problems: list[str] = field(default_factory=list)
+    late_days: int = 0
+    penalty: float = 0.0
+    walls: str = ""
+
+    @property
+    def points(self) -> float:
+        """Earned, after the penalty."""
+        return round(sum(task.points for task in self.tasks) * (1 - self.penalty), 4)
+
+    @property
+    def of(self) -> float:
+        """What can be earned."""
+        return sum(task.of for task in self.tasks)
+
+
+class Grader:
+    """Grades one submission after another, from any number of threads.
+
+    Args:
+        assignment: what is asked for; with tasks.
+    """
+
+    def __init__(self, assignment: Assignment):
+        self.assignment = assignment
+        self.server = ForkServer(assignment.limits, assignment.walls)
+
+    def grade(self, submission: Submission) -> Result:
+        """Run and judge one submission."""
+        assignment = self.assignment
+        exercises = [find(task.name) for task in assignment.tasks]
+        run = _Run(self.server, submission, {e.name: e.stem for e in exercises})
+        try:
+            tasks = [self._task(run, task, e) for task, e in zip(assignment.tasks, exercises, strict=True)]
+        finally:
+            run.close()
+        days = _days_late(submission, assignment)
+        penalty = min(1.0, days * assignment.late_penalty)
+        problems = [*submission.problems, *run.problems]
+        return Result(submission.student, tasks, problems, days, penalty, str(self.server.walls))
+
+    def _task(self, run: _Run, task: Task, exercise: Exercise) -> TaskResult:
+        source = run.submission.find(exercise.name, exercise.stem)
+        if source is None:
+            broken = run.submission.broken(exercise.name)
+            status = "failed" if broken else "not attempted"
+            text = f"{exercise.name}: {broken or 'not attempted'}"
+            return TaskResult(exercise.name, status, 0.0, task.points, note=broken, text=text)
+        sheet = sheet_of(exercise, self.assignment.seed)
+        observations, note = run.observe(sheet)
+        used = {name for o in observations for name in o.used} | forbidden_in(needed(source, exercise.name), exercise)
+        if observations:
+            observations[0].used = tuple(sorted(used))
+        report = report_on(sheet, observations, allow_twins=task.allow_twins)
+        return _result(report, task, note)
+
+    def close(self) -> None:
+        """End the fork server."""
+        self.server.close()
+
+    def __enter__(self) -> Grader:
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+
+def _result(report: Report, task: Task, note: str) -> TaskResult:
+    verdict, diagnosis = report.verdict, report.diagnosis
+    if verdict.used and verdict.status == "not counted":
+        note = f"{note}; uses {', '.join(verdict.used)}".removeprefix("; ")
+    return TaskResult(
+        task.name,
+        verdict.status,
+        round(task.points * verdict.score, 4),
+        task.points,
+        [{"says": line.says, "holds": line.holds, "weight": line.weight} for line in verdict.lines],
+        diagnosis and {"key": diagnosis.key, "says": diagnosis.says},
+        note,
+        text_of(report, GRADE_HEADING, graded=True),
+        html_of(report, GRADE_HEADING, graded=True),
+    )
+
+
+def _days_late(submission: Submission, assignment: Assignment) -> int:
+    if assignment.due is None or not submission.modified:
+        return 0
+    late = datetime.fromtimestamp(submission.modified, timezone.utc) - assignment.due
+    seconds = late.total_seconds()
+    return 0 if seconds <= 0 else int(seconds // 86400) + 1
+
+
+class _Run:
+    """One submission's process, started again when it breaks."""
+
+    def __init__(self, server: ForkServer, submission: Submission, stems: dict[str, str]):
+        self.server, self.submission = server, submission
+        self.request = submission.request(stems)
+        self.session: Session | None = None
+        self.failed: dict[str, Problem] = {}
+        self.problems: list[str] = []
+        self.began = time.monotonic()
+
+    def observe(self, sheet: Sheet) -> tuple[list[Observation], str]:
+        """Observations of every trial, and a note where the process did not survive them all."""
+        name = sheet.exercise.name
+        observations: list[Observation] = []
+        notes: list[str] = []
+        stopped = ""
+        for frame in _frames(sheet):
+            if time.monotonic() - self.began > self.server.limits.total_seconds:
+                stopped = f"not run: the submission took longer than {self.server.limits.total_seconds:g} s altogether"
+            if stopped:
+                observations.append(_not_run(stopped))
+                continue
+            try:
+                session = self._session()
+                if name in self.failed:
+                    observations.append(Observation(problem=self.failed[name], stage="build"))
+                    continue
+                seen = session.observe(frame)
+                self._say_what_is_missing(seen)
+                observations.append(seen)
+            except Ended as end:
+                self.session = None
+                notes.append(str(end))
+                observations.append(_not_run(str(end)))
+                if end.too_long:
+                    stopped = f"not run, since an earlier call {end}"
+                elif len(notes) > RESTARTS:
+                    stopped = f"not run, since earlier calls {end}"
+        return observations, "; ".join(dict.fromkeys(notes))
+
+    def _session(self) -> Session:
+        if self.session is None:
+            session = Session(self.server)
+            try:
+                self.failed = session.load(self.request)
+            except BaseException:
+                session.close()
+                raise
+            self.session = session
+        return self.session
+
+    def _say_what_is_missing(self, seen: Observation) -> None:
+        """A name that is not defined because the line that defines it failed: say that line's error."""
+        problem = seen.problem
+        if problem is None or problem.type != "NameError":
+            return
+        for name, cause in self.failed.items():
+            if f"'{name}'" in problem.message:
+                message = f"{problem.message}, because its own line failed: {cause.type}: {cause.message}"
+                seen.problem = Problem(problem.type, message, cause.line, cause.code, problem.bases, cause.file)
+
+    def close(self) -> None:
+        if self.session is not None:
+            self.session.close()
+
+
+def _not_run(why: str) -> Observation:
+    return Observation(problem=Problem("Stopped", why), stage="call")
+
+
+@lru_cache(maxsize=64)
+def _frames_of(exercise: Exercise, seed: int) -> tuple[bytes, ...]:
+    frames = []
+    for trial in sheet_of(exercise, seed).trials:
+        message, blobs = pack_case(trial.case, trial.cotangents, trial.train_too)
+        head = {"do": "case", "exercise": exercise.name, "seed": seed % 2**31 + trial.number, **message}
+        frames.append(encode(head, blobs))
+    return tuple(frames)
+
+
+def _frames(sheet: Sheet) -> tuple[bytes, ...]:
+    return _frames_of(sheet.exercise, sheet.seed)
+
+
+# Forbidden functions, found by reading
+
+
+def forbidden_in(pieces: list, exercise: Exercise) -> set[str]:
+    """Forbidden functions that the code names through its imports: `F.softmax`, `torch.softmax`, `course_lib.softmax`.
+
+    Calls are noticed while the code runs, too; this cannot be switched off from inside.
+    """
+    known: dict[str, str] = {}
+    trees = []
+    for piece in pieces:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            trees.append(ast.parse(piece.code))
+    for node in (n for tree in trees for n in ast.walk(tree)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                known[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    used = set()
+    for node in (n for tree in trees for n in ast.walk(tree)):
+        dotted = _dotted(node, known)
+        root, _, last = dotted.rpartition(".")
+        if root.split(".")[0] == "torch" and last in exercise.twins:
+            used.add(f"torch's {last}")
+        if root.split(".")[0] == "course_lib" and last == exercise.name:
+            used.add(f"course_lib.{last}")
+    return used
+
+
+def _dotted(node: ast.AST, known: dict[str, str]) -> str:
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in known:
+        return ""
+    return ".".join([known[node.id], *reversed(parts)])
+
+
+# A class
+
+
+class Store:
+    """Results on disk, one file a submission, so that a grader that was killed goes on where it stopped.
+
+    Args:
+        folder: where; made if it is not there.
+        assignment: results of another one are not used.
+    """
+
+    def __init__(self, folder: Path, assignment: Assignment):
+        self.folder = folder
+        self.key = json.dumps({"version": __version__, **assignment.as_dict()}, sort_keys=True)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, submission: Submission) -> Path:
+        """The file of a submission; what is not safe in a name is replaced, and a hash keeps names apart."""
+        safe = "".join(c if c.isalnum() or c in "-_ " else "_" for c in submission.student)[:60]
+        return self.folder / f"{safe}-{_short_hash(submission.student)}.json"
+
+    def load(self, submission: Submission) -> Result | None:
+        """The result of an earlier run on the same files, or None."""
+        try:
+            stored = json.loads(self.path(submission).read_text(encoding="utf-8"))
+            if stored["key"] != self.key or stored["digest"] != submission.digest:
+                return None
+            result = stored["result"]
+            return Result(**{**result, "tasks": [TaskResult(**task) for task in result["tasks"]]})
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def save(self, submission: Submission, result: Result) -> None:
+        """Write a result, all of it or nothing."""
+        stored = {"key": self.key, "digest": submission.digest, "result": as_dict(result)}
+        write_whole(self.path(submission), json.dumps(stored, ensure_ascii=False))
+
+
+def as_dict(result: Result) -> dict[str, Any]:
+    """A result as plain data."""
+    return {**vars(result), "tasks": [dict(vars(task)) for task in result.tasks]}
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file, all of it or nothing."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _short_hash(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def grade_all(
+    submissions: list[Submission],
+    assignment: Assignment,
+    store: Store | None,
+    *,
+    jobs: int = 1,
+    on_result: Callable[[Submission, Result, bool], None] = lambda submission, result, again: None,
+) -> list[Result]:
+    """Grade every submission, in the order of the list.
+
+    Args:
+        store: where results are kept; those that are there already are used.
+        jobs: how many submissions run side by side.
+        on_result: called with each result, and whether it came from an earlier run.
+    """
+    results: dict[str, Result] = {}
+    todo = []
+    for submission in submissions:
+        earlier = store.load(submission) if store else None
+        if earlier is None:
+            todo.append(submission)
+        else:
+            results[submission.student] = earlier
+            on_result(submission, earlier, True)
+    if todo:
+        with Grader(assignment) as grader:
+            for submission, result in _graded(grader, todo, jobs):
+                if store:
+                    store.save(submission, result)
+                results[submission.student] = result
+                on_result(submission, result, False)
+    return [results[submission.student] for submission in submissions]
+
+
+def _graded(grader: Grader, todo: list[Submission], jobs: int) -> Iterator[tuple[Submission, Result]]:
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting: dict[Future, Submission] = {pool.submit(grader.grade, submission): submission for submission in todo}
+        try:
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield waiting.pop(future), future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,492 @@
+"""What students hand in: Python files and notebooks, read without running them.
+
+Of a file, only what an exercise needs is run: the last definition of its name, and what that definition uses, in an order
+in which it works. Training loops, plots, magics and checks between the cells are left alone, and cells that were copied,
+deleted or moved do no harm.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Piece", "Submission", "read_submissions"]
+
+LARGEST_FILE = 20 * 2**20  # bytes; a notebook with its pictures
+LARGEST_SOURCE = 2**20  # bytes of code
+KEPT_CELL_MAGICS = ("time", "timeit", "capture", "prun")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A statement at the top level of a file, with what it defines and what it needs.
+
+    Args:
+        file: "week1.py", or "week1.ipynb, cell 3".
+        line: where it begins there.
+        code: its source.
+        binds: names that it defines.
+        now: names that it needs when it runs.
+        later: names that functions inside need when they are called.
+        changes: names of things that it changes (`A.forward = f`, `x += 1`).
+        imported: whether it only imports.
+        star: whether it imports everything from somewhere.
+        own: whether `course_lib` is what it imports from.
+    """
+
+    file: str
+    line: int
+    code: str
+    binds: frozenset[str]
+    now: frozenset[str]
+    later: frozenset[str]
+    changes: frozenset[str] = frozenset()
+    imported: bool = False
+    star: bool = False
+    own: bool = False
+
+
+@dataclass
+class Source:
+    """A file of a submission.
+
+    Args:
+        name: of the file.
+        pieces: its statements, in order.
+        cells: text of each cell (or of the file) by the name that tracebacks use.
+        broken: what could not be read: place and reason, with the names that it seems to define.
+    """
+
+    name: str
+    pieces: list[Piece] = field(default_factory=list)
+    cells: dict[str, str] = field(default_factory=dict)
+    broken: list[tuple[str, str, frozenset[str]]] = field(default_factory=list)
+
+    def definition(self, name: str) -> Piece | None:
+        """The last definition of a name that is the student's own."""
+        own = [piece for piece in self.pieces if name in piece.binds and not piece.imported]
+        return own[-1] if own else None
+
+
+@dataclass
+class Submission:
+    """Everything that one student handed in.
+
+    Args:
+        student: name of the file or folder.
+        sources: its files.
+        problems: what could not be read at all, a sentence each.
+        digest: of all bytes; a changed submission is graded again.
+        modified: of the newest file, seconds since 1970.
+    """
+
+    student: str
+    sources: list[Source] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    digest: str = ""
+    modified: float = 0.0
+
+    def defined(self) -> set[str]:
+        """Names that the submission defines, or seems to."""
+        names = {
+            name for source in self.sources for piece in source.pieces if not piece.imported for name in piece.binds
+        }
+        return names | {name for source in self.sources for *_, seems in source.broken for name in seems}
+
+    def find(self, name: str, stem: str) -> Source | None:
+        """The file whose definition of a name counts: the chapter's, else the last one by name."""
+        having = [source for source in self.sources if source.definition(name) is not None]
+        chapters = [source for source in having if Path(source.name).stem == stem]
+        return (chapters or having)[-1] if having else None
+
+    def broken(self, name: str) -> str:
+        """Why a name has no definition although there seems to be one, or ""."""
+        for source in reversed(self.sources):
+            for where, why, names in reversed(source.broken):
+                if name in names:
+                    return f"{where} could not be read: {why}"
+        return ""
+
+    def request(self, names: dict[str, str]) -> dict[str, Any]:
+        """The code that these exercises need, for the process that runs it.
+
+        Args:
+            names: exercise to stem.
+        """
+        pieces: list[Piece] = []
+        for name, stem in names.items():
+            source = self.find(name, stem)
+            if source is not None:
+                pieces += [piece for piece in needed(source, name) if piece not in pieces]
+        files = {place: text for source in self.sources for place, text in source.cells.items()}
+        siblings = {
+            Path(source.name).stem: source.cells[source.name] for source in self.sources if source.name.endswith(".py")
+        }
+        return {
+            "files": files,
+            "siblings": siblings,
+            "pieces": [
+                {"file": p.file, "line": p.line, "code": p.code, "names": sorted(p.binds | p.changes)} for p in pieces
+            ],
+        }
+
+
+# Finding and reading
+
+
+def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator[Submission]:
+    """Every submission below the paths, in order of the students' names.
+
+    A file is a submission. In a folder, each file is one and each folder is one, with all files below it.
+
+    Args:
+        paths: files and folders.
+        as_one: everything below the paths is one student's.
+
+    Raises:
+        FileNotFoundError: a path does not exist, or nothing below it is a `.py` or `.ipynb`.
+    """
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"expected a file or folder of submissions, got {path}, which does not exist")
+        entries = sorted(path.iterdir()) if path.is_dir() and not as_one else [path]
+        before = len(found)
+        for entry in entries:
+            files = sorted(_code_files(entry)) if entry.is_dir() else [entry] if _is_code(entry) else []
+            if files or (entry.is_dir() and not entry.name.startswith((".", "__"))):
+                student = entry.resolve().name if entry.is_dir() else entry.stem
+                student = next(iter(found), student) if as_one else student
+                found.setdefault(student, []).extend(files)
+        if len(found) == before:
+            raise FileNotFoundError(
+                f"expected .py or .ipynb files in {path}, got none; give a file, or a folder with one a student"
+            )
+    for student in sorted(found):
+        yield read_submission(student, found[student])
+
+
+def read_submission(student: str, files: list[Path]) -> Submission:
+    """One student's files."""
+    submission = Submission(student)
+    digest = hashlib.sha256()
+    for path in files:
+        try:
+            raw = path.read_bytes()
+            submission.modified = max(submission.modified, path.stat().st_mtime)
+        except OSError as error:
+            submission.problems.append(f"{path.name} cannot be read: {error.strerror}")
+            continue
+        digest.update(f"{path.name} {len(raw)} ".encode() + raw)
+        if len(raw) > LARGEST_FILE:
+            submission.problems.append(
+                f"{path.name} has {len(raw) / 2**20:.0f} MB; more than {LARGEST_FILE // 2**20} are not read"
+            )
+            continue
+        try:
+            source = read_notebook(path.name, raw) if path.suffix == ".ipynb" else read_python(path.name, raw)
+            submission.sources.append(source)
+        except ValueError as error:
+            submission.problems.append(f"{path.name}: {error}")
+    if not files:
+        submission.problems.append("no .py or .ipynb file was handed in")
+    submission.digest = digest.hexdigest()
+    return submission
+
+
+def _is_code(path: Path) -> bool:
+    return path.is_file() and path.suffix in {".py", ".ipynb"} and not path.name.startswith(".")
+
+
+def _code_files(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        hidden = any(
+            part.startswith(".") or part in {"__pycache__", "__MACOSX"} for part in path.relative_to(folder).parts
+        )
+        if not hidden and _is_code(path) and not path.is_symlink():
+            yield path
+
+
+def read_python(name: str, raw: bytes) -> Source:
+    """A Python file.
+
+    Raises:
+        ValueError: it is not text, or too long.
+    """
+    source = Source(name)
+    _add(source, name, _decoded(raw))
+    return source
+
+
+def read_notebook(name: str, raw: bytes) -> Source:
+    """A notebook. Code cells first; a cell that has become text by mistake counts where nothing else defines its names.
+
+    Raises:
+        ValueError: it is no notebook.
+    """
+    try:
+        notebook = json.loads(_decoded(raw, LARGEST_FILE))
+        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
+        texts = [
+            (number, cell.get("cell_type"), _joined(cell.get("source", cell.get("input", ""))))
+            for number, cell in enumerate(cells, 1)
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise ValueError("it is not a notebook that can be read (damaged, or saved half-way?)") from error
+    source = Source(name)
+    for number, kind, text in texts:
+        if kind == "code":
+            _add(source, f"{name}, cell {number}", _without_magics(text))
+    defined = {n for piece in source.pieces for n in piece.binds}
+    for number, kind, text in texts:
+        if kind in {"raw", "markdown"} and re.search(r"^(def|class) \w", _unfenced(text), re.MULTILINE):
+            other = Source(name)
+            _add(other, f"{name}, cell {number}", _unfenced(text))
+            if not {n for piece in other.pieces for n in piece.binds} & defined:
+                source.pieces += other.pieces
+                source.cells |= other.cells
+    return source
+
+
+def _joined(text: Any) -> str:
+    return "".join(text) if isinstance(text, list) else str(text)
+
+
+def _unfenced(text: str) -> str:
+    fenced = re.findall(r"^```(?:python|py)?\s*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return "\n".join(fenced) if fenced else text
+
+
+def _decoded(raw: bytes, longest: int = LARGEST_SOURCE) -> str:
+    if len(raw) > longest:
+        raise ValueError(f"it has {len(raw) // 2**10} KB of code; more than {longest // 2**10} are not read")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _without_magics(text: str) -> str:
+    """The cell as Python: what only IPython understands is left out, line numbers stay."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    if first.startswith("%%"):
+        if first[2:].split(" ")[0] not in KEPT_CELL_MAGICS:
+            return ""
+        text = text.replace(first, "", 1)
+    if _parsed(text) is not None:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        bare = line.lstrip()
+        indent = line[: len(line) - len(bare)]
+        assigned = re.match(r"([\w\s,.]+=\s*)[%!]", bare)
+        if bare.startswith(("%", "!", "?")) or re.fullmatch(r"[\w.]+\?{1,2}\s*", bare):
+            lines.append(f"{indent}pass")
+        elif assigned:
+            lines.append(f"{indent}{assigned[1]}None")
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+# Statements and what they need
+
+
+def _add(source: Source, place: str, text: str) -> None:
+    if len(text) > LARGEST_SOURCE:
+        raise ValueError(f"it has {len(text) // 2**10} KB of code; more than {LARGEST_SOURCE // 2**10} are not read")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", " ")
+    source.cells[place] = text
+    try:
+        tree = ast.parse(text)
+        lines = text.split("\n")
+        for node in tree.body:
+            source.pieces.append(_piece(place, lines, node))
+    except SyntaxError as error:
+        reason = f"{error.msg} in line {error.lineno}"
+        source.broken.append((place, reason, _seeming(text)))
+    except (ValueError, RecursionError, MemoryError):
+        source.broken.append((place, "it is nested too deeply, or holds characters that are no text", _seeming(text)))
+
+
+def _seeming(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"^\s*(?:async )?(?:def|class)\s+(\w+)", text, re.MULTILINE))
+
+
+def _piece(place: str, lines: list[str], node: ast.stmt) -> Piece:
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    code = "\n".join(lines[first - 1 : node.end_lineno])
+    before = lines[first - 1].encode()[: node.col_offset].decode(errors="ignore")
+    if before.strip() or lines[node.end_lineno - 1].encode()[node.end_col_offset :].strip()[:1] == b";":
+        code = ast.unparse(node)  # several statements in one line
+    names = _Names(node)
+    return Piece(
+        place,
+        first,
+        code,
+        frozenset(names.binds),
+        frozenset(names.now),
+        frozenset(names.later),
+        frozenset(names.changes),
+        imported=isinstance(node, ast.Import | ast.ImportFrom),
+        star=any(alias.name == "*" for alias in getattr(node, "names", []) if isinstance(alias, ast.alias)),
+        own=isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "course_lib",
+    )
+
+
+class _Names(ast.NodeVisitor):
+    """Names that a statement defines, needs at once, needs later, and changes."""
+
+    def __init__(self, node: ast.stmt):
+        self.binds: set[str] = set()
+        self.now: set[str] = set()
+        self.later: set[str] = set()
+        self.changes: set[str] = set()
+        self.depth = 0
+        self.visit(node)
+
+    def _inside(self, nodes: Iterable[ast.AST]) -> None:
+        self.depth += 1
+        for node in nodes:
+            self.visit(node)
+        self.depth -= 1
+
+    def _function(self, node) -> None:
+        if not self.depth:
+            self.binds.add(node.name)
+        arguments = node.args
+        for part in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
+            self.visit(part)
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        for argument in filter(None, every):
+            if argument.annotation is not None:
+                self.visit(argument.annotation)
+        if node.returns is not None:
+            self.visit(node.returns)
+        self._inside(node.body)
+
+    visit_FunctionDef = visit_AsyncFunctionDef = _function  # noqa: N815
+
+    def visit_Lambda(self, node):
+        for part in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(part)
+        self._inside([node.body])
+
+    def visit_ClassDef(self, node):
+        if not self.depth:
+            self.binds.add(node.name)
+        for part in (*node.decorator_list, *node.bases, *(k.value for k in node.keywords)):
+            self.visit(part)
+        # What stands in the body of a class runs at once, but its names belong to the class.
+        kept = set(self.binds)
+        for part in node.body:
+            self.visit(part)
+        self.binds = kept
+
+    def visit_Name(self, node):
+        if isinstance(node.ctx, ast.Load):
+            (self.later if self.depth else self.now).add(node.id)
+        elif not self.depth:
+            self.binds.add(node.id)
+
+    def visit_AugAssign(self, node):
+        self._target(node.target)
+        self.visit(node.value)
+
+    def _target(self, target: ast.expr) -> None:
+        root = target
+        while isinstance(root, ast.Attribute | ast.Subscript | ast.Starred):
+            root = root.value
+        if isinstance(root, ast.Name) and not self.depth:
+            self.changes.add(root.id)
+            self.now.add(root.id)
+
+    def visit_Assign(self, node):
+        for target in node.targets:
+            if isinstance(target, ast.Attribute | ast.Subscript):
+                self._target(target)
+            self.visit(target)
+        self.visit(node.value)
+
+    def visit_Call(self, node):
+        # setattr(A, "forward", f) changes A.
+        if isinstance(node.func, ast.Name) and node.func.id == "setattr" and node.args:
+            self._target(node.args[0])
+        self.generic_visit(node)
+
+    def _imports(self, node) -> None:
+        if not self.depth:
+            for alias in node.names:
+                if alias.name != "*":
+                    self.binds.add(alias.asname or alias.name.split(".")[0])
+
+    visit_Import = visit_ImportFrom = _imports  # noqa: N815
+
+    def visit_ExceptHandler(self, node):
+        self.generic_visit(node)
+
+
+def needed(source: Source, name: str) -> list[Piece]:
+    """The statements that a definition needs, itself included, in an order in which they run."""
+    wanted = source.definition(name)
+    if wanted is None:
+        return []
+    order: list[Piece] = []
+    visiting: list[Piece] = []
+    places = {id(piece): number for number, piece in enumerate(source.pieces)}
+
+    def binder(needed_name: str, before: Piece | None = None) -> Piece | None:
+        having = [p for p in source.pieces if needed_name in p.binds]
+        if before is not None:
+            having = [p for p in having if places[id(p)] < places[id(before)]]
+        own = [p for p in having if not p.own]
+        return (own or having)[-1] if having else None
+
+    def take(piece: Piece) -> None:
+        if piece in order or piece in visiting:
+            return
+        visiting.append(piece)
+        for needed_name in sorted(piece.now):
+            # `f = fast(f)` needs the f before it; everything else the last one.
+            other = binder(needed_name, piece if needed_name in piece.binds | piece.changes else None)
+            if other is not None:
+                take(other)
+        order.append(piece)
+        visiting.remove(piece)
+
+    # A work list, since functions may call each other in a circle.
+    waiting, seen = [wanted], set()
+    while waiting:
+        piece = waiting.pop(0)
+        if id(piece) in seen:
+            continue
+        seen.add(id(piece))
+        take(piece)
+        reached = [p for p in order if id(p) not in seen]
+        waiting += reached
+        for later in sorted(piece.later | piece.now):
+            other = binder(later, piece if later in piece.binds else None) or (
+                binder(later) if later in piece.later else None
+            )
+            if other is not None:
+                waiting.append(other)
+        for bound in sorted(piece.binds):
+            waiting += [p for p in source.pieces if bound in p.changes and p not in order]
+    unknown = {n for p in order for n in p.now | p.later} - {n for p in order for n in p.binds} - set(dir(builtins))
+    stars = [p for p in source.pieces if p.star] if unknown else []
+    futures = [p for p in source.pieces if p.imported and "__future__" in p.code]
+    return [*futures, *stars, *(p for p in order if p not in stars and p not in futures)]
