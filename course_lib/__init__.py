@@ -2,7 +2,8 @@
 
 One module a chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
 `positional_encoding`, `transformer`. Beside them `models` stacks the blocks, `recurrent` is the model that attention
-was invented for, `measuring` counts, and `viz` draws. Every mask is a bool tensor with True = may attend.
+was invented for, `measuring` counts, and `viz` draws. `exercises` and
+`grader` are the course's exercises and what checks them: `check`, `hint`, `solution`, `progress`. Every mask is a bool tensor with True = may attend.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -54,6 +55,18 @@ try:
 except PackageNotFoundError:  # read from a checkout that is not installed
     __version__ = "0+unknown"
 
+_SELF_CHECK = ("check", "hint", "progress", "solution")
+
+
+def __getattr__(name: str):
+    # Loaded when asked for: whoever reads or runs the library needs no exercises.
+    if name in _SELF_CHECK:
+        from course_lib import grader
+
+        return getattr(grader, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "AdditiveScore",
     "AlibiPosition",
@@ -75,15 +88,18 @@ __all__ = [
     "attend",
     "attention_flops",
     "causal_mask",
+    "check",
     "decoder_mask",
     "dot_product_score",
     "fused_attention",
+    "hint",
     "kernel_regression",
     "layer_norm",
     "masked_softmax",
     "merge_heads",
     "multi_head_parameter_count",
     "padding_mask",
+    "progress",
     "record_attention",
     "scaled_dot_product_attention",
     "shift_matrix",
@@ -91,6 +107,7 @@ __all__ = [
     "sliding_window_mask",
     "softmax",
     "softmax_backward",
+    "solution",
     "split_heads",
     "transformer_parameter_count",
 ]

@@ -1,4 +1,4 @@
-"""Sphinx extension of the book: where outputs are cached, no Thebe, a Colab button where a publisher is known."""
+"""Sphinx extension of the book: where outputs are cached, exercises in full, no Thebe, a Colab button where a publisher is known."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
 
+from tools.exercise_sections import expand, fold, sources_of
 from tools.notebooks import in_step, render, write_notebook
 from tools.pages import Page
 from tools.publisher import Publisher, find_publisher
@@ -29,6 +30,12 @@ def _configure(app: Sphinx, config: Config) -> None:
         use_repository_button=True,
         use_issues_button=True,
     )
+
+
+def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
+    for path in sources_of(source[0]):
+        app.env.note_dependency(str(path))
+    source[0] = fold(expand(source[0]))
 
 
 def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -88,6 +95,7 @@ def _remove_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, 
 def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
+    app.connect("source-read", _put_in_exercises)
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
     app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_thebe, priority=900)

@@ -17,6 +17,7 @@ import jupytext
 import nbformat
 from pybtex.database import Person, parse_file
 
+from tools.exercise_sections import in_notebook
 from tools.pages import Page, all_pages
 from tools.publisher import Publisher
 
@@ -122,6 +123,8 @@ class _Converter:
 
     def _directive(self, name: str, argument: str, body: list[str]) -> str:
         options, body = _options(body)
+        if name == "exercise-help":
+            return in_notebook(argument)
         if name == "literalinclude":
             return self._included(argument, options)
         inner = self.text("\n".join(body))

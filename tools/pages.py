@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from tools.exercise_sections import expand
 from tools.publisher import ROOT
 
 
@@ -29,7 +30,8 @@ class Page:
 
     @cached_property
     def text(self) -> str:
-        return self.source.read_text(encoding="utf-8")
+        """The source with its exercises in full."""
+        return expand(self.source.read_text(encoding="utf-8"))
 
     @property
     def has_code(self) -> bool:

@@ -1336,6 +1336,12 @@ KERNEL.misconception(
     "does with large scores helps here, too.",
 )(_kernel(average=_ratio))
 KERNEL.misconception(
+    "zero_by_zero_in_float32",
+    "Far from all keys every kernel is 0 in the computer's numbers, and 0 is divided by 0. Besides, the result is "
+    "float32 "
+    "whatever the input: a tensor that you make yourself has to be told its dtype.",
+)(_kernel(average=lambda s, y: _ratio(s, y).float()))
+KERNEL.misconception(
     "zero_far_away",
     "Far from all keys 0 comes out: something hides the division of 0 by 0, a small number in the divisor or a "
     "replaced `nan`. The quotient does have a value there; the nearest keys decide it.",
@@ -1361,6 +1367,12 @@ KERNEL.misconception(
     "small, "
     "but the ratios are not 1: the nearest keys decide.",
 )(_kernel(average=lambda s, y: softmax(s.clamp(min=-50.0)) @ y))
+KERNEL.misconception(
+    "larger_number_in_the_kernel",
+    "A number such as 1e-8 is added to every kernel. Near the keys it costs digits that float64 has, and far from "
+    "them it "
+    "is all that is left, so that all keys count alike.",
+)(_kernel(average=lambda s, y: (s.exp() + 1e-8) @ y / (s.exp() + 1e-8).sum(-1)))
 KERNEL.misconception(
     "small_number_in_the_kernel",
     "A small number is added to every kernel, so that far from all keys they look equal. Their ratios are what counts, "

@@ -15,12 +15,6 @@ from course_lib.masking import padding_mask
 INF = float("inf")
 
 
-class _MaskCase(Case):
-    """A case whose result is a mask, so that the report has a line for the dtype: ones and zeros are no bool mask."""
-
-    dtype = torch.bool
-
-
 def _tokens(draw: Draw, pad_id: int, where: str = "end"):
     """Token ids `(B, L)` on both sides of pad_id, 0 among them; all but the first sequence padded."""
     rows, length = draw.sizes(2, 3, 7)
@@ -72,24 +66,24 @@ def padding_mask(tokens, pad_id):
 
 @PADDING.holds("A key may be attended to where it is no padding; the shape is (B, 1, 1, L)", weight=2)
 def _(draw):
-    yield _MaskCase(args=(torch.tensor([[5, 8, 0]]), 0), edge="the smallest case, to be read by eye")
+    yield Case(args=(torch.tensor([[5, 8, 0]]), 0), edge="the smallest case, to be read by eye")
     for _ in range(2):
-        yield _MaskCase(args=(_tokens(draw, 0), 0), note="padding at the end, pad_id 0")
+        yield Case(args=(_tokens(draw, 0), 0), note="padding at the end, pad_id 0")
 
 
 @PADDING.holds("pad_id decides what padding is, whatever its number")
 def _(draw):
     for pad_id in (1, 4, -1):
-        yield _MaskCase(args=(_tokens(draw, pad_id), pad_id), note=f"pad_id {pad_id}")
+        yield Case(args=(_tokens(draw, pad_id), pad_id), note=f"pad_id {pad_id}")
 
 
 @PADDING.holds("Padding is found wherever it stands")
 def _(draw):
     for where in ("start", "middle"):
-        yield _MaskCase(args=(_tokens(draw, 2, where), 2), note=f"padding at the {where}, pad_id 2")
+        yield Case(args=(_tokens(draw, 2, where), 2), note=f"padding at the {where}, pad_id 2")
     tokens = _tokens(draw, 0)
     tokens[1] = 0
-    yield _MaskCase(args=(tokens, 0), note="a sequence of padding only")
+    yield Case(args=(tokens, 0), note="a sequence of padding only")
 
 
 def _padding(real=lambda tokens, pad_id: tokens != pad_id, place=lambda real: real[:, None, None, :]):
@@ -300,16 +294,16 @@ def causal_mask(length):
 
 @CAUSAL.holds("A query may attend to itself and to what stands before it, to nothing after it", weight=2)
 def _(draw):
-    yield _MaskCase(args=(3,), edge="a small case, to be read by eye")
+    yield Case(args=(3,), edge="a small case, to be read by eye")
     for length in draw.sizes(2, 4, 9):
-        yield _MaskCase(args=(length,), note=f"length {length}")
+        yield Case(args=(length,), note=f"length {length}")
 
 
 @CAUSAL.holds("It works for every length")
 def _(draw):
-    yield _MaskCase(args=(1,), note="one token, which sees itself")
-    yield _MaskCase(args=(2,), note="two tokens")
-    yield _MaskCase(args=(37,), note="37 tokens")
+    yield Case(args=(1,), note="one token, which sees itself")
+    yield Case(args=(2,), note="two tokens")
+    yield Case(args=(37,), note="37 tokens")
 
 
 def _square(length):
@@ -465,31 +459,31 @@ def decoder_mask(tokens, pad_id):
     "A key is allowed where it is not later than the query and no padding; the shape is (B, 1, L, L)", weight=3
 )
 def _(draw):
-    yield _MaskCase(args=(torch.tensor([[5, 8, 0]]), 0), edge="the smallest case, to be read by eye")
+    yield Case(args=(torch.tensor([[5, 8, 0]]), 0), edge="the smallest case, to be read by eye")
     for _ in range(3):
-        yield _MaskCase(args=(_tokens(draw, 0), 0), note="padding at the end, pad_id 0")
+        yield Case(args=(_tokens(draw, 0), 0), note="padding at the end, pad_id 0")
 
 
 @DECODER.holds("pad_id decides what padding is, whatever its number")
 def _(draw):
     for pad_id in (1, 4, -1):
-        yield _MaskCase(args=(_tokens(draw, pad_id), pad_id), note=f"pad_id {pad_id}")
+        yield Case(args=(_tokens(draw, pad_id), pad_id), note=f"pad_id {pad_id}")
 
 
 @DECODER.holds("Only keys are masked: rows of padded queries stay as they are, even those without any key", weight=2)
 def _(draw):
     for where in ("start", "middle"):
-        yield _MaskCase(args=(_tokens(draw, 2, where), 2), note=f"padding at the {where}, pad_id 2")
+        yield Case(args=(_tokens(draw, 2, where), 2), note=f"padding at the {where}, pad_id 2")
     tokens = _tokens(draw, 0)
     tokens[1] = 0
-    yield _MaskCase(args=(tokens, 0), note="a sequence of padding only")
+    yield Case(args=(tokens, 0), note="a sequence of padding only")
 
 
 @DECODER.holds("Without padding, it is the causal mask for every sequence")
 def _(draw):
     for _ in range(2):
         tokens = _tokens(draw, 0)
-        yield _MaskCase(args=(tokens, 11), note="no padding")
+        yield Case(args=(tokens, 11), note="no padding")
 
 
 def _keys(real):
@@ -1001,7 +995,7 @@ SOFTMAX.misconception(
     "all_zeros_if_one_row_is_empty",
     "One fully masked row makes the whole result zero. The other rows have keys, and want their weights.",
     look=EMPTY,
-)(lambda scores, mask: _fill()(scores, mask) * 0 if not mask.any(-1).all() else _fill()(scores, mask))
+)(lambda scores, mask: _fill()(scores, mask) if mask.any(-1).all() else torch.zeros_like(scores))
 SOFTMAX.misconception(
     "row_axis_dropped",
     "The reduction over the keys has lost its axis, so that one value a *query* is lined up with the *keys*.",
@@ -1442,23 +1436,23 @@ def sliding_window_mask(length, window):
 
 @WINDOW.holds("A query sees itself and the window − 1 keys before it", weight=2)
 def _(draw):
-    yield _MaskCase(args=(3, 2), edge="a small case, to be read by eye")
+    yield Case(args=(3, 2), edge="a small case, to be read by eye")
     for window in (2, 3, 4):
-        yield _MaskCase(args=(draw.integer(window + 3, 9), window), note=f"window {window}")
+        yield Case(args=(draw.integer(window + 3, 9), window), note=f"window {window}")
 
 
 @WINDOW.holds("With a window of one, every query sees itself alone")
 def _(draw):
     for length in draw.sizes(2, 3, 8):
-        yield _MaskCase(args=(length, 1), note="window 1")
+        yield Case(args=(length, 1), note="window 1")
 
 
 @WINDOW.holds("With a window as long as the sequence or longer, it is the causal mask")
 def _(draw):
     length, more = draw.sizes(2, 3, 7)
-    yield _MaskCase(args=(length, length), note="window = length", edge="equal on purpose")
-    yield _MaskCase(args=(more, more + 1), note="window = length + 1")
-    yield _MaskCase(args=(more, 3 * more), note="window longer than the sequence")
+    yield Case(args=(length, length), note="window = length", edge="equal on purpose")
+    yield Case(args=(more, more + 1), note="window = length + 1")
+    yield Case(args=(more, 3 * more), note="window longer than the sequence")
 
 
 def _by_distance(test):
@@ -1647,3 +1641,34 @@ def _(length, window):
     for query in range(window - 1, length):
         mask[query, query - window + 1 : query + 1] = True
     return mask
+
+
+PADDING.misconception(
+    "zero_and_minus_a_billion",
+    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = may "
+    "attend.",
+)(_padding(lambda tokens, pad_id: (tokens == pad_id) * -1e9))
+CAUSAL.misconception(
+    "zero_and_minus_a_billion",
+    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = may "
+    "attend.",
+)(lambda length: torch.ones(length, length).triu(1) * -1e9)
+CAUSAL.misconception(
+    "floats_turned_round",
+    "The mask holds floats, with 1.0 for the future. Two things to change: a mask here is bool, and True means *may "
+    "attend*.",
+)(lambda length: torch.ones(length, length).triu(1))
+PADDING.misconception(
+    "floats_turned_round",
+    "The mask holds floats, with 1.0 at the padding. Two things to change: a mask here is bool, and True means *may "
+    "attend*.",
+)(_padding(lambda tokens, pad_id: (tokens == pad_id).float()))
+DECODER.misconception(
+    "zero_and_minus_a_billion",
+    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = may "
+    "attend.",
+)(_decoder(join=lambda real, past: torch.zeros((real & past).shape).masked_fill(~(real & past), -1e9)))
+SOFTMAX.misconception(
+    "minus_infinity_after_softmax",
+    "−∞ is filled into the finished weights. It belongs into the scores, before the softmax, which makes a zero of it.",
+)(lambda scores, mask: scores.softmax(-1).masked_fill(~mask, -INF))

@@ -215,8 +215,8 @@ SPLIT.misconception(
 )(_checked(lambda x, num_heads: x.unflatten(-1, (num_heads, -1)).permute(0, 2, 1, 3)))
 SPLIT.misconception(
     "features_before_positions",
-    "Each head comes out as (d_head, L), turned round. The key is transposed later, in the scores; here positions "
-    "come first.",
+    "Each head comes out as (d_head, L), turned round. The key is transposed later, in the scores; here positions come "
+    "first.",
 )(_checked(lambda x, num_heads: split_heads(x, num_heads).transpose(-2, -1)))
 SPLIT.misconception(
     "batch_and_heads_in_one",
@@ -554,8 +554,7 @@ MERGE.misconception(
 MERGE.misconception(
     "view_of_transposed",
     "`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. Which relatives "
-    "of "
-    "`view` copy where they have to?",
+    "of `view` copy where they have to?",
     look="multi_head: What view and transpose do to memory",
 )(lambda x: x.transpose(-3, -2).view(*x.shape[:-3], x.shape[-2], -1))
 MERGE.misconception(
@@ -664,15 +663,13 @@ class MultiHeadAttention(nn.Module):
 ''',
     hints=(
         "Five steps: project, split, attend, merge, project. Write the shape that you expect beside each; in the "
-        "middle "
-        "everything has four axes, (B, H, L, d_head).",
+        "middle everything has four axes, (B, H, L, d_head).",
         "Matrix products work on the last two axes and treat all axes before them alike. So the heads need no loop, if "
         "they stand beside the batch.",
         "Queries and keys may differ in number. Take each length from the tensor that you are about to reshape, or do "
         "not name it at all.",
         "Attention within a head is scaled dot-product attention: how long are the vectors there whose dot products "
-        "are "
-        "taken? The mask broadcasts against the scores of all heads as it is, before the softmax.",
+        "are taken? The mask broadcasts against the scores of all heads as it is, before the softmax.",
     ),
     reference=MultiHeadAttention,
     shapes={"query": "batch len_q d_model", "key": "batch len_k d_model", "value": "batch len_k d_model", "mask": "#"},
@@ -865,8 +862,7 @@ ATTENTION.misconception(
 ATTENTION.misconception(
     "heads_not_split",
     "There is one attention over all features, whatever num_heads says. Each head needs scores of its own, from its "
-    "own "
-    "slice.",
+    "own slice.",
 )(
     _variant(
         split=lambda x, num_heads: x, merge=lambda x: x, mask_as=lambda mask: mask[:, 0] if mask.dim() == 4 else mask
@@ -920,8 +916,7 @@ ATTENTION.misconception(
 ATTENTION.misconception(
     "one_length_for_all_view_straight",
     "Two things: the length of the queries is used to reshape keys and values too; and the `view` straight to (B, H, "
-    "L, "
-    "d_head) gives a head some positions instead of some features.",
+    "L, d_head) gives a head some positions instead of some features.",
     look=VIEWS,
 )(
     _variant(
@@ -952,8 +947,7 @@ ATTENTION.misconception(
 ATTENTION.misconception(
     "view_of_transposed",
     "`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. Which relatives "
-    "of "
-    "`view` copy where they have to?",
+    "of `view` copy where they have to?",
     look=VIEWS,
 )(_variant(merge=lambda x: x.transpose(1, 2).view(len(x), x.shape[2], -1)))
 
@@ -1015,26 +1009,14 @@ ATTENTION.misconception(
     look=ROOT,
 )(_variant(attend=_attend(scale=lambda q, k: q.shape[-1] * 2)))
 ATTENTION.misconception(
-    "divided_and_rounded_down",
-    "`//` divides and rounds down, so the scores lose what is behind the point, and their gradient.",
-    look=ROOT,
-)(_variant(attend=_attend(softmax=lambda s, dim: torch.floor(s).softmax(dim))))
-ATTENTION.misconception(
     "root_in_float32",
     "The root is a float32 tensor, so in float64 the scores are only as exact as that. A plain Python number fits "
-    "every "
-    "dtype.",
+    "every dtype.",
 )(_variant(attend=_attend(scale=lambda q, k: torch.sqrt(torch.tensor(float(q.shape[-1]), dtype=torch.float32)))))
 ATTENTION.misconception(
     "softmax_in_float32",
     "The softmax is computed in float32 whatever comes in, so in float64 half of the digits are lost.",
 )(_variant(attend=_attend(softmax=lambda s, dim: s.float().softmax(dim).to(s.dtype))))
-ATTENTION.misconception(
-    "scale_after_softmax",
-    "The weights are divided by the root, after the softmax, so they do not sum to one. What the root should tame are "
-    "the scores.",
-    look=ROOT,
-)(_variant(attend=_attend(scale=lambda q, k: 1.0, softmax=lambda s, dim: s.softmax(dim) / math.sqrt(s.shape[-1]))))
 ATTENTION.misconception(
     "softmax_over_queries",
     "Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over which "
@@ -1063,6 +1045,43 @@ ATTENTION.misconception(
 ATTENTION.misconception("no_softmax", "The scores are used as weights, without a softmax: rows should sum to one.")(
     _variant(attend=_attend(softmax=lambda s, dim: s))
 )
+
+
+@ATTENTION.misconception(
+    "scale_after_softmax",
+    "The weights are divided by the root, after the softmax, so they do not sum to one. What the root should tame are "
+    "the scores.",
+    look=ROOT,
+)
+@_attending
+def _(q, k, v, mask):
+    weights = _attend(scale=lambda q, k: 1.0)(q, k, v, mask)[1] / math.sqrt(q.shape[-1])
+    return weights @ v, weights
+
+
+@ATTENTION.misconception(
+    "output_scaled",
+    "The root divides the heads' results, not the scores. It is there to keep the softmax from saturating, so it has "
+    "to come before it.",
+    look=ROOT,
+)
+@_attending
+def _(q, k, v, mask):
+    heads, weights = _attend(scale=lambda q, k: 1.0)(q, k, v, mask)
+    return heads / math.sqrt(q.shape[-1]), weights
+
+
+@ATTENTION.misconception(
+    "divided_and_rounded_down",
+    "`//` divides and rounds down, so the scores lose what is behind the point, and their gradient.",
+    look=ROOT,
+)
+@_attending
+def _(q, k, v, mask):
+    scores = q @ k.transpose(-2, -1) // math.sqrt(q.shape[-1])
+    weights = (scores if mask is None else _hide(scores, mask)).softmax(-1)
+    return weights @ v, weights
+
 
 # Projections
 
@@ -1132,9 +1151,9 @@ ATTENTION.misconception(
     look=WIRING,
 )(_variant(out=lambda self, merged, query: merged))
 ATTENTION.misconception(
-    "nothing_projected_but_output",
-    "Only values or only outputs are projected: scores come from the inputs as they are. Queries and keys need their "
-    "projections most, they decide what a head looks for.",
+    "queries_and_keys_not_projected",
+    "Queries and keys are used as they come. They need their projections most: there it is decided what a head looks "
+    "for.",
     look=WIRING,
 )(_variant(project=_projected("-q", "-k", "vv")))
 ATTENTION.misconception(
@@ -1194,8 +1213,7 @@ MASKS = "notation: Masks"
 ATTENTION.misconception(
     "mask_turned_round",
     "Attention goes exactly where the mask forbids it. True means *may attend* (`nn.MultiheadAttention` has it the "
-    "other "
-    "way round); look at the condition with which you fill.",
+    "other way round); look at the condition with which you fill.",
     look=MASKS,
 )(_variant(mask_as=torch.logical_not))
 ATTENTION.misconception("mask_ignored", "The weights do not depend on the mask.")(
@@ -1271,8 +1289,7 @@ ATTENTION.misconception(
 ATTENTION.misconception(
     "if_mask",
     "`if mask:` asks a whole tensor for one truth value, which it does not have. What you want to know is whether "
-    "there "
-    "is a mask.",
+    "there is a mask.",
 )(_variant(mask_as=lambda mask: mask if mask else None))
 
 # More axes than four show in another way for every way to merge.
@@ -1293,16 +1310,14 @@ for _key, _merge, _then in (
     ATTENTION.misconception(
         "mask_of_five_axes" + _key,
         "The mask gets an axis more, and so do the scores: they come out with five axes at least. A mask that "
-        "broadcasts "
-        "to (B, H, L_q, L_k) has a 1 there already, or needs none. " + _then,
+        "broadcasts to (B, H, L_q, L_k) has a 1 there already, or needs none. " + _then,
         look=MASKS,
     )(_variant(mask_as=lambda mask: mask.unsqueeze(1), merge=_merge))
     if _key in ("", "_by_minus_one"):
         ATTENTION.misconception(
             "mask_of_six_axes" + _key,
             "The mask is taken for (B, L_k), a padding mask without its axes, and gets two more; with it the scores "
-            "get "
-            "six. A mask that broadcasts to (B, H, L_q, L_k) needs none. " + _then,
+            "get six. A mask that broadcasts to (B, H, L_q, L_k) needs none. " + _then,
             look=MASKS,
         )(_variant(mask_as=lambda mask: mask[:, None, None], merge=_merge))
 
@@ -1473,8 +1488,7 @@ def _(self, d_model, num_heads):
 @ATTENTION.misconception(
     "linears_inside_a_head",
     "The projections work on d_head features, within a slice that was cut before. A head should see all features of "
-    "the "
-    "input and choose from them: first project, then split.",
+    "the input and choose from them: first project, then split.",
     look=WIRING,
 )
 @_made
@@ -1486,8 +1500,7 @@ def _(self, d_model, num_heads):
 @ATTENTION.misconception(
     "linears_inside_a_head_without_bias",
     "The projections are d_head by d_head and without bias: they work within a slice that was cut before. A head "
-    "should "
-    "see all features of the input: first project, then split.",
+    "should see all features of the input: first project, then split.",
     look=WIRING,
 )
 @_made
@@ -1524,8 +1537,7 @@ def _(self, d_model, num_heads):
 @ATTENTION.misconception(
     "one_layer_under_three_names",
     "`q_proj`, `k_proj` and `v_proj` are one and the same layer. Queries, keys and values each need parameters of "
-    "their "
-    "own.",
+    "their own.",
     look=WIRING,
 )
 @_made
@@ -1597,8 +1609,7 @@ ATTENTION.misconception(
 @ATTENTION.misconception(
     "assertion",
     "A number of heads that does not divide is noticed, by an `assert`: that is an AssertionError, and it is gone "
-    "under "
-    "`python -O`. The contract names a ValueError.",
+    "under `python -O`. The contract names a ValueError.",
 )
 class _Assertion(_Unchecked):
     def __init__(self, d_model, num_heads):
@@ -1730,8 +1741,7 @@ for _key, _says, _wrong in (
     (
         "heads_as_wide_as_the_model",
         "Each head is counted as wide as the model, and the output projection as wide as all of them together. The "
-        "heads "
-        "share d_model among them.",
+        "heads share d_model among them.",
         _count(lambda d, h: 4 * h * d * d, lambda d, h: 3 * h * d + d),
     ),
     (
@@ -1758,8 +1768,7 @@ for _key, _says, _wrong in (
     (
         "slices_projected_everywhere",
         "All projections are counted as d_head by d_head, once a head. A head sees all d_model features of the input, "
-        "not "
-        "just its slice.",
+        "not just its slice.",
         _count(lambda d, h: 4 * h * (d // h) ** 2, lambda d, h: 4 * d),
     ),
     (
@@ -1822,15 +1831,13 @@ for _key, _says, _wrong in (
     (
         "float_result",
         "The number is right, its type is not: a count is an int. `/` and `**` with a fraction give floats, and for "
-        "wide "
-        "models those are not exact.",
+        "wide models those are not exact.",
         lambda d_model, num_heads, bias=True: 4.0 * d_model * d_model + (4 * d_model if bias else 0),
     ),
     (
         "through_floats",
         "The number went through a float, and wide models lost its last digits. `/`, `sqrt` and powers of floats are "
-        "not "
-        "exact; `//` and `*` of ints are.",
+        "not exact; `//` and `*` of ints are.",
         lambda d_model, num_heads, bias=True: int(4.0 * d_model * d_model) + (4 * d_model if bias else 0),
     ),
     (

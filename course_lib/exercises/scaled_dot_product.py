@@ -280,6 +280,142 @@ def _(query, key, value, mask=None):
     return output, scores if mask is None else scores.masked_fill(~mask, float("-inf"))
 
 
+def _implicit_softmax(scores, dim):
+    return torch.softmax(scores, 0 if scores.dim() in (1, 3) else 1)
+
+
+def _on_scores(change):
+    """Attention with something done to the scaled and masked scores instead of a softmax."""
+    return _variant(transform=lambda scores, dim: change(scores))
+
+
+ATTENTION.misconception(
+    "softmax_without_dim",
+    "A softmax without `dim` chooses an axis by the number of axes, and for three it takes the first. Name the axis "
+    "of the keys.",
+)(_variant(transform=_implicit_softmax))
+ATTENTION.misconception(
+    "softmax_over_all",
+    "One softmax runs over all queries and keys together. Each query shares out its own unit of attention.",
+)(_on_scores(lambda scores: scores.flatten(-2).softmax(-1).view_as(scores)))
+ATTENTION.misconception(
+    "sigmoid", "A sigmoid looks at each score alone; the weights of a query have to compete and sum to one."
+)(_on_scores(torch.sigmoid))
+ATTENTION.misconception(
+    "logarithm_of_the_weights", "These are logarithms of weights: they are negative, and their exponentials sum to one."
+)(_on_scores(lambda scores: scores.log_softmax(-1)))
+ATTENTION.misconception(
+    "hard_choice", "Only the best key gets a weight. Attention shares: the softmax is the soft form of this choice."
+)(_on_scores(lambda scores: torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)))
+ATTENTION.misconception(
+    "divided_by_the_sum",
+    "The scores are divided by their sum as they are. Scores can be negative, and cancel: what makes them positive "
+    "first?",
+)(_on_scores(lambda scores: scores / scores.sum(-1, keepdim=True)))
+ATTENTION.misconception(
+    "scale_after_softmax",
+    "The division comes after the softmax, so the weights no longer sum to one. It is the scores whose spread it "
+    "controls.",
+    look="scaled_dot_product: Why divide by the root of d",
+)(_variant(scale=lambda q, k, v: 1.0, transform=lambda s, dim: s.softmax(dim) / s.shape[-1] ** 0.5))
+ATTENTION.misconception(
+    "weights_divided_by_root",
+    "The weights are divided by √d_k after the softmax, so they no longer sum to one. It is the scores that spread.",
+    look="scaled_dot_product: Why divide by the root of d",
+)(lambda query, key, value, mask=None: _scaled_late(query, key, value, mask))
+ATTENTION.misconception(
+    "scale_by_number_of_queries",
+    "The divisor grows with the number of queries. How many terms does one dot product sum up?",
+    look="scaled_dot_product: Why divide by the root of d",
+)(_variant(scale=lambda q, k, v: q.shape[-2] ** 0.5))
+ATTENTION.misconception(
+    "scale_by_first_axis",
+    "The divisor comes from the first axis of the query. The number of features is the last axis.",
+)(_variant(scale=lambda q, k, v: q.shape[0] ** 0.5))
+ATTENTION.misconception(
+    "scale_by_axis_1",
+    "The divisor comes from axis 1 of the query. The number of features is the last axis, with any number of batch "
+    "axes.",
+)(_variant(scale=lambda q, k, v: q.shape[1] ** 0.5))
+ATTENTION.misconception(
+    "cosine",
+    "The vectors are normalised first, so this is the cosine between them. Attention takes the dot product, lengths "
+    "included.",
+)(
+    lambda query, key, value, mask=None: _attention(
+        torch.nn.functional.normalize(query, dim=-1) * query.shape[-1] ** 0.5,
+        torch.nn.functional.normalize(key, dim=-1),
+        value,
+        mask,
+    )
+)
+ATTENTION.misconception(
+    "filled_with_minus_one",
+    "Masked scores are set to a moderate negative number. It still leaves a weight; which score leaves none?",
+)(_variant(fill=-1.0))
+ATTENTION.misconception(
+    "filled_with_large_number",
+    "Masked scores are set to a large *positive* number, so they get all of the weight.",
+)(_variant(fill=1e9))
+ATTENTION.misconception(
+    "opposite_added",
+    "The mask is turned into numbers and added with the wrong sign: what is allowed becomes impossible.",
+)(lambda query, key, value, mask=None: _with_added(query, key, value, mask, -1e9))
+ATTENTION.misconception(
+    "keys_averaged",
+    "The average is taken over the keys. Keys say how well something fits; what a query takes home are the values.",
+)(
+    lambda query, key, value, mask=None: (lambda weights: (weights @ key, weights))(
+        _attention(query, key, value, mask)[1]
+    )
+)
+ATTENTION.misconception(
+    "raw_scores_average",
+    "The values are averaged with the raw scores; the softmax is computed, and only returned.",
+)(lambda query, key, value, mask=None: _raw(query, key, value, mask))
+ATTENTION.misconception(
+    "weights_from_values",
+    "The scores compare queries with values. Values take no part in choosing: whose job is it?",
+)(
+    lambda query, key, value, mask=None: (lambda weights: (weights @ value, weights))(
+        _attention(query, value, value, mask)[1]
+    )
+)
+ATTENTION.misconception(
+    "mask_in_bool_arithmetic",
+    "`1 - mask` or `-mask` does not work with bool tensors: they are no numbers. The opposite of a bool mask is "
+    "`~mask`.",
+)(lambda query, key, value, mask=None: _attention(query, key, value, None if mask is None else (1 - mask).bool()))
+ATTENTION.misconception(
+    "query_scaled_in_place",
+    "The query is divided in place, and it belongs to the caller. `x / y` makes a new tensor, `x /= y` changes the "
+    "old one.",
+)(lambda query, key, value, mask=None: _in_place(query, key, value, mask))
+
+
+def _scaled_late(query, key, value, mask):
+    _, weights = _variant(scale=lambda q, k, v: 1.0)(query, key, value, mask)
+    weights = weights / query.shape[-1] ** 0.5
+    return weights @ value, weights
+
+
+def _with_added(query, key, value, mask, number):
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    weights = (scores if mask is None else scores + mask * number).softmax(-1)
+    return weights @ value, weights
+
+
+def _raw(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    scores = scores if mask is None else scores.masked_fill(~mask, 0.0)
+    return scores @ value, _attention(query, key, value, mask)[1]
+
+
+def _in_place(query, key, value, mask):
+    query /= query.shape[-1] ** 0.5
+    return _attention(query * query.shape[-1] ** 0.5, key, value, mask)
+
+
 SOFTMAX_BACKWARD = Exercise(
     name="softmax_backward",
     title="A gradient through the softmax, by hand",
@@ -409,6 +545,37 @@ def _(weights, grad_weights):
     return weights * (grad_weights - (grad_weights * weights).sum(-1))
 
 
+SOFTMAX_BACKWARD.misconception(
+    "second_term_unweighted",
+    "The average is taken off each score in full. How much of it a score gets depends on its own weight.",
+)(lambda weights, grad_weights: weights * grad_weights - (weights * grad_weights).sum(-1, keepdim=True))
+SOFTMAX_BACKWARD.misconception(
+    "sum_without_weights",
+    "The sum of the arriving gradients is taken off. What counts is their average under the weights.",
+)(lambda weights, grad_weights: weights * (grad_weights - grad_weights.sum(-1, keepdim=True)))
+SOFTMAX_BACKWARD.misconception(
+    "plus_for_minus",
+    "The second term has the wrong sign: raising one score lowers the other weights.",
+)(lambda weights, grad_weights: weights * (grad_weights + (grad_weights * weights).sum(-1, keepdim=True)))
+SOFTMAX_BACKWARD.misconception(
+    "softmax_again",
+    "The weights are sent through a softmax once more. They are its output already.",
+)(lambda weights, grad_weights: softmax_backward(weights.softmax(-1), grad_weights))
+SOFTMAX_BACKWARD.misconception(
+    "sum_over_rows",
+    "The sum runs over the rows, axis −2. The softmax ran over the last axis.",
+)(lambda weights, grad_weights: weights * (grad_weights - (grad_weights * weights).sum(-2, keepdim=True)))
+SOFTMAX_BACKWARD.misconception(
+    "one_row_jacobian",
+    "The matrix of derivatives is built for one row. With a batch there is one such matrix a row; the sum needs none "
+    "of them.",
+)(lambda weights, grad_weights: (torch.diag(weights) - torch.outer(weights, weights)) @ grad_weights)
+SOFTMAX_BACKWARD.misconception(
+    "exponent_forgotten",
+    "The gradient arrives as it is. A softmax stands between weights and scores, so something has to change.",
+)(lambda weights, grad_weights: grad_weights.clone())
+
+
 FLOPS = Exercise(
     name="attention_flops",
     title="What attention costs",
@@ -481,3 +648,24 @@ FLOPS.misconception(
     "exact_additions",
     "n products have n − 1 additions between them, true; the convention here counts a multiply-add as 2, so 2n.",
 )(lambda len_q, len_k, d_k, d_v: len_q * len_k * (2 * d_k - 1) + len_q * d_v * (2 * len_k - 1))
+for key, extra in {
+    "softmax_counted_once": 1,
+    "softmax_counted": 3,
+    "softmax_counted_with_scale": 4,
+    "softmax_counted_5": 5,
+}.items():
+    FLOPS.misconception(
+        key,
+        f"{extra} operation{'s' * (extra > 1)} for each score too many: the softmax is not counted here, only the two "
+        f"products.",
+    )(lambda len_q, len_k, d_k, d_v, extra=extra: 2 * len_q * len_k * (d_k + d_v) + extra * len_q * len_k)
+FLOPS.misconception("twice_too_many", "Twice too many: the 2 for a multiply-add is counted twice.")(
+    lambda len_q, len_k, d_k, d_v: 4 * len_q * len_k * (d_k + d_v)
+)
+FLOPS.misconception("d_v_twice", "The width of the values is used in both products. How wide are query and key?")(
+    lambda len_q, len_k, d_k, d_v: 4 * len_q * len_k * d_v
+)
+FLOPS.misconception(
+    "output_over_queries",
+    "The second product sums over the keys: one multiply-add for each query, key and feature of a value.",
+)(lambda len_q, len_k, d_k, d_v: 2 * len_q * len_k * d_k + 2 * len_q * len_q * d_v)

@@ -102,7 +102,8 @@ def _(draw):
 @LAYER_NORM.holds("A large mean does not spoil the variance")
 def _(draw):
     for batch in ((4,), (2, 3)):
-        x, gain, bias = _vectors(draw, batch, scale=2.0)
+        x, gain, bias = _vectors(draw, batch)
+        x = x / x.std(-1, keepdim=True)
         signs = torch.tensor([1.0, -1.0] * (x.shape[:-1].numel() // 2)).view(*batch, 1)
         yield Case(args=(x + 1000 * signs, gain, bias), note="means of ±1000", tolerance=50, gradients=False)
 
@@ -289,6 +290,11 @@ LAYER_NORM.misconception(
     "A mean or a variance has lost its axis, so it lines up with the features instead of the positions. One argument "
     "keeps the axis, with length one.",
 )(_norm(centre=lambda x: x.mean(-1), power=lambda x: x.var(-1, correction=0)))
+LAYER_NORM.misconception(
+    "gain_as_column",
+    "gain and bias have been given an axis more, so they line up with the positions. There is one of each a feature, "
+    "and the features are the last axis already.",
+)(_norm(apply=lambda y, gain, bias: y * gain.unsqueeze(-1) + bias.unsqueeze(-1)))
 LAYER_NORM.misconception(
     "statistics_detached",
     "The values are right; mean and variance are cut off from the gradient. They depend on x, and the gradient has to "
@@ -871,7 +877,7 @@ def _norm_names(exercise, build, count):
     for one in usual:
         exercise.misconception(
             f"only_norm{one}",
-            f"norm{one} does the work of all norms, or they are one and the same module: each has gain and bias of its "
+            f"norm{one} does the work of all norms. Each sub-layer is followed by a norm with gain and bias of its "
             f"own.",
             look=NORM,
         )(build(norms=(one,) * count))
@@ -912,6 +918,13 @@ def _parts(exercise, base, attentions, norms):
         "num_heads does not arrive at the attention, which works with a single head. The weights fit all the same, "
         "so nothing complains.",
     )(attention(lambda d, h, f: MultiHeadAttention(d, 1)))
+    for heads in (2, 4, 8):
+        says(
+            f"fixed_{heads}_heads",
+            f"The attention is built with {heads} heads, whatever num_heads is. The weights of any number of heads "
+            f"fit, so "
+            f"nothing complains as long as it divides d_model.",
+        )(attention(lambda d, h, f, heads=heads: MultiHeadAttention(d, heads)))
     says(
         "head_width_as_heads",
         "The attention gets the width of a head, d_model / num_heads, in place of the number of heads. The weights fit "
@@ -949,12 +962,15 @@ def _parts(exercise, base, attentions, norms):
     says("feed_forward_gelu", "The feed-forward network has GELU between its Linears; the paper's has ReLU.")(
         _with(base, feed_forward=_own_feed_forward(nn.functional.gelu))
     )
-    for eps in (1e-6, 1e-8, 1e-12):
-        says(
-            f"eps_{eps:.0e}".replace("e-0", "e").replace("e-", "e"),
-            f"The norms work with eps = {eps:.0e}, where the contract has the default of `nn.LayerNorm`. It shows in "
-            f"float64 first.",
-        )(norm(lambda d, h, f, eps=eps: nn.LayerNorm(d, eps=eps)))
+    says(
+        "eps_1e6",
+        "The norms work with eps = 1e-6, where the contract has the default of `nn.LayerNorm`. It shows in float64 "
+        "first.",
+    )(norm(lambda d, h, f: nn.LayerNorm(d, eps=1e-6)))
+    says(
+        "eps_tiny",
+        "The norms work with an eps far below the default of `nn.LayerNorm`, or with none. It shows in float64 first.",
+    )(norm(lambda d, h, f: nn.LayerNorm(d, eps=1e-9)))
     says(
         "norms_without_parameters",
         "The norms are built without gain and bias, so there is nothing to load and nothing to learn.",
@@ -972,7 +988,8 @@ def _parts(exercise, base, attentions, norms):
     )(norm(lambda d, h, f: nn.RMSNorm(d)))
     says(
         "one_norm_module",
-        "There is only one norm. Each sub-layer has its own, with its own gain and bias.",
+        "There is only one norm, under one name or under several. Each sub-layer has its own, with its own gain and "
+        "bias.",
         look=NORM,
     )(_with(base, **dict.fromkeys(norms[1:])))
     says(
@@ -1577,6 +1594,19 @@ _wrong(
 
 
 @_wrong(
+    "cross_attention_causal",
+    "The cross-attention hides later positions of the source. The source is known as a whole: every target position "
+    "may "
+    "look at all of it that memory_mask allows.",
+    look=MASKS,
+)
+def _(self, x, memory, self_mask=None, memory_mask=None):
+    earlier = _true(x.shape[1], memory.shape[1]).tril()
+    memory_mask = earlier if memory_mask is None else earlier & memory_mask
+    return DecoderLayer.forward(self, x, memory, self_mask, memory_mask)
+
+
+@_wrong(
     "memory_normed",
     "memory goes through norm2 before it is attended to. It comes ready from the encoder; norms stand after sums.",
     look=POST,
@@ -1606,7 +1636,7 @@ def _(self, x, memory, self_mask=None, memory_mask=None):
 
 @_wrong(
     "cross_attention_for_both",
-    "`cross_attention` does both attentions, or both names stand for one module. Each attention has weights of its own.",
+    "`cross_attention` does both attentions; `self_attention`, with weights of its own, is not used.",
 )
 def _(self, x, memory, self_mask=None, memory_mask=None):
     x = self.norm1(x + self.cross_attention(x, x, x, self_mask)[0])
@@ -1798,8 +1828,8 @@ DECODER.misconception(
 )(_with(DecoderLayer, norm3=None))
 DECODER.misconception(
     "no_cross_attention",
-    "There is no `cross_attention`: the layer is an encoder layer, and cannot look at the source with weights of its "
-    "own.",
+    "`cross_attention` has no parameters of its own: it is not there, or it is the same module as `self_attention`. "
+    "What to look for in the source has to be learned apart.",
 )(_with(DecoderLayer, cross_attention=None))
 DECODER.misconception(
     "encoder_layer",
@@ -2055,6 +2085,15 @@ COUNT.misconception(
         vocab_size * d_model + (transformer_parameter_count(0, d_model, 1, d_ff) * num_layers) // 2
     )
 )
+COUNT.misconception(
+    "float_on_the_way",
+    "Right for small models; for a large one some digits are lost, since a float has come in on the way. `/` makes "
+    "one; products and sums of ints do not.",
+)(lambda *sizes: int(float(transformer_parameter_count(*sizes))))
+COUNT.misconception(
+    "tensor_result",
+    "The number comes back in a tensor. A count is a Python int.",
+)(lambda *sizes: torch.tensor(transformer_parameter_count(*sizes)))
 COUNT.misconception(
     "float_result",
     "The number is right, its type is not: a count is an int. `/` and `**` with a fraction give a float, and large "

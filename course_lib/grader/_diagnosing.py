@@ -15,12 +15,13 @@ from torch import Tensor
 
 from course_lib.exercises import Exercise
 from course_lib.grader._explaining import explain_problem
-from course_lib.grader._judging import CONDUCT, Finding, Sheet, Trial, Verdict, differs
-from course_lib.grader._observing import Observation, Sequence
+from course_lib.grader._judging import CONDUCT, TOLERANCE, Finding, Sheet, Trial, Verdict, differs, findings_of
+from course_lib.grader._observing import Observation, Problem, Sequence
 
 __all__ = ["Diagnosis", "diagnose"]
 
 ENOUGH = 0.5  # share of the failing cases that a misconception has to explain
+FIRST_LOOK = 3  # the smallest failing cases, of which it has to explain one
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,23 @@ def diagnose(sheet: Sheet, verdict: Verdict, observations: list[Observation]) ->
     if named is not None:
         return named
     failing = [trial for trial in sheet.trials if trial.number in verdict.findings]
-    for trial in sorted(failing, key=lambda t: t.case.size):
-        seen = observations[trial.number]
-        if seen.problem is not None and trial.case.raises is None:
-            says = explain_problem(exercise, trial.case, seen)
-            if says:
-                return Diagnosis(f"any/{seen.problem.type}", says, exercise.look)
+    in_call = _explained_exception(exercise, failing, observations, in_gradients=False)
+    if in_call is not None:
+        return in_call
     for pattern in PATTERNS:
         found = pattern(exercise, sheet.trials, verdict, observations)
         if found is not None:
             return found
+    return _explained_exception(exercise, failing, observations, in_gradients=True)
+
+
+def _explained_exception(exercise, failing, observations, *, in_gradients: bool) -> Diagnosis | None:
+    for trial in sorted(failing, key=lambda t: t.case.size):
+        seen = observations[trial.number]
+        if seen.problem is not None and trial.case.raises is None and (seen.stage == "gradients") == in_gradients:
+            says = explain_problem(exercise, trial.case, seen)
+            if says:
+                return Diagnosis(f"any/{seen.problem.type}", says, exercise.look)
     return None
 
 
@@ -70,39 +78,48 @@ def diagnose(sheet: Sheet, verdict: Verdict, observations: list[Observation]) ->
 
 
 def _best_misconception(sheet: Sheet, verdict: Verdict, observations: list[Observation]) -> Diagnosis | None:
-    from course_lib.grader._judging import findings_of
-
+    failing = sorted((t for t in sheet.trials if t.number in verdict.findings), key=lambda t: (t.case.size, t.number))
+    passing = [t for t in sheet.trials if t.number not in verdict.findings]
     best, best_rank = None, None
     for misconception in sheet.exercise.misconceptions:
-        theirs = sheet.misconception(misconception.key)
-        explained = unexplained = raising = 0
-        for trial, mine, other in zip(sheet.trials, observations, theirs, strict=True):
-            my_facets = _facets(verdict.findings.get(trial.number, ()))
-            its_facets = _facets(findings_of(sheet.exercise, trial, other))
-            if not my_facets and not its_facets:
-                continue
-            if mine.problem is not None and mine.stage != "gradients" and trial.case.raises is None:
-                if other.problem is not None and _alike(mine, other):
-                    explained += 1
-                else:
-                    raising += 1
-                continue
-            same = _explains(my_facets, its_facets, mine, other)
-            if same:
-                explained += 1
-            elif its_facets and _rank(my_facets) < _rank(its_facets):
-                break  # it would fail here, or worse: it is not this one
-            else:
-                unexplained += 1
-        else:
-            enough = explained >= max(1, raising, ENOUGH * (explained + unexplained))
-            if enough and (unexplained == 0 or explained >= 2):
-                rank = (unexplained + raising, -explained)
-                if best_rank is None or rank < best_rank:
-                    best, best_rank = misconception, rank
+        rank = _fit(sheet, misconception.key, failing, passing, verdict, observations)
+        if rank is not None and (best_rank is None or rank < best_rank):
+            best, best_rank = misconception, rank
     if best is None:
         return None
     return Diagnosis(best.key, best.says, best.look or sheet.exercise.look)
+
+
+def _fit(sheet, key, failing, passing, verdict, observations) -> tuple[int, int, int] | None:
+    """How well a misconception explains what was observed, smaller is better; None where it does not."""
+    explained = unexplained = raising = by_value = 0
+    for position, trial in enumerate((*failing, *passing)):
+        mine, its = observations[trial.number], sheet.misconception_at(key, trial)
+        my_facets = _facets(verdict.findings.get(trial.number, ()))
+        its_facets = _facets(findings_of(sheet.exercise, trial, its))
+        if not my_facets and not its_facets:
+            continue
+        if mine.problem is not None and mine.stage != "gradients" and trial.case.raises is None:
+            if its.problem is not None and _alike(mine, its):
+                explained += 1
+            elif its_facets:
+                raising += 1
+            else:
+                unexplained += 1
+        elif _explains(my_facets, its_facets, mine, its):
+            explained += 1
+            by_value += 1
+        elif its_facets and _rank(my_facets) < _rank(its_facets):
+            return None  # it would fail here, or worse: it is not this one
+        else:
+            unexplained += 1
+        if position == FIRST_LOOK - 1 and not explained:
+            return None  # most candidates are dropped after a few cases, which keeps a check fast
+    enough = explained >= max(1, raising, ENOUGH * (explained + unexplained))
+    if not enough or (unexplained and explained < 2):
+        return None
+    # Different mistakes end in the same exception; equal wrong numbers are the better evidence.
+    return unexplained + raising, -by_value, -explained
 
 
 def _facets(findings) -> frozenset[str]:
@@ -129,7 +146,15 @@ def _explains(mine: frozenset[str], its: frozenset[str], a: Observation, b: Obse
         names = a.gradients.keys() | b.gradients.keys()
         if not all(_same_values(a.gradients.get(n), b.gradients.get(n)) for n in names):
             return False
-    return set(a.changed) == set(b.changed) and (a.stage == "gradients") == (b.stage == "gradients")
+    if "dtype" in mine and _dtypes(a.value) != _dtypes(b.value):
+        return False
+    if a.stage == "gradients" or b.stage == "gradients":
+        return a.stage == b.stage and set(a.changed) == set(b.changed) and _alike_problems(a.problem, b.problem)
+    return set(a.changed) == set(b.changed)
+
+
+def _dtypes(value) -> list[torch.dtype]:
+    return [t.dtype for t in (value.items if isinstance(value, Sequence) else (value,)) if isinstance(t, Tensor)]
 
 
 def _alike(a: Observation, b: Observation) -> bool:
@@ -138,8 +163,15 @@ def _alike(a: Observation, b: Observation) -> bool:
             return False
         if a.stage == b.stage == "load" and a.parameters != b.parameters:
             return False
-        return a.problem.type == b.problem.type and _words(a.problem.message) == _words(b.problem.message)
+        return _alike_problems(a.problem, b.problem)
     return _same_values(a.value, b.value)
+
+
+def _alike_problems(a: Problem | None, b: Problem | None) -> bool:
+    if a is None or b is None or a.type != b.type:
+        return a is b
+    # A text of the learner's own is nobody else's.
+    return a.code.startswith(("raise ", "assert ")) or _words(a.message) == _words(b.message)
 
 
 def _words(message: str) -> str:
@@ -179,7 +211,10 @@ def _parameters(exercise, trials, verdict, observations):
     if not texts:
         return None
     says = f"The parameters are not the ones that the contract names ({texts[0]})."
-    if texts[0].startswith("missing") and not any(t.startswith("not asked") for t in texts):
+    missing = texts[0].removeprefix("missing: ").split(", ") if texts[0].startswith("missing") else []
+    if missing and all(name.endswith("bias") for name in missing):
+        says += " The biases belong to it."
+    elif missing and not any(t.startswith("not asked") for t in texts):
         says += " A layer in a local variable or in a plain list is not registered: it belongs on `self`."
     return Diagnosis("any/parameters", says)
 
@@ -221,6 +256,13 @@ def _only_conduct(exercise, trials, verdict, observations):
             "`torch.no_grad()` cut the graph.",
         )
     return Diagnosis("any/gradient", f"The values are right, the gradients are not: {findings[0].text}.")
+
+
+def _draws_random_numbers(exercise, trials, verdict, observations):
+    if any(observation.random for observation in observations):
+        return Diagnosis(
+            "any/random", "The call draws random numbers, so the result depends on chance; nothing here does."
+        )
 
 
 def _nan_for_large(exercise, trials, verdict, observations):
@@ -287,7 +329,8 @@ def _relations(wanted, got) -> set[str]:
             found.add("shape_only")
         return found
     if wanted.dtype == torch.bool:
-        return found | ({"inverted"} if torch.equal(wanted, ~got.bool()) else set())
+        inverted = not got.is_floating_point() and torch.equal(wanted, ~got.bool())
+        return found | ({"inverted"} if inverted else set())
     if not wanted.is_floating_point() or not got.is_floating_point():
         return found
     wanted, got = wanted.double(), got.double()
@@ -296,10 +339,12 @@ def _relations(wanted, got) -> set[str]:
     big = wanted.abs() > 1e-3
     if big.sum() >= 2:
         ratio = (got / wanted)[big]
-        if bool(((ratio - ratio[0]).abs() < 1e-4 * ratio[0].abs()).all()) and _close(wanted * ratio[0], got):
+        constant = bool(((ratio - ratio[0]).abs() < 1e-4 * ratio[0].abs()).all())
+        if constant and bool((ratio[0] - 1).abs() > 1e-3) and _close(wanted * ratio[0], got):
             found.add("factor")
     difference = got - wanted
-    if wanted.numel() >= 2 and bool(((difference - difference.flatten()[0]).abs() < 1e-5).all()):
+    constant = (difference - difference.flatten()[0]).abs() < 1e-5
+    if wanted.numel() >= 2 and bool(constant.all()) and bool(difference.flatten()[0].abs() > 1e-3):
         found.add("offset")
     return found
 
@@ -335,19 +380,28 @@ def _by_dtype(exercise, trials, verdict, observations):
         if trial.case.dtype is not None and trial.case.raises is None:
             bad = _rank(_facets(verdict.findings.get(trial.number, ()))) == 2
             (failing if bad else passing).add(trial.case.dtype)
-    if failing and passing and not failing & passing:
-        if failing == {torch.float64}:
-            says = "Right to the accuracy of float32, not of float64: somewhere inside, numbers lose their dtype."
-        else:
-            names = " and ".join(sorted(str(d).removeprefix("torch.") for d in failing))
-            says = f"Right in other dtypes, wrong in {names}: which number inside does not fit that dtype?"
-        return Diagnosis("any/precision", says)
+    if not failing or not passing or failing & passing:
+        return None
+    if max(TOLERANCE[d] for d in failing) < min(TOLERANCE[d] for d in passing):
+        coarsest = min(passing, key=TOLERANCE.__getitem__)
+        says = f"Right to the accuracy of {_name(coarsest)} only: somewhere inside, numbers lose their dtype, or are rounded."
+    elif failing <= {torch.float16, torch.bfloat16}:
+        names = " and ".join(sorted(map(_name, failing)))
+        says = f"Right in other dtypes, wrong in {names}: which number inside does not fit that dtype?"
+    else:
+        return None
+    return Diagnosis("any/precision", says)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 PATTERNS: tuple[Pattern, ...] = (
     _returns_nothing,
     _parameters,
     _only_conduct,
+    _draws_random_numbers,
     _nan_for_large,
     _transformed,
     _by_batch,

@@ -92,7 +92,7 @@ def assignment_yaml(assignment: Assignment) -> str:
         "due": assignment.due.isoformat() if assignment.due else None,
         "late_penalty": assignment.late_penalty,
         "exercises": {t.name: {"points": t.points, "allow_twins": t.allow_twins} for t in assignment.tasks},
-        "limits": {name: value for name, value in assignment.as_dict()["limits"].items()},
+        "limits": assignment.as_dict()["limits"],
     }
     return yaml.safe_dump(
         {k: v for k, v in content.items() if v not in (None, "")}, sort_keys=False, allow_unicode=True

@@ -27,7 +27,7 @@ TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 4e-3, torc
 # What is checked of every exercise: facet of a finding, and the line of the report.
 CONDUCT = {
     "parameters": "It has the named parameters, and no others",
-    "dtype": "The dtype of the input is kept",
+    "dtype": "The result has the right dtype",
     "gradient": "Gradients flow, and are right",
     "manners": "Arguments and the global random state stay as they are",
     "mode": "Train and eval mode give the same",
@@ -178,7 +178,11 @@ def judge(exercise: Exercise, trials: list[Trial], observations: list[Observatio
 
 def unfinished(observation: Observation) -> bool:
     """Whether the solution says itself that it is not written yet."""
-    return observation.problem is not None and observation.problem.type == "NotImplementedError"
+    problem = observation.problem
+    # PyTorch raises the same for a dtype that an operation does not know.
+    return (
+        problem is not None and problem.type == "NotImplementedError" and "not implemented for" not in problem.message
+    )
 
 
 def _applies(exercise: Exercise, facet: str, trials: list[Trial]) -> bool:
@@ -190,7 +194,7 @@ def _applies(exercise: Exercise, facet: str, trials: list[Trial]) -> bool:
         return exercise.differentiable
     tensors = any(isinstance(arg, Tensor) for trial in trials for arg in trial.case.args)
     if facet == "dtype":
-        return any(trial.case.dtype for trial in trials)
+        return any(t.is_floating_point() for x in trials for t in _values(x.expected.value) if isinstance(t, Tensor))
     return tensors
 
 
@@ -271,7 +275,7 @@ def _compare_one(expected: Any, actual: Any, case: Case, name: str) -> list[Find
     wanted = (case.dtype or torch.float32) if expected.is_floating_point() else expected.dtype
     if actual.dtype != wanted:
         found.append(Finding("dtype", f"expected {_short(wanted)}, got {_short(actual.dtype)}", name))
-        if expected.is_floating_point() != actual.is_floating_point():
+        if not expected.is_floating_point() or not actual.is_floating_point():  # another kind of number altogether
             return [Finding("structure", found[0].text, name)]
     if actual.numel() == 0:
         return found
@@ -290,8 +294,8 @@ def differs(expected: Tensor, actual: Tensor, tolerance: float, dtype: torch.dty
         return expected != actual
     loose = max(TOLERANCE.get(d, 1e-9) for d in (dtype, actual.dtype)) * tolerance
     expected, actual = expected.double(), actual.double()
-    same = (expected == actual) | ((expected - actual).abs() <= loose * (1 + expected.abs()))
-    return ~same  # NaN is never the same
+    near = (expected - actual).abs() <= loose * (1 + expected.abs())
+    return ~((expected == actual) | (near & expected.isfinite()))  # NaN is never the same
 
 
 def _badness(expected: Tensor, actual: Tensor) -> Tensor:
@@ -374,7 +378,7 @@ class Sheet:
     exercise: Exercise
     seed: int
     trials: list[Trial]
-    _observed: dict[str, list[Observation]] = field(default_factory=dict, repr=False)
+    _observed: dict[tuple[str, int], Observation] = field(default_factory=dict, repr=False)
 
     def run(self, solution: Callable) -> list[Observation]:
         """Observations of a solution in this process."""
@@ -382,14 +386,17 @@ class Sheet:
 
     def misconception(self, key: str) -> list[Observation]:
         """Observations of a misconception of the exercise."""
+        return [self.misconception_at(key, trial) for trial in self.trials]
+
+    def misconception_at(self, key: str, trial: Trial) -> Observation:
+        """What a misconception makes of one trial; run when first asked for."""
         with _ONE_AT_A_TIME:
-            if key not in self._observed:
+            if (key, trial.number) not in self._observed:
                 (solution,) = (m.solution for m in self.exercise.misconceptions if m.key == key)
-                self._observed[key] = [
-                    observe(solution, self.exercise, t.case, t.cotangents, train_too=t.train_too, watch=False)
-                    for t in self.trials
-                ]
-        return self._observed[key]
+                self._observed[key, trial.number] = observe(
+                    solution, self.exercise, trial.case, trial.cotangents, train_too=trial.train_too, watch=False
+                )
+        return self._observed[key, trial.number]
 
 
 # An observation looks at state that all threads share: the random generator, the filters of warnings.

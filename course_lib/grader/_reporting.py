@@ -18,6 +18,7 @@ __all__ = ["Example", "Report", "report_on"]
 
 MARKS = {True: "✓", False: "✗", None: "–"}
 SHOWN_NUMBERS = 24  # an argument with more is shown by its shape
+PRINTED_LINES = 8
 SHOWN_SIDE = 8  # a matrix with more rows or columns is cut to the part around its worst entry
 
 
@@ -199,6 +200,7 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
     if verdict.status == "not attempted":
         return f"{name}: {heading}\n" + ("Not attempted." if graded else not_attempted(report.exercise))
     lines = [f"{name}: {heading}"]
+    lines += [f"  | {line}" for line in _printed(report)]
     lines += [f"  {MARKS[line.holds]} {line.says}" for line in verdict.lines]
     if verdict.status == "passed":
         return "\n".join([*lines, "All of it holds."])
@@ -213,6 +215,14 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
     if report.example is not None or report.diagnosis is not None:
         lines += ["", f"Look next: {report.next_step}"]
     return "\n".join(lines)
+
+
+def _printed(report: Report) -> list[str]:
+    """The beginning of what the solution printed, which is about the first case."""
+    lines = report.printed.rstrip().split("\n") if report.printed.strip() else []
+    rest = len(lines) - PRINTED_LINES
+    shown = [line[:100] for line in lines[:PRINTED_LINES]]
+    return [*shown, f"… {rest} more line{'s' if rest != 1 else ''} printed"] if rest > 0 else shown
 
 
 def not_attempted(exercise: Exercise) -> str:
@@ -261,6 +271,8 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
     if verdict.status == "not attempted":
         parts.append(f"<p>{'Not attempted.' if graded else words(not_attempted(report.exercise))}</p>")
         return _box(parts)
+    if printed := _printed(report):
+        parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{html.escape(chr(10).join(printed))}</pre>')
     rows = "".join(
         f'<li style="margin:.1em 0"><span style="{_mark_style(line.holds)}" role="img" '
         f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {words(line.says)}</li>'

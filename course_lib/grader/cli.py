@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     grade.add_argument("paths", nargs="+", type=Path, metavar="PATH", help=".py, .ipynb, or a folder of submissions")
+    grade.add_argument("--as-one", action="store_true", help="all files below the paths are one student's")
     grade.add_argument(
         "-a", "--assignment", type=Path, metavar="YAML", help="exercises, points, due date, seed, limits"
     )

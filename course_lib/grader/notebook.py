@@ -6,11 +6,15 @@ A check runs in the learner's own process and is no grade: it helps, and could b
 
 from __future__ import annotations
 
+import contextlib
 import html
 import inspect
+import io
 import sys
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from course_lib.exercises import STEMS, Exercise, all_exercises, find
 from course_lib.grader._judging import sheet_of
@@ -75,8 +79,12 @@ def check(solution: Callable, name: str | None = None) -> None:
 
 def self_check(exercise: Exercise, solution: Callable) -> Report:
     """The report that `check` shows."""
-    sheet = sheet_of(exercise, SELF_CHECK_SEED)
-    return report_on(sheet, sheet.run(solution))
+    written = io.StringIO()
+    with torch.random.fork_rng(devices=[]):  # building modules draws numbers; the learner's own come as without a check
+        sheet = sheet_of(exercise, SELF_CHECK_SEED)
+        with contextlib.redirect_stdout(written):  # two dozen calls of a function that prints would hide the report
+            observations = sheet.run(solution)
+        return report_on(sheet, observations, printed=written.getvalue())
 
 
 def _exercise_of(solution: Any, name: str | None) -> Exercise:

@@ -1,0 +1,83 @@
+"""From an exercise to its section in a page.
+
+A page says where an exercise stands:
+
+    ```{exercise} softmax
+    ```
+
+Everything else comes from `course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the calls
+that show them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+from course_lib.exercises import Exercise, find
+
+__all__ = ["expand", "fold", "in_notebook", "sources_of"]
+
+_PLACE = re.compile(r"^```\{exercise\} *(\w+) *\n```$", re.MULTILINE)
+_EXTRAS = re.compile(r"^```\{exercise-help\} *(\w+) *\n```$", re.MULTILINE)
+
+
+def expand(text: str) -> str:
+    """The page with a section for each exercise that it names: heading, statement, stub, check, and a place for help."""
+    return _PLACE.sub(lambda match: section(find(match[1])), text)
+
+
+def section(exercise: Exercise) -> str:
+    """The section of one exercise, as MyST."""
+    return "\n".join(
+        [
+            f"(exercise-{exercise.name.lower().replace('_', '-')})=",
+            f"### {exercise.title}",
+            "",
+            f"*`{exercise.name}`: difficulty {exercise.difficulty} of 5, about {exercise.minutes} minutes*",
+            "",
+            exercise.statement.rstrip(),
+            "",
+            "```{code-cell} ipython3",
+            exercise.stub.rstrip(),
+            "```",
+            "",
+            "```{code-cell} ipython3",
+            f"check({exercise.name})",
+            "```",
+            "",
+            f"```{{exercise-help}} {exercise.name}",
+            "```",
+        ]
+    )
+
+
+def fold(text: str) -> str:
+    """For the book: hints and solution as dropdowns."""
+    return _EXTRAS.sub(lambda match: _folded(find(match[1])), text)
+
+
+def _folded(exercise: Exercise) -> str:
+    parts = []
+    for number, hint in enumerate(exercise.hints, 1):
+        parts.append(f"```{{dropdown}} Hint {number}\n{hint}\n```\n")
+    code = exercise.solution.rstrip()
+    parts.append(f"````{{dropdown}} A solution\n```python\n{code}\n```\n````")
+    return "\n".join(parts)
+
+
+def in_notebook(name: str) -> str:
+    """For the notebook: how to get hints and solution."""
+    count = len(find(name).hints)
+    return f'`hint("{name}")` gives one of {count} hints at a time, `solution("{name}")` a solution.'
+
+
+def sources_of(text: str) -> set[Path]:
+    """The files that the sections of a page come from."""
+    found = set()
+    for match in _PLACE.finditer(text):
+        exercise = find(match[1])
+        found.add(Path(inspect.getfile(exercise.properties[0].cases)))
+        found.add(Path(inspect.getfile(inspect.unwrap(exercise.reference))))
+    return found
