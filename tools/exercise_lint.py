@@ -18,7 +18,7 @@ from course_lib.grader._diagnosing import _alike, diagnose
 from course_lib.grader._judging import Sheet, judge, sheet_of
 from course_lib.grader._observing import Sequence, plain
 
-SEEDS = (0, 1, 20)
+SEEDS = (0, 20)
 CENTRAL = {
     "scaled_dot_product_attention",
     "MultiHeadAttention",

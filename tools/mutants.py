@@ -1,6 +1,6 @@
 """Mutation testing of the exercises: change the reference in one place, and see whether its cases notice.
 
-    python -m tools.mutants [NAME…]     a line an exercise: mutants, killed, survivors
+python -m tools.mutants [NAME…]     a line an exercise: mutants, killed, survivors
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def _difference(before: str, after: str) -> str:
     old, new = before.split("\n"), after.split("\n")
     first = next(i for i, (a, b) in enumerate(zip([*old, ""], [*new, ""], strict=False)) if a != b)
     if len(old) != len(new):
-        return f"without: {old[first].strip()}" if len(new) < len(old) else f"{old[first].strip()} → {new[first].strip()}"
+        return (
+            f"without: {old[first].strip()}" if len(new) < len(old) else f"{old[first].strip()} → {new[first].strip()}"
+        )
     return f"{old[first].strip()} → {new[first].strip()}"
 
 
@@ -149,7 +151,9 @@ def _calls(node: ast.Call) -> Iterator[ast.AST]:
     if len(node.args) >= 2 and not any(isinstance(arg, ast.Starred) for arg in node.args):
         yield ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords)
     module = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
-    if isinstance(node.func, ast.Attribute) and not (module and node.func.value.id in {"torch", "nn", "F", "math", "self"}):
+    if isinstance(node.func, ast.Attribute) and not (
+        module and node.func.value.id in {"torch", "nn", "F", "math", "self"}
+    ):
         if not (isinstance(node.func.value, ast.Call) and getattr(node.func.value.func, "id", "") == "super"):
             yield node.func.value  # x.f(…) → x
     elif len(node.args) == 1 and not node.keywords:

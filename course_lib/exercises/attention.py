@@ -56,7 +56,16 @@ def softmax(scores, dim=-1):
     shapes={"scores": "... length"},
     returns=("weights",),
     look="attention: The mathematics",
-    twins=("softmax", "special_softmax", "_softmax", "softmin"),
+    twins=(
+        "softmax",
+        "special_softmax",
+        "_softmax",
+        "_safe_softmax",
+        "softmin",
+        "log_softmax",
+        "_log_softmax",
+        "gumbel_softmax",
+    ),
 )
 
 
@@ -857,7 +866,7 @@ Both arguments are float32 or float64, and so are the results. Scores up to ±10
     minutes=5,
     stub='''\
 def attend(scores, value):
-    """(output, weights): the softmax of the scores over the keys, and the values averaged with it."""
+    """(output, weights): the softmax over the keys, and the values averaged with it."""
     raise NotImplementedError
 ''',
     hints=(
@@ -1244,7 +1253,7 @@ takes it for 0. The quotient still has a value, in which the nearest keys decide
     minutes=15,
     stub='''\
 def kernel_regression(x_query, x_key, y_key, bandwidth):
-    """Estimates (n,) at x_query: the average of y_key, weighted by a Gaussian kernel of that width."""
+    """Estimates (n,): the average of y_key, weighted by a Gaussian kernel."""
     raise NotImplementedError
 ''',
     hints=(

@@ -795,7 +795,7 @@ finite everywhere, in fully masked rows too. `torch.softmax` may be used.""",
     minutes=20,
     stub='''\
 def masked_softmax(scores, mask):
-    """Softmax over the keys that the mask allows; the others, and fully masked rows, get 0."""
+    """Softmax over the keys that the mask allows; all others get 0."""
     raise NotImplementedError
 ''',
     hints=(

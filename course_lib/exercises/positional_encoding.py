@@ -41,7 +41,7 @@ Far positions count: at position 5,000 the result still has to be right to about
     minutes=15,
     stub='''\
 def sinusoidal_encoding(length, d_model):
-    """(length, d_model), float32: sine and cosine of each position at falling frequencies, in turns."""
+    """(length, d_model): sine and cosine of each position, in turns."""
     raise NotImplementedError
 ''',
     hints=(
@@ -1039,7 +1039,7 @@ The matrix must not depend on $p$, and for given $k$ there is only one.""",
     minutes=20,
     stub='''\
 def shift_matrix(offset, d_model):
-    """(d_model, d_model), float32: shift_matrix(k, d) @ pe[p] = pe[p + k] for every p."""
+    """(d_model, d_model): shift_matrix(k, d) @ pe[p] = pe[p + k] for every p."""
     raise NotImplementedError
 ''',
     hints=(
@@ -1340,7 +1340,7 @@ about 1e-3.""",
     minutes=25,
     stub='''\
 def apply_rotary(x, positions, base=10000.0):
-    """x (..., L, d) with each pair of neighbouring features turned by position * base^(-2i / d)."""
+    """Each pair of neighbours in x turned by position * base^(-2i / d)."""
     raise NotImplementedError
 ''',
     hints=(

@@ -586,7 +586,7 @@ addition after it count as 2. One head, one sequence; the softmax is not counted
     minutes=5,
     stub='''\
 def attention_flops(len_q, len_k, d_k, d_v):
-    """Floating-point operations of both matrix products, a multiply-add counted as 2."""
+    """Operations of both matrix products, a multiply-add counted as 2."""
     raise NotImplementedError
 ''',
     hints=(

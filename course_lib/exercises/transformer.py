@@ -593,7 +593,7 @@ from course_lib.transformer import FeedForward
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each with a residual connection and a layer norm after it (post-norm)."""
+    """Self-attention, then feed-forward; each with residual and post-norm."""
 
     def __init__(self, d_model, num_heads, d_ff):
         super().__init__()
@@ -1289,7 +1289,7 @@ from course_lib.transformer import FeedForward
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, cross-attention to memory and feed-forward, each with a residual connection and a norm after."""
+    """Self-attention, cross-attention, feed-forward; residual and post-norm."""
 
     def __init__(self, d_model, num_heads, d_ff):
         super().__init__()
@@ -1859,7 +1859,7 @@ Return an int. The number of heads is not needed: why?""",
     minutes=10,
     stub='''\
 def transformer_parameter_count(vocab_size, d_model, num_layers, d_ff):
-    """Number of parameters of an encoder-decoder transformer with one shared embedding."""
+    """Parameters of an encoder-decoder with one shared embedding."""
     raise NotImplementedError
 ''',
     hints=(

@@ -9,12 +9,15 @@ descriptors, answered by its process id; {"do": "end", "pid": …}, answered by 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import resource
 import signal
 import socket
 import sys
 import time
+import warnings
 
 import numpy.random  # noqa: F401 - loaded once, here, for all children
 import torch
@@ -51,9 +54,11 @@ def main(fd: int) -> None:
             running.add(answer["pid"])
             for handle in fds:
                 os.close(handle)
-        else:
-            running.discard(command["pid"])
+        elif command["pid"] in running:
+            running.remove(command["pid"])
             answer = {"status": _end(command["pid"], running)}
+        else:
+            answer = {"status": 0}  # none of ours, or ended before
         control.sendall(json.dumps(answer).encode() + b"\n")
     for pid in running:
         _end(pid, set())
@@ -66,7 +71,8 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, limits: Limits,
     status = 70
     try:
         os.setsid()
-        control.detach()  # closed with all the others
+        control.detach()  # its descriptor is closed with all the others
+        warnings.simplefilter("ignore")
         requests, answers, output = _place(fds)
         os.chdir(scratch)
         sys.stdin = open(os.devnull)  # noqa: SIM115 - open as long as the process
@@ -90,12 +96,11 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, limits: Limits,
 
 
 def _place(fds: list[int]) -> tuple[int, int, int]:
-    """Keep three descriptors, as 3, 4 and 5, and close all others: no child holds another one's pipe."""
-    high = [os.dup2(fd, 200 + i) for i, fd in enumerate(fds)]
-    os.closerange(3, 200)
+    """Keep three descriptors, as 3, 4 and 5, and close all others: neither our socket nor another one's pipe."""
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in fds]  # out of the way of each other
     for i, fd in enumerate(high):
         os.dup2(fd, 3 + i, inheritable=False)
-    os.closerange(200, 200 + len(high))
+    os.closerange(6, resource.getrlimit(resource.RLIMIT_NOFILE)[0] if sys.platform != "darwin" else 4096)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)

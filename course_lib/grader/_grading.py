@@ -6,6 +6,7 @@ import ast
 import contextlib
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,14 +21,15 @@ from course_lib.exercises import Exercise, find
 from course_lib.grader._assignment import Assignment, Task
 from course_lib.grader._judging import Sheet, sheet_of
 from course_lib.grader._observing import Observation, Problem
-from course_lib.grader._protocol import encode, pack_case
+from course_lib.grader._protocol import clean, encode, pack_case
 from course_lib.grader._reporting import Report, html_of, report_on, text_of
-from course_lib.grader._session import Ended, ForkServer, Session
+from course_lib.grader._session import Ended, ForkServer, ServerGone, Session
 from course_lib.grader._submissions import Submission, needed
 
 __all__ = ["Grader", "Result", "Store", "TaskResult", "grade_all"]
 
 RESTARTS = 2  # of a submission's process, for one exercise; after that its remaining cases are not run
+ATTEMPTS = 3  # to grade a submission, where the fork server ended
 GRADE_HEADING = "graded"
 
 
@@ -98,13 +100,40 @@ class Grader:
 
     def __init__(self, assignment: Assignment):
         self.assignment = assignment
+        self._lock = threading.Lock()
         self.server = ForkServer(assignment.limits, assignment.walls)
 
     def grade(self, submission: Submission) -> Result:
         """Run and judge one submission."""
+        for _ in range(ATTEMPTS):
+            server = self.server
+            try:
+                return self._graded(submission, server)
+            except ServerGone:  # this submission's doing, or that of one that runs beside it
+                text = "could not be graded: its process, or one beside it, ended the grader's fork server"
+                self._renew(server)
+            except Exception as error:  # ours or theirs: no submission may end the grading of the others
+                text = clean(f"could not be graded: {type(error).__name__}: {error}", 300)
+                break
+        return self._not_graded(submission, text)
+
+    def _renew(self, old: ForkServer) -> None:
+        with self._lock:
+            if self.server is old:
+                old.close()
+                self.server = ForkServer(self.assignment.limits, self.assignment.walls)
+
+    def _not_graded(self, submission: Submission, text: str) -> Result:
+        tasks = [
+            TaskResult(task.name, "failed", 0.0, task.points, note=text, text=f"{task.name}: {text}")
+            for task in self.assignment.tasks
+        ]
+        return Result(submission.student, tasks, [*submission.problems, text], walls=str(self.server.walls))
+
+    def _graded(self, submission: Submission, server: ForkServer) -> Result:
         assignment = self.assignment
         exercises = [find(task.name) for task in assignment.tasks]
-        run = _Run(self.server, submission, {e.name: e.stem for e in exercises})
+        run = _Run(server, submission, {e.name: e.stem for e in exercises})
         try:
             tasks = [self._task(run, task, e) for task, e in zip(assignment.tasks, exercises, strict=True)]
         finally:
@@ -112,7 +141,7 @@ class Grader:
         days = _days_late(submission, assignment)
         penalty = min(1.0, days * assignment.late_penalty)
         problems = [*submission.problems, *run.problems]
-        return Result(submission.student, tasks, problems, days, penalty, str(self.server.walls))
+        return Result(submission.student, tasks, problems, days, penalty, str(server.walls))
 
     def _task(self, run: _Run, task: Task, exercise: Exercise) -> TaskResult:
         source = run.submission.find(exercise.name, exercise.stem)

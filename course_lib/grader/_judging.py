@@ -283,7 +283,7 @@ def _compare_one(expected: Any, actual: Any, case: Case, name: str) -> list[Find
     if wrong is not None and wrong.any():
         flat = int(_badness(expected, actual).masked_fill(~wrong, -1.0).argmax())
         index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), expected.shape))
-        text = f"expected {number(expected[index])}, got {number(actual[index])}"
+        text = "expected {}, got {}".format(*numbers(expected[index], actual[index]))
         found.append(Finding("value", text, name, index))
     return found
 
@@ -292,7 +292,8 @@ def differs(expected: Tensor, actual: Tensor, tolerance: float, dtype: torch.dty
     """Which entries are further away than a careful computation in this dtype (or the worse one of `actual`) can be."""
     if not expected.is_floating_point():
         return expected != actual
-    loose = max(TOLERANCE.get(d, 1e-9) for d in (dtype, actual.dtype)) * tolerance
+    # Where a result came in a coarser dtype, that is a fault of its own; its values are judged as coarsely, up to a point.
+    loose = max(TOLERANCE.get(dtype, 1e-9) * tolerance, min(TOLERANCE.get(actual.dtype, 0.0), TOLERANCE[torch.float16]))
     expected, actual = expected.double(), actual.double()
     near = (expected - actual).abs() <= loose * (1 + expected.abs())
     return ~((expected == actual) | (near & expected.isfinite()))  # NaN is never the same
@@ -328,12 +329,18 @@ def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> lis
             found.append(
                 Finding("gradient", f"the gradient of {name} has shape {tuple(got.shape)}", f"gradient of {name}")
             )
-        elif (wrong := differs(wanted, got, 20 * trial.case.tolerance, trial.case.dtype)).any():
+        elif (wrong := differs(wanted, got, _slack(trial.case), trial.case.dtype)).any():
             flat = int(_badness(wanted, got).masked_fill(~wrong, -1.0).argmax())
             index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), wanted.shape))
-            text = f"the gradient of {name} is {number(got[index])} at {list(index)}, expected {number(wanted[index])}"
+            right, wrong_one = numbers(wanted[index], got[index])
+            text = f"the gradient of {name} is {wrong_one} at {list(index)}, expected {right}"
             found.append(Finding("gradient", text, f"gradient of {name}", index))
     return found
+
+
+def _slack(case: Case) -> float:
+    """Gradients add up more roundings than values do; in half precision there is less room for that."""
+    return case.tolerance * (4 if case.dtype in (torch.float16, torch.bfloat16) else 20)
 
 
 def _values(value: Any) -> tuple:
@@ -359,12 +366,16 @@ def describe(value: Any) -> str:
     return f"the {type(value).__name__} {value!r}"[:100]
 
 
-def number(value: Any) -> str:
-    """A number as a report shows it."""
-    x = value.item() if isinstance(value, Tensor) else value
-    if isinstance(x, bool | int):
-        return str(x)
-    return f"{x:.4g}"
+def numbers(expected: Any, actual: Any) -> tuple[str, str]:
+    """Two numbers as a report shows them, with as many decimals as it takes to see that they differ."""
+    pair = [x.item() if isinstance(x, Tensor) else x for x in (expected, actual)]
+    if not all(type(x) is float for x in pair):
+        return str(pair[0]), str(pair[1])
+    for digits in range(3, 13):
+        forms = [f"{x:.{digits}f}" if abs(x) < 1e6 else f"{x:.{digits}e}" for x in pair]
+        if forms[0] != forms[1]:
+            break
+    return forms[0], forms[1]
 
 
 def _short(dtype: torch.dtype) -> str:

@@ -21,8 +21,10 @@ from course_lib.grader._observing import Foreign, Observation, Problem, Sequence
 __all__ = ["LARGEST_FRAME", "ProtocolError", "decode", "encode", "pack_case", "pack_observation", "unpack_case"]
 __all__ += ["clean", "lengths", "unpack_observation", "unpack_problem"]
 
-LARGEST_FRAME = 32 * 2**20  # bytes
-LARGEST_TENSOR = 2**20  # numbers; no case comes near
+LARGEST_FRAME = 8 * 2**20  # bytes, of which JSON:
+LARGEST_HEAD = 2**18
+LARGEST_TENSOR = 2**17  # numbers; no case comes near
+LARGEST_INT = 300  # digits
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
@@ -55,8 +57,8 @@ def lengths(prefix: bytes) -> tuple[int, int]:
         ProtocolError: the frame would be too large.
     """
     head, blobs = _LENGTHS.unpack(prefix)
-    if head + blobs > LARGEST_FRAME:
-        raise ProtocolError(f"a message of {head + blobs} bytes, more than {LARGEST_FRAME}")
+    if head > LARGEST_HEAD or head + blobs > LARGEST_FRAME:
+        raise ProtocolError(f"a message of {head + blobs} bytes is too large")
     return head, blobs
 
 
@@ -92,7 +94,11 @@ class _Packer:
         if type(value) is float:
             return {"float": value.hex()}
         if type(value) is int:
-            return {"int": str(value)} if abs(value) < 10**300 else {"other": "int of more than 300 digits"}
+            return (
+                {"int": str(value)}
+                if abs(value) < 10**LARGEST_INT
+                else {"other": f"int of more than {LARGEST_INT} digits"}
+            )
         return {"plain": value}
 
     def _tensor(self, tensor: Tensor) -> dict:
@@ -108,7 +114,21 @@ class _Packer:
         return {"dtype": name, "shape": list(tensor.shape), "at": start}
 
 
-def _unpack(spec: Any, blobs: bytes, depth: int = 0) -> Any:
+class _Blobs:
+    """The bytes of a frame; together, tensors take no more of them than there are."""
+
+    def __init__(self, raw: bytes):
+        self.raw = raw
+        self.left = len(raw)
+
+    def take(self, start: int, size: int) -> bytearray:
+        self.left -= size
+        if self.left < 0 or start + size > len(self.raw):
+            raise ProtocolError("tensors are larger than their bytes")
+        return bytearray(self.raw[start : start + size])
+
+
+def _unpack(spec: Any, blobs: _Blobs, depth: int = 0) -> Any:
     if not isinstance(spec, dict) or depth > 2:
         raise ProtocolError("a value is not as agreed")
     if "dtype" in spec:
@@ -142,7 +162,7 @@ def _float(text: Any) -> float:
         raise ProtocolError("a float is not as agreed") from error
 
 
-def _tensor(spec: dict, blobs: bytes) -> Tensor:
+def _tensor(spec: dict, blobs: _Blobs) -> Tensor:
     dtype, shape, start = (
         DTYPES.get(spec["dtype"] if isinstance(spec["dtype"], str) else ""),
         spec.get("shape"),
@@ -154,23 +174,31 @@ def _tensor(spec: dict, blobs: bytes) -> Tensor:
     if dtype is None or not whole or type(start) is not int or start < 0:
         raise ProtocolError("a tensor is not as agreed")
     count = math.prod(shape)
-    size = count * dtype.itemsize
-    if count > LARGEST_TENSOR or start + size > len(blobs):
-        raise ProtocolError("a tensor is larger than its bytes")
+    if count > LARGEST_TENSOR or math.prod(max(n, 1) for n in shape) > LARGEST_TENSOR:
+        raise ProtocolError("a tensor is too large")
+    raw = blobs.take(start, count * dtype.itemsize)
     if count == 0:
         return torch.empty(shape, dtype=dtype)
-    raw = bytearray(blobs[start : start + size])
     if dtype == torch.bool:  # a byte that is neither 0 nor 1 would be a bool that is no bool
         return (torch.frombuffer(raw, dtype=torch.uint8) != 0).reshape(shape)
     return torch.frombuffer(raw, dtype=dtype).reshape(shape)
 
 
-def clean(text: Any, longest: int) -> str:
-    """A string from outside: of bounded length, without control characters and memory addresses."""
+def clean(text: Any, longest: int, *, lines: bool = False) -> str:
+    """A string from outside: of bounded length, without control characters and memory addresses.
+
+    Args:
+        text: what came.
+        longest: characters that are kept.
+        lines: whether it may have several lines; in a report they are indented.
+
+    Raises:
+        ProtocolError: it is no string.
+    """
     if not isinstance(text, str):
         raise ProtocolError("a text is not as agreed")
     text = _ADDRESS.sub("0x…", text[: 4 * longest])
-    text = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    text = "".join(c if c.isprintable() or (c == "\n" and lines) else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -192,6 +220,7 @@ def pack_case(case: Case, cotangents: tuple, train_too: bool) -> tuple[dict[str,
 
 def unpack_case(message: dict[str, Any], blobs: bytes) -> tuple[Case, tuple, bool]:
     """Case, cotangents, whether train mode is asked for."""
+    blobs = _Blobs(blobs)
     args, init, cotangents = (tuple(_unpack(v, blobs) for v in message[key]) for key in ("args", "init", "cotangents"))
     state = {name: _unpack(spec, blobs) for name, spec in message["state"].items()}
     return Case(args=args, init=init, state=state), cotangents, message["train_too"]
@@ -212,8 +241,8 @@ def pack_observation(seen: Observation) -> tuple[dict[str, Any], bytes]:
         "stage": seen.stage,
         "changed": list(seen.changed),
         "random": seen.random,
-        "parameters": {name: list(shape) for name, shape in list(seen.parameters.items())[:64]},
-        "gradients": {name: g if g is None else pack(g) for name, g in list(seen.gradients.items())[:64]},
+        "parameters": {name: list(shape) for name, shape in list(seen.parameters.items())[:128]},
+        "gradients": {name: g if g is None else pack(g) for name, g in list(seen.gradients.items())[:128]},
         "used": list(seen.used),
     }
     return message, bytes(pack.blobs)
@@ -226,6 +255,9 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
         ProtocolError: anything is not as agreed.
     """
     try:
+        blobs = _Blobs(blobs)
+        if len(message["gradients"]) > 128 or len(message["parameters"]) > 128:
+            raise ProtocolError("more names than any exercise has")
         gradients = {
             clean(name, 120): None if spec is None else _unpack(spec, blobs)
             for name, spec in message["gradients"].items()
@@ -250,7 +282,7 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
         )
     except ProtocolError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         raise ProtocolError("the answer is not as agreed") from error
 
 
@@ -267,4 +299,6 @@ def unpack_problem(spec: Any) -> Problem | None:
     kind, message, line, code, bases, file = spec
     if type(line) is not int or not 0 <= line < 10**7:
         raise ProtocolError("a line number is not as agreed")
-    return Problem(clean(kind, 80), clean(message, 500), line, clean(code, 200), _texts(bases), clean(file, 120))
+    return Problem(
+        clean(kind, 80), clean(message, 500, lines=True), line, clean(code, 200), _texts(bases), clean(file, 120)
+    )

@@ -103,16 +103,16 @@ def confine(walls: Walls, limits: Limits, scratch: str | None) -> None:
         OSError: a wall that could be put up when it was probed cannot be now; nothing must be run then.
     """
     for name in walls.up:
-        _put_up(name, limits, scratch)
+        _put_up(name, limits, scratch, no_writing="landlock" not in walls.up)
 
 
-def _put_up(name: str, limits: Limits, scratch: str | None) -> None:
+def _put_up(name: str, limits: Limits, scratch: str | None, *, no_writing: bool) -> None:
     {
         "limits": lambda: _limit(limits),
         "user": _become_nobody,
         "namespaces": _own_namespaces,
         "landlock": lambda: _landlock(scratch),
-        "seccomp": lambda: _seccomp(),
+        "seccomp": lambda: _seccomp(no_writing=no_writing),
     }[name]()
 
 
@@ -225,7 +225,7 @@ def _own_namespaces() -> None:
 # Landlock: a list of what may be touched in the file system; everything else is refused.
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on all architectures
-_EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8
+_EXECUTE, _WRITE, _READ, _READ_DIR, _REMOVE_FILE, _MAKE_FILE, _TRUNCATE = 1, 2, 4, 8, 1 << 5, 1 << 8, 1 << 14
 
 
 def _landlock(scratch: str | None) -> None:
@@ -243,7 +243,8 @@ def _landlock(scratch: str | None) -> None:
             _allow(rules, path, (_EXECUTE | _READ | _READ_DIR) & handled)
         _allow(rules, "/dev/null", (_READ | _WRITE) & handled)
         if scratch:
-            _allow(rules, scratch, handled & ~(1 << 15) & ~_EXECUTE)
+            # Plain files only: no folders to nest, no links out of it, no devices.
+            _allow(rules, scratch, (_WRITE | _READ | _READ_DIR | _REMOVE_FILE | _MAKE_FILE | _TRUNCATE) & handled)
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         _checked(libc.syscall(_RESTRICT_SELF, rules, 0), "landlock_restrict_self")
     finally:
@@ -329,6 +330,27 @@ _CALLS = {  # name: number on x86-64, on arm64 (None where there is no such call
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
+    # Rights and times of files are outside of what Landlock looks after.
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
     "setuid": (105, 146),
     "setresuid": (117, 147),
     "sched_setscheduler": (144, 119),
@@ -342,14 +364,39 @@ _CALLS = {  # name: number on x86-64, on arm64 (None where there is no such call
     "prlimit64": (302, 261),
     "setrlimit": (160, 164),
 }
+# Where there is no Landlock, seccomp refuses everything that changes files, the scratch folder's too.
+_CHANGES = {
+    "creat": (85, None),
+    "truncate": (76, 45),
+    "rename": (82, None),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+    "mkdir": (83, None),
+    "mkdirat": (258, 34),
+    "rmdir": (84, None),
+    "unlink": (87, None),
+    "unlinkat": (263, 35),
+    "link": (86, None),
+    "linkat": (265, 37),
+    "symlink": (88, None),
+    "symlinkat": (266, 36),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+}
+_OPENS = {
+    "open": ((2, 24), (None, None)),
+    "openat": ((257, 32), (56, 32)),
+}  # number and place of the flags, each machine
+_OPENAT2 = (437, 437)
+_WRITING = 0x1 | 0x2 | 0x40 | 0x200  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7), "arm64": (1, 0xC00000B7)}
 _CLONE_THREAD = 0x10000
 _ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 
 
-def _seccomp() -> None:
-    program = seccomp_program(platform.machine())
+def _seccomp(*, no_writing: bool) -> None:
+    program = seccomp_program(platform.machine(), no_writing=no_writing)
     libc = _linux()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     buffer = ctypes.create_string_buffer(program, len(program))
@@ -361,8 +408,12 @@ def _seccomp() -> None:
     _checked(libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(header), 0, 0), "seccomp")
 
 
-def seccomp_program(machine: str) -> bytes:
+def seccomp_program(machine: str, *, no_writing: bool) -> bytes:
     """The filter as instructions of the kernel's packet filter: compare the number of the call, jump to an answer.
+
+    Args:
+        machine: as `platform.machine()` names it.
+        no_writing: refuse to open files for writing, too.
 
     Raises:
         OSError: the numbers of this machine's system calls are not in the table.
@@ -395,7 +446,14 @@ def seccomp_program(machine: str) -> bytes:
         step(answer, _REFUSE),
         step(answer, _ALLOW),
     ]
-    for numbers in _CALLS.values():
+    if no_writing:
+        program += [step(equal, _OPENAT2[column], 0, 1), step(answer, _UNKNOWN)]
+        for machines in _OPENS.values():
+            number, place = machines[column]
+            if number is not None:
+                program += [step(equal, number, 0, 4), step(load, place), step(bit, _WRITING, 0, 1)]
+                program += [step(answer, _REFUSE), step(answer, _ALLOW)]
+    for numbers in (*_CALLS.values(), *(_CHANGES.values() if no_writing else ())):
         if numbers[column] is not None:
             program += [step(equal, numbers[column], 0, 1), step(answer, _REFUSE)]
     program.append(step(answer, _ALLOW))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -27,13 +28,17 @@ from course_lib.grader._protocol import (
 )
 from course_lib.grader._sandbox import WALLS, Limits, Walls
 
-__all__ = ["Ended", "ForkServer", "Session"]
+__all__ = ["Ended", "ForkServer", "ServerGone", "Session"]
 
 
 class Ended(Exception):  # noqa: N818 - the end of a process, not an error of ours
     """The submission's process is gone, or was ended; the message says why, as the end of a sentence about it."""
 
     too_long = False
+
+
+class ServerGone(RuntimeError):  # noqa: N818
+    """The fork server has ended; nothing more can be graded by it."""
 
 
 class ForkServer:
@@ -53,10 +58,10 @@ class ForkServer:
         self.limits = limits
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         fd = theirs.fileno()
         command = [sys.executable, "-m", "course_lib.grader._forkserver", str(fd)]
-        self._process = subprocess.Popen(command, pass_fds=[fd], env=environment, stdin=subprocess.DEVNULL)
+        # It starts in the root folder, since Python looks for modules where it starts, and submissions may lie there.
+        self._process = subprocess.Popen(command, pass_fds=[fd], env=_environment(), cwd="/", stdin=subprocess.DEVNULL)
         theirs.close()
         found = self._ask({"do": "probe", "walls": list(walls)})
         self.walls = Walls(tuple(found["up"]), found["missing"])
@@ -71,13 +76,13 @@ class ForkServer:
                     if not chunk:
                         raise OSError
                     answer += chunk
-            except OSError:
-                raise RuntimeError(
+                return json.loads(answer)
+            except (OSError, ValueError):
+                raise ServerGone(
                     f"the grader's fork server has ended (exit status {self._process.poll()}); run the grader again, "
                     f"it "
                     f"goes on where it stopped"
                 ) from None
-        return json.loads(answer)
 
     def close(self) -> None:
         """End the process and all of its children."""
@@ -107,7 +112,7 @@ class Session:
         self.server = server
         self.scratch = tempfile.mkdtemp(prefix="course-lib-")
         os.chmod(self.scratch, 0o777)  # the submission may run as another user
-        self._output = tempfile.TemporaryFile()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the session
         their_requests, self._requests = os.pipe()
         self._answers, their_answers = os.pipe()
         os.set_blocking(self._requests, False)
@@ -157,7 +162,7 @@ class Session:
         finally:
             os.close(self._answers)
             self._output.close()
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            _remove(self.scratch)
 
     def _over(self, why: str) -> Ended:
         self.close()
@@ -214,6 +219,23 @@ class Session:
 
     def __exit__(self, *error) -> None:
         self.close()
+
+
+def _environment() -> dict[str, str]:
+    """What the fork server needs, and nothing that a submission should not see, such as a token of CI."""
+    kept = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LANG", "LC_ALL")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    return {**environment, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1"}
+
+
+def _remove(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)  # nearly always empty
+        return
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        subprocess.run(["rm", "-rf", "--", folder], check=False, stderr=subprocess.DEVNULL)
 
 
 def _left(deadline: float) -> float:

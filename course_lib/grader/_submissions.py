@@ -11,16 +11,22 @@ import ast
 import builtins
 import hashlib
 import json
+import os
 import re
+import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from course_lib.grader._protocol import clean
+
 __all__ = ["Piece", "Submission", "read_submissions"]
 
 LARGEST_FILE = 20 * 2**20  # bytes; a notebook with its pictures
 LARGEST_SOURCE = 2**20  # bytes of code
+MOST_PIECES = 5000  # statements that one definition may need
 KEPT_CELL_MAGICS = ("time", "timeit", "capture", "prun")
 
 
@@ -124,7 +130,13 @@ class Submission:
         for name, stem in names.items():
             source = self.find(name, stem)
             if source is not None:
-                pieces += [piece for piece in needed(source, name) if piece not in pieces]
+                try:
+                    new = needed(source, name)
+                except ValueError as error:
+                    self.problems.append(f"{name}: {error}")
+                    continue
+                known = {id(piece) for piece in pieces}
+                pieces += [piece for piece in new if id(piece) not in known]
         files = {place: text for source in self.sources for place, text in source.cells.items()}
         siblings = {
             Path(source.name).stem: source.cells[source.name] for source in self.sources if source.name.endswith(".py")
@@ -160,10 +172,12 @@ def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator
         entries = sorted(path.iterdir()) if path.is_dir() and not as_one else [path]
         before = len(found)
         for entry in entries:
+            if entry is not path and entry.is_symlink():
+                continue  # it may point to anything, to somebody else's work too
             files = sorted(_code_files(entry)) if entry.is_dir() else [entry] if _is_code(entry) else []
             if files or (entry.is_dir() and not entry.name.startswith((".", "__"))):
                 student = entry.resolve().name if entry.is_dir() else entry.stem
-                student = next(iter(found), student) if as_one else student
+                student = next(iter(found), student) if as_one else readable(student)
                 found.setdefault(student, []).extend(files)
         if len(found) == before:
             raise FileNotFoundError(
@@ -173,28 +187,46 @@ def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator
         yield read_submission(student, found[student])
 
 
+def readable(name: str) -> str:
+    """A file's name as text; archives made elsewhere may hold bytes that are none."""
+    return clean(os.fsencode(name).decode("utf-8", "replace"), 200)
+
+
 def read_submission(student: str, files: list[Path]) -> Submission:
-    """One student's files."""
+    """One student's files; what cannot be read is among the problems."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the student's code; that is not the grader's to say
+        return _read_submission(student, files)
+
+
+def _read_submission(student: str, files: list[Path]) -> Submission:
     submission = Submission(student)
     digest = hashlib.sha256()
     for path in files:
         try:
-            raw = path.read_bytes()
+            size = path.stat().st_size
+            if size > LARGEST_FILE:
+                text = (
+                    f"{readable(path.name)} has {size / 2**20:.0f} MB; more than {LARGEST_FILE // 2**20} are not read"
+                )
+                submission.problems.append(text)
+                digest.update(text.encode())
+                continue
+            with path.open("rb") as file:
+                raw = file.read(LARGEST_FILE + 1)
             submission.modified = max(submission.modified, path.stat().st_mtime)
         except OSError as error:
-            submission.problems.append(f"{path.name} cannot be read: {error.strerror}")
+            submission.problems.append(f"{readable(path.name)} cannot be read: {error.strerror}")
             continue
-        digest.update(f"{path.name} {len(raw)} ".encode() + raw)
-        if len(raw) > LARGEST_FILE:
-            submission.problems.append(
-                f"{path.name} has {len(raw) / 2**20:.0f} MB; more than {LARGEST_FILE // 2**20} are not read"
-            )
-            continue
+        digest.update(os.fsencode(path.name) + f" {len(raw)} ".encode() + raw)
         try:
-            source = read_notebook(path.name, raw) if path.suffix == ".ipynb" else read_python(path.name, raw)
+            read = read_notebook if path.suffix == ".ipynb" else read_python
+            source = read(readable(path.name), raw)
             submission.sources.append(source)
         except ValueError as error:
-            submission.problems.append(f"{path.name}: {error}")
+            submission.problems.append(f"{readable(path.name)}: {error}")
+        except Exception as error:  # whatever a file may hold, the others are read
+            submission.problems.append(f"{readable(path.name)} cannot be read: {type(error).__name__}")
     if not files:
         submission.problems.append("no .py or .ipynb file was handed in")
     submission.digest = digest.hexdigest()
@@ -260,7 +292,7 @@ def _joined(text: Any) -> str:
 
 
 def _unfenced(text: str) -> str:
-    fenced = re.findall(r"^```(?:python|py)?\s*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    fenced = re.findall(r"^```(?:python|py)?[ \t]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return "\n".join(fenced) if fenced else text
 
 
@@ -324,7 +356,7 @@ def _add(source: Source, place: str, text: str) -> None:
 
 
 def _seeming(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"^\s*(?:async )?(?:def|class)\s+(\w+)", text, re.MULTILINE))
+    return frozenset(re.findall(r"^[ \t]*(?:async )?(?:def|class)[ \t]+(\w+)", text, re.MULTILINE))
 
 
 def _piece(place: str, lines: list[str], node: ast.stmt) -> Piece:
@@ -441,52 +473,79 @@ class _Names(ast.NodeVisitor):
 
 
 def needed(source: Source, name: str) -> list[Piece]:
-    """The statements that a definition needs, itself included, in an order in which they run."""
+    """The statements that a definition needs, itself included, in an order in which they run.
+
+    Raises:
+        ValueError: it needs more of them than anybody writes.
+    """
     wanted = source.definition(name)
     if wanted is None:
         return []
-    order: list[Piece] = []
-    visiting: list[Piece] = []
-    places = {id(piece): number for number, piece in enumerate(source.pieces)}
+    slicer = _Slicer(source)
+    slicer.add(wanted)
+    order = slicer.order
+    known = {n for p in order for n in p.binds} | set(dir(builtins))
+    open_names = {n for p in order for n in p.now | p.later} - known
+    first = [p for p in source.pieces if p.imported and "__future__" in p.code]
+    first += [p for p in source.pieces if p.star] if open_names else []
+    return [*first, *(p for p in order if not any(p is other for other in first))]
 
-    def binder(needed_name: str, before: Piece | None = None) -> Piece | None:
-        having = [p for p in source.pieces if needed_name in p.binds]
+
+class _Slicer:
+    """Collects statements: what one needs to run comes before it, what its functions call comes anywhere."""
+
+    def __init__(self, source: Source):
+        self.order: list[Piece] = []
+        self.done: set[int] = set()  # places of statements
+        self.pieces = source.pieces
+        self.binders: dict[str, list[int]] = {}
+        self.changers: dict[str, list[int]] = {}
+        for place, piece in enumerate(source.pieces):
+            for name in piece.binds:
+                self.binders.setdefault(name, []).append(place)
+            for name in piece.changes:
+                self.changers.setdefault(name, []).append(place)
+
+    def add(self, wanted: Piece) -> None:
+        waiting = [next(place for place, piece in enumerate(self.pieces) if piece is wanted)]
+        while waiting:
+            new = self._with_what_runs_before(waiting.pop())
+            for place in new:
+                piece = self.pieces[place]
+                waiting += [p for n in sorted(piece.later) if (p := self._binder(n)) is not None and p not in self.done]
+                waiting += [p for n in sorted(piece.binds) for p in self.changers.get(n, ()) if p not in self.done]
+            if len(self.order) > MOST_PIECES:
+                raise ValueError(f"a definition that needs more than {MOST_PIECES} statements is not run")
+
+    def _with_what_runs_before(self, place: int) -> list[int]:
+        """Adds a statement after those that it needs at once; the places that were added."""
+        new, stack = [], [(place, False)]
+        entered: set[int] = set()
+        while stack:
+            place, ready = stack.pop()
+            if place in self.done:
+                continue
+            if ready:
+                self.done.add(place)
+                self.order.append(self.pieces[place])
+                new.append(place)
+                continue
+            if place in entered:
+                continue
+            entered.add(place)
+            stack.append((place, True))
+            piece = self.pieces[place]
+            for name in sorted(piece.now, reverse=True):
+                # `f = fast(f)` needs the f before it; everything else the last one.
+                before = place if name in piece.binds | piece.changes else None
+                other = self._binder(name, before)
+                if other is not None and other not in self.done:
+                    stack.append((other, False))
+        return new
+
+    def _binder(self, name: str, before: int | None = None) -> int | None:
+        places = self.binders.get(name, ())
         if before is not None:
-            having = [p for p in having if places[id(p)] < places[id(before)]]
-        own = [p for p in having if not p.own]
-        return (own or having)[-1] if having else None
-
-    def take(piece: Piece) -> None:
-        if piece in order or piece in visiting:
-            return
-        visiting.append(piece)
-        for needed_name in sorted(piece.now):
-            # `f = fast(f)` needs the f before it; everything else the last one.
-            other = binder(needed_name, piece if needed_name in piece.binds | piece.changes else None)
-            if other is not None:
-                take(other)
-        order.append(piece)
-        visiting.remove(piece)
-
-    # A work list, since functions may call each other in a circle.
-    waiting, seen = [wanted], set()
-    while waiting:
-        piece = waiting.pop(0)
-        if id(piece) in seen:
-            continue
-        seen.add(id(piece))
-        take(piece)
-        reached = [p for p in order if id(p) not in seen]
-        waiting += reached
-        for later in sorted(piece.later | piece.now):
-            other = binder(later, piece if later in piece.binds else None) or (
-                binder(later) if later in piece.later else None
-            )
-            if other is not None:
-                waiting.append(other)
-        for bound in sorted(piece.binds):
-            waiting += [p for p in source.pieces if bound in p.changes and p not in order]
-    unknown = {n for p in order for n in p.now | p.later} - {n for p in order for n in p.binds} - set(dir(builtins))
-    stars = [p for p in source.pieces if p.star] if unknown else []
-    futures = [p for p in source.pieces if p.imported and "__future__" in p.code]
-    return [*futures, *stars, *(p for p in order if p not in stars and p not in futures)]
+            places = places[: bisect_left(places, before)]
+        own = next((p for p in reversed(places) if not self.pieces[p].own), None)
+        return own if own is not None else (places[-1] if places else None)

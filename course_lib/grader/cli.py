@@ -8,8 +8,11 @@ import os
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+
+import torch
 
 from course_lib import __version__
 from course_lib.exercises import STEMS, all_exercises, find
@@ -28,6 +31,8 @@ SEED_FILE = "seed.txt"
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; its exit status. 0: done, 1: done and something did not pass (`--strict`), 2: wrong use."""
     options = _parser().parse_args(arguments)
+    warnings.simplefilter("ignore", SyntaxWarning)  # about students' code
+    torch.set_num_threads(1)  # many small tensors; several submissions run side by side
     try:
         return options.run(options)
     except (ValueError, KeyError, FileNotFoundError, NotADirectoryError) as error:
@@ -312,7 +317,6 @@ def _show(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     import numpy
-    import torch
 
     print(f"course-lib  {__version__}")
     print(

@@ -1,0 +1,57 @@
+"""Changes of a reference that change nothing that the contract promises, each with the reason.
+
+The key is what `tools.mutants` prints; everything else that survives is a hole in the cases.
+"""
+
+TRANSPOSE = "exchanging two axes is the same in either order"
+DEVICE = "the same on a CPU; where tensors lie on a GPU, tests/test_gpu.py looks"
+INTEGERS = "integers are exact, and the float64 or Python numbers that they meet make float64 of them"
+
+EQUIVALENT = {
+    "kernel_regression": {
+        "distance = x_query.unsqueeze(-1) - x_key → distance = x_key - x_query.unsqueeze(-1)": "only the square is used",
+    },
+    "scaled_dot_product_attention": {
+        "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
+        "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
+    },
+    "split_heads": {"return x.transpose(-3, -2) → return x.transpose(-2, -3)": TRANSPOSE},
+    "merge_heads": {"x = x.transpose(-3, -2) → x = x.transpose(-2, -3)": TRANSPOSE},
+    "MultiHeadAttention": {
+        "return (self.out_proj(heads.transpose(1, 2).flatten(-2)), weights) → "
+        "return (self.out_proj(heads.transpose(2, 1).flatten(-2)), weights)": TRANSPOSE,
+        "scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]) → "
+        "scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])": TRANSPOSE,
+        "q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in projected) → "
+        "q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(2, 1) for x in projected)": TRANSPOSE,
+    },
+    "decoder_mask": {
+        "past = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril() → "
+        "past = torch.ones(length, length, dtype=torch.bool).tril()": DEVICE,
+    },
+    "sinusoidal_encoding": {
+        "position = torch.arange(length, dtype=torch.float64)[:, None] → position = torch.arange(length)[:, None]": INTEGERS,
+        "two_i = torch.arange(0, d_model, 2, dtype=torch.float64) → two_i = torch.arange(0, d_model, 2)": (
+            "divided by d_model in float32 at worst, which the result's own float32 hides"
+        ),
+    },
+    "LearnedPositionalEmbedding": {
+        "positions = torch.arange(length, device=x.device) → positions = torch.arange(length)": DEVICE,
+    },
+    "shift_matrix": {
+        "two_i = torch.arange(0, d_model, 2, dtype=torch.float64) → two_i = torch.arange(0, d_model, 2)": (
+            "divided by d_model in float32 at worst, within what is allowed for large offsets"
+        ),
+    },
+    "apply_rotary": {
+        "even, odd = (x[..., 0::2], x[..., 1::2]) → even, odd = (x[..., ::2], x[..., 1::2])": "a slice begins at 0",
+        "two_i = torch.arange(0, d, 2, dtype=torch.float64, device=x.device) → "
+        "two_i = torch.arange(0, d, 2, dtype=torch.float64)": DEVICE,
+    },
+    "alibi_bias": {
+        "distance = (position[:, None] - position).abs() → distance = (position - position[:, None]).abs()": (
+            "only the absolute value is used"
+        ),
+        "head = torch.arange(1, num_heads + 1, dtype=torch.float64) → head = torch.arange(1, num_heads + 1)": INTEGERS,
+    },
+}

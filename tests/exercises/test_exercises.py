@@ -1,0 +1,231 @@
+"""Every exercise: complete, as the contract names it, and able to tell right from wrong."""
+
+import ast
+import inspect
+
+import pytest
+import torch
+
+import course_lib
+from course_lib.exercises import STEMS, Case, Exercise, all_exercises, find
+from course_lib.grader._judging import judge, sheet_of
+from tools.exercise_lint import gifts, problems_of
+
+# The contract of the course: names and signatures, which other parts rely on.
+CONTRACT = {
+    "attention": {
+        "softmax": "scores, dim=-1",
+        "additive_score": "query, key, w_query, w_key, v",
+        "attend": "scores, value",
+        "kernel_regression": "x_query, x_key, y_key, bandwidth",
+    },
+    "scaled_dot_product": {
+        "scaled_dot_product_attention": "query, key, value, mask=None",
+        "softmax_backward": "weights, grad_weights",
+        "attention_flops": "len_q, len_k, d_k, d_v",
+    },
+    "multi_head": {
+        "split_heads": "x, num_heads",
+        "merge_heads": "x",
+        "MultiHeadAttention": "query, key, value, mask=None",
+        "multi_head_parameter_count": "d_model, num_heads, bias=True",
+    },
+    "masking": {
+        "padding_mask": "tokens, pad_id",
+        "causal_mask": "length",
+        "decoder_mask": "tokens, pad_id",
+        "masked_softmax": "scores, mask",
+        "sliding_window_mask": "length, window",
+    },
+    "positional_encoding": {
+        "sinusoidal_encoding": "length, d_model",
+        "LearnedPositionalEmbedding": "x",
+        "shift_matrix": "offset, d_model",
+        "apply_rotary": "x, positions, base=10000.0",
+        "alibi_bias": "num_heads, length",
+    },
+    "transformer": {
+        "layer_norm": "x, gain, bias, eps=1e-05",
+        "FeedForward": "x",
+        "EncoderLayer": "x, mask=None",
+        "DecoderLayer": "x, memory, self_mask=None, memory_mask=None",
+        "transformer_parameter_count": "vocab_size, d_model, num_layers, d_ff",
+    },
+}
+CONSTRUCTORS = {
+    "MultiHeadAttention": "d_model, num_heads",
+    "LearnedPositionalEmbedding": "max_length, d_model",
+    "FeedForward": "d_model, d_ff",
+    "EncoderLayer": "d_model, num_heads, d_ff",
+    "DecoderLayer": "d_model, num_heads, d_ff",
+}
+each_exercise = pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+
+
+def signature(function) -> str:
+    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]
+    return ", ".join(str(p) for p in parameters if p.name != "self" and p.kind is not p.KEYWORD_ONLY)
+
+
+def test_every_exercise_of_the_contract_is_there():
+    names = {stem: {e.name for e in all_exercises().values() if e.stem == stem} for stem in STEMS}
+    assert {stem: set(exercises) for stem, exercises in CONTRACT.items()} == {
+        stem: names[stem] & set(CONTRACT[stem]) for stem in STEMS
+    }
+
+
+@each_exercise
+def test_signatures_are_those_of_the_contract(exercise):
+    wanted = CONTRACT[exercise.stem][exercise.name]
+    stub: dict = {"nn": torch.nn, "torch": torch}
+    exec(exercise.stub, stub)
+    for thing in (exercise.reference, stub[exercise.name]):
+        assert signature(thing.forward if exercise.is_class else thing) == wanted
+        if exercise.is_class:
+            assert signature(thing.__init__) == CONSTRUCTORS[exercise.name]
+
+
+@each_exercise
+def test_the_linter_finds_nothing(exercise):
+    """Reference passes, stub is not attempted, each misconception fails and is named as itself, no case is degenerate."""
+    assert list(problems_of(exercise)) == []
+
+
+@each_exercise
+def test_the_package_has_the_same_function(exercise):
+    sheet = sheet_of(exercise, 3)
+    verdict = judge(exercise, sheet.trials, sheet.run(getattr(course_lib, exercise.name)), allow_twins=True)
+    parameters = {line.says for line in verdict.lines if not line.holds}
+    assert verdict.status == "passed", parameters
+
+
+@each_exercise
+def test_stub_and_hints_fit_a_page(exercise):
+    assert all(len(line) <= 88 for line in exercise.stub.split("\n"))
+    ast.parse(exercise.stub)
+    assert 2 <= len(exercise.hints) <= 4
+    assert all(len(hint) > 20 for hint in exercise.hints)
+
+
+def test_unknown_names_are_answered_with_similar_ones():
+    with pytest.raises(KeyError, match="Did you mean causal_mask"):
+        find("casual_mask")
+
+
+# The linter itself. An exercise with one fault each; a linter that finds nothing would pass all tests above.
+
+
+def double(x, y):
+    return 2 * x + y.sum()
+
+
+def an_exercise(**changes) -> Exercise:
+    options = {
+        "name": "double",
+        "title": "Double",
+        "statement": "Twice x, plus the sum of y.",
+        "difficulty": 1,
+        "minutes": 1,
+        "stub": "def double(x, y):\n    raise NotImplementedError\n",
+        "hints": ("One.", "Two."),
+        "reference": double,
+        "shapes": {"x": "rows columns", "y": "length"},
+        "look": "attention: The mathematics",
+    }
+    return Exercise(**{**options, **changes})
+
+
+def with_cases(exercise, *cases, misconceptions=()):
+    exercise.holds("It doubles.")(lambda draw: iter(cases))
+    for number, wrong in enumerate(misconceptions):
+        exercise.misconception(f"wrong_{number}", f"Wrong in way {number}.")(wrong)
+    return exercise
+
+
+X, Y = torch.tensor([[1.0, -2, 3], [-4, 5, 6]]), torch.tensor([1.0, -2, 3, 5])
+WRONG = [
+    lambda x, y: x + y.sum(),
+    lambda x, y: 2 * x,
+    lambda x, y: 3 * x + y.sum(),
+    lambda x, y: 2 * x - y.sum(),
+    lambda x, y: x * x + y.sum(),
+]
+
+
+def faults(exercise) -> str:
+    return "\n".join(problems_of(exercise))
+
+
+def test_a_sound_exercise_has_no_faults():
+    assert faults(with_cases(an_exercise(), Case(args=(X, Y)), misconceptions=WRONG)) == ""
+
+
+@pytest.mark.parametrize(
+    ("case", "fault"),
+    [
+        (Case(args=(X, Y[:3])), "columns and length are both 3 long"),
+        (Case(args=(X[:, :1], Y)), "columns of x has length 1"),
+        (Case(args=(X[0], Y)), "x has shape"),
+        (Case(args=(X.abs(), Y)), "x has values of one sign"),
+        (Case(args=(X[:, :2] @ X[:, :2].T, Y)), "x is symmetric"),
+    ],
+)
+def test_degenerate_cases_are_faults(case, fault):
+    assert fault in faults(with_cases(an_exercise(), case, misconceptions=WRONG))
+
+
+def test_an_edge_case_may_be_degenerate():
+    edge = Case(args=(X[:, :1], Y), edge="one column on purpose")
+    assert faults(with_cases(an_exercise(), Case(args=(X, Y)), edge, misconceptions=WRONG)) == ""
+
+
+def test_a_misconception_that_no_case_shows_is_a_fault():
+    found = faults(with_cases(an_exercise(), Case(args=(X, Y)), misconceptions=[*WRONG, double]))
+    assert "no case tells wrong_5 from the reference" in found
+
+
+def test_two_misconceptions_that_no_case_tells_apart_are_a_fault():
+    same = [*WRONG, lambda x, y: x.clone() + y.sum()]
+    assert "no case tells wrong_0 from wrong_5" in faults(
+        with_cases(an_exercise(), Case(args=(X, Y)), misconceptions=same)
+    )
+
+
+def test_few_misconceptions_hints_and_a_stub_that_runs_are_faults():
+    found = faults(
+        with_cases(
+            an_exercise(hints=("One.",), stub="def double(x, y):\n    return x\n", look=""),
+            Case(args=(X, Y)),
+            misconceptions=WRONG[:4],
+        )
+    )
+    for fault in (
+        "4 misconceptions, at least 5",
+        "fewer than two hints",
+        "the stub is failed",
+        "no section to look at",
+    ):
+        assert fault in found
+
+
+def test_points_for_nothing_are_a_fault():
+    zero = Case(args=(torch.tensor([[1.0, -2, 3], [-1, 2, 4]]) * 0, Y - Y), edge="all zero")
+    exercise = with_cases(an_exercise(), zero)
+    assert "a solution that returns zeros gets points" in faults(exercise)
+    assert set(gifts(sheet_of(exercise, 0))) == {"zeros", "ones", "its first argument"}
+
+
+def test_a_reference_that_breaks_its_own_rules_is_a_fault():
+    def changing(x, y):
+        x *= 2
+        return x + y.sum()
+
+    assert "the reference does not pass" in faults(
+        with_cases(
+            an_exercise(
+                reference=changing, name="changing", stub="def changing(x, y):\n    raise NotImplementedError\n"
+            ),
+            Case(args=(X, Y)),
+            misconceptions=WRONG,
+        )
+    )
