@@ -24,7 +24,16 @@ import torch
 
 import course_lib.exercises
 from course_lib.grader import _child
-from course_lib.grader._sandbox import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, Limits, Walls, confine, prctl, probe
+from course_lib.grader._sandbox import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    Limits,
+    Walls,
+    confine,
+    prctl,
+    probe,
+)
 
 __all__ = ["main"]
 
@@ -71,6 +80,8 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, limits: Limits,
     status = 70
     try:
         os.setsid()
+        with contextlib.suppress(OSError):
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it does not outlive this server
         control.detach()  # its descriptor is closed with all the others
         warnings.simplefilter("ignore")
         requests, answers, output = _place(fds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import hashlib
 import json
 import os
 import threading
@@ -270,9 +271,15 @@ def _frames_of(exercise: Exercise, seed: int) -> tuple[bytes, ...]:
     frames = []
     for trial in sheet_of(exercise, seed).trials:
         message, blobs = pack_case(trial.case, trial.cotangents, trial.train_too)
-        head = {"do": "case", "exercise": exercise.name, "seed": seed % 2**31 + trial.number, **message}
+        head = {"do": "case", "exercise": exercise.name, "seed": _chance(seed, exercise, trial.number), **message}
         frames.append(encode(head, blobs))
     return tuple(frames)
+
+
+def _chance(seed: int, exercise: Exercise, number: int) -> int:
+    """A seed for the submission's own draws, from which the instructor's cannot be told."""
+    digest = hashlib.sha256(f"{seed} {exercise.name} {number}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
 
 
 def _frames(sheet: Sheet) -> tuple[bytes, ...]:
@@ -376,8 +383,6 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _short_hash(text: str) -> str:
-    import hashlib
-
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

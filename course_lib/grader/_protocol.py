@@ -24,6 +24,7 @@ __all__ += ["clean", "lengths", "unpack_observation", "unpack_problem"]
 LARGEST_FRAME = 8 * 2**20  # bytes, of which JSON:
 LARGEST_HEAD = 2**18
 LARGEST_TENSOR = 2**17  # numbers; no case comes near
+LARGEST_DIM = 12
 LARGEST_INT = 300  # digits
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -105,7 +106,7 @@ class _Packer:
         name = str(tensor.dtype).removeprefix("torch.")
         if name not in DTYPES or tensor.layout != torch.strided:
             return {"other": f"Tensor ({name}, {tensor.layout})"}
-        if tensor.numel() > LARGEST_TENSOR:
+        if tensor.dim() > LARGEST_DIM or math.prod(max(n, 1) for n in tensor.shape) > LARGEST_TENSOR:
             return {"other": f"Tensor of shape {tuple(tensor.shape)}, too large to compare"}
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         raw = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
@@ -169,7 +170,9 @@ def _tensor(spec: dict, blobs: _Blobs) -> Tensor:
         spec.get("at"),
     )
     whole = (
-        isinstance(shape, list) and len(shape) <= 12 and all(type(n) is int and 0 <= n <= LARGEST_TENSOR for n in shape)
+        isinstance(shape, list)
+        and len(shape) <= LARGEST_DIM
+        and all(type(n) is int and 0 <= n <= LARGEST_TENSOR for n in shape)
     )
     if dtype is None or not whole or type(start) is not int or start < 0:
         raise ProtocolError("a tensor is not as agreed")

@@ -8,6 +8,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -37,6 +38,9 @@ class Ended(Exception):  # noqa: N818 - the end of a process, not an error of ou
     too_long = False
 
 
+SERVER_SECONDS = 60.0  # for an answer of the fork server, its start included; it needs milliseconds
+
+
 class ServerGone(RuntimeError):  # noqa: N818
     """The fork server has ended; nothing more can be graded by it."""
 
@@ -58,6 +62,7 @@ class ForkServer:
         self.limits = limits
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
+        self._control.settimeout(SERVER_SECONDS)
         fd = theirs.fileno()
         command = [sys.executable, "-m", "course_lib.grader._forkserver", str(fd)]
         # It starts in the root folder, since Python looks for modules where it starts, and submissions may lie there.
@@ -89,7 +94,7 @@ class ForkServer:
         with self._lock:
             self._control.close()
         try:
-            self._process.wait(timeout=5)
+            self._process.wait(timeout=3)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -159,6 +164,10 @@ class Session:
         os.close(self._requests)  # it ends by itself when nobody can ask any more
         try:
             return self.server._ask({"do": "end", "pid": pid})["status"]
+        except ServerGone:  # nobody else will end it
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+            raise
         finally:
             os.close(self._answers)
             self._output.close()
@@ -188,7 +197,9 @@ class Session:
         written = self._output.read(2**20)[-300:].decode("utf-8", "replace").strip()
         status = self.close()
         if status == 70:  # what our own part of the process ends with where it cannot go on
-            return Ended(f"ended the process during {what}: {clean(written.rpartition(chr(10))[2], 200)}")
+            return Ended(
+                f"ended the process during {what}; its last words: {clean(written.rpartition(chr(10))[2], 200)!r}"
+            )
         if status < 0 or status > 128:
             number = -status if status < 0 else status - 128
             return Ended(f"ended the process with signal {number} ({_signal_name(number)}) during {what}")
@@ -243,8 +254,6 @@ def _left(deadline: float) -> float:
 
 
 def _signal_name(number: int) -> str:
-    import signal
-
     names = {
         signal.SIGSEGV: "a crash",
         signal.SIGABRT: "an abort",
