@@ -153,9 +153,13 @@ class Grader:
             return TaskResult(exercise.name, status, 0.0, task.points, note=broken, text=text)
         sheet = sheet_of(exercise, self.assignment.seed)
         observations, note = run.observe(sheet)
-        used = {name for o in observations for name in o.used} | forbidden_in(needed(source, exercise.name), exercise)
-        if observations:
-            observations[0].used = tuple(sorted(used))
+        # What the process says of itself: names that could be in use, and nothing else.
+        possible = {f"torch's {twin}" for twin in exercise.twins} | {f"course_lib.{exercise.name}"}
+        used = {name for o in observations for name in o.used} & possible | forbidden_in(
+            needed(source, exercise.name), exercise
+        )
+        for number, seen in enumerate(observations):
+            seen.used = tuple(sorted(used)) if number == 0 else ()
         report = report_on(sheet, observations, allow_twins=task.allow_twins)
         return _result(report, task, note)
 

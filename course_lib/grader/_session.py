@@ -126,6 +126,12 @@ class Session:
                 {"do": "start", "limits": dataclasses.asdict(server.limits), "scratch": self.scratch},
                 (their_requests, their_answers, self._output.fileno()),
             )["pid"]
+        except BaseException:
+            os.close(self._requests)
+            os.close(self._answers)
+            self._output.close()
+            _remove(self.scratch)
+            raise
         finally:
             os.close(their_requests)
             os.close(their_answers)

@@ -1,5 +1,5 @@
 """Calls a function of torch that calls softmax inside, where the function mode is off, with all noise taken
-out. Right by value: a known limit, since what runs in a process of its own can hide what it calls.
+out. Success: points, where the watcher does not know that name.
 """
 
 import torch

@@ -1,0 +1,86 @@
+"""Submissions that try to get points without solving anything, or to do harm. Written by someone who had read the grader.
+
+Each defines `softmax` or `causal_mask` and solves neither. None may gain a point, each has to end in a verdict that people can
+read, and the honest submission that follows has to get all of its points.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from course_lib.grader._assignment import Assignment, Task
+from course_lib.grader._grading import Grader
+from course_lib.grader._outputs import csv_text, feedback_page, json_text, junit
+from course_lib.grader._sandbox import Limits
+from course_lib.grader._submissions import read_submission
+
+FOLDER = Path(__file__).parent / "attacks"
+ATTACKS = sorted(p for p in FOLDER.glob("*") if p.suffix in {".py", ".ipynb"})
+HONEST = """
+import torch
+def softmax(scores, dim=-1):
+    e = (scores - scores.amax(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+def causal_mask(length):
+    return torch.ones(length, length, dtype=torch.bool).tril()
+"""
+# What needs a wall to be harmless is not run without walls.
+NEEDS_WALLS = re.compile(
+    "^(bomb_|process_|scratch_|signal_|write_|rewrite_|chmod_|fchmod_|flags_|xattr_|symlink_|network_)"
+)
+LIMITS = Limits(seconds=1.0, load_seconds=6.0, total_seconds=8.0, memory_mb=512)
+TASKS = (Task("softmax"), Task("causal_mask"))
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's"),
+]
+
+
+@pytest.fixture(scope="module", params=["all walls", "no walls"])
+def grader(request):
+    walls = {} if request.param == "all walls" else {"walls": ("limits",)}
+    with Grader(Assignment(tasks=TASKS, seed=77, limits=LIMITS, **walls)) as grader:
+        yield grader
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    path = tmp_path_factory.mktemp("honest") / "honest.py"
+    path.write_text(HONEST)
+    return read_submission("honest", [path])
+
+
+def test_there_are_at_least_forty_attacks():
+    assert len(ATTACKS) >= 40
+
+
+@pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
+def test_an_attack_gains_nothing_and_harms_nobody(path, grader, honest):
+    if NEEDS_WALLS.match(path.stem) and "seccomp" not in grader.server.walls.up:
+        pytest.skip("harmless behind walls only")
+    if grader.server.walls.level == "partial" and len(grader.assignment.walls) > 1 and NEEDS_WALLS.match(path.stem):
+        pytest.skip(f"this machine has not all walls: {grader.server.walls}")
+    result = grader.grade(read_submission(path.stem, [path]))
+    assert result.points == 0, [task.text for task in result.tasks]
+    for task in result.tasks:
+        assert task.status in {"failed", "not attempted", "not counted"}
+        assert task.text.startswith(f"{task.name}: ")
+        assert "Traceback" not in task.text
+        written = task.text + task.note + task.html + " ".join(result.problems)
+        assert all(c.isprintable() or c == "\n" for c in written), repr(written)
+        assert "<script" not in task.html.lower()
+        assert not re.search(r"^(?!softmax: |causal_mask: )\S.*\b(passed|points)\b", task.text, re.MULTILINE), task.text
+    for text in (feedback_page, csv_text, json_text):
+        assert text(result, grader.assignment) if text is feedback_page else text([result], grader.assignment)
+    assert junit([result])
+    after = grader.grade(honest)
+    assert after.points == after.of, [task.text for task in after.tasks]
+
+
+def test_no_process_is_left_behind(grader, honest):
+    grader.grade(honest)
+    own = Path(f"/proc/{grader.server._process.pid}/task/{grader.server._process.pid}/children")
+    assert own.read_text().split() == []

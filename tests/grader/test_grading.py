@@ -1,0 +1,291 @@
+"""Grading a class: points, misbehaviour, resuming, the same bytes every time."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from course_lib.grader._assignment import Assignment, Task
+from course_lib.grader._grading import Grader, Store, grade_all
+from course_lib.grader._sandbox import Limits
+from course_lib.grader._submissions import read_submission, read_submissions
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
+
+ATTENTION = """
+import math
+import torch
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(-1)
+    return weights @ value, weights
+"""
+NO_SCALE = ATTENTION.replace(" / math.sqrt(query.shape[-1])", "")
+CAUSAL = """
+import torch
+def causal_mask(length):
+    return torch.ones(length, length, dtype=torch.bool).tril()
+"""
+TASKS = (Task("scaled_dot_product_attention", 4.0), Task("causal_mask", 1.0))
+QUICK = Assignment(tasks=TASKS, seed=5, limits=Limits(seconds=1.0, load_seconds=8.0, total_seconds=10.0, memory_mb=400))
+
+
+@pytest.fixture(scope="module")
+def grader():
+    with Grader(QUICK) as grader:
+        yield grader
+
+
+@pytest.fixture
+def grade(grader, tmp_path):
+    def run(code, name="student"):
+        path = tmp_path / f"{name}.py"
+        path.write_text(code)
+        return grader.grade(read_submission(name, [path]))
+
+    return run
+
+
+def tasks_of(result) -> dict:
+    return {task.name: task for task in result.tasks}
+
+
+def test_a_right_submission_gets_all_points(grade):
+    result = grade(ATTENTION + CAUSAL)
+    assert (result.points, result.of) == (5.0, 5.0)
+    assert {task.status for task in result.tasks} == {"passed"}
+
+
+def test_a_wrong_one_gets_points_for_what_holds_and_the_name_of_its_mistake(grade):
+    task = tasks_of(grade(NO_SCALE + CAUSAL))["scaled_dot_product_attention"]
+    assert task.status == "failed"
+    assert task.diagnosis["key"] == "no_scale"
+    held = {line["says"] for line in task.lines if line["holds"]}
+    assert "Large scores stay finite" in held
+    assert 0 < task.points < 2
+
+
+def test_points_follow_the_weights_and_conduct_only_what_is_right(grade):
+    task = tasks_of(grade(NO_SCALE))["scaled_dot_product_attention"]
+    values = [line for line in task.lines if line["weight"] != 0.5]
+    right = sum(line["weight"] for line in values if line["holds"])
+    conduct = sum(line["weight"] for line in task.lines if line["weight"] == 0.5 and line["holds"])
+    share = right / sum(line["weight"] for line in values)
+    expected = 4 * (right + share * conduct) / sum(line["weight"] for line in task.lines)
+    assert task.points == pytest.approx(expected, abs=1e-3)
+
+
+def test_what_nobody_wrote_is_not_attempted(grade):
+    result = grade(CAUSAL)
+    assert tasks_of(result)["scaled_dot_product_attention"].status == "not attempted"
+    stub = grade("def causal_mask(length):\n    raise NotImplementedError\n")
+    assert tasks_of(stub)["causal_mask"].status == "not attempted"
+    assert stub.points == 0
+
+
+def test_an_import_of_the_packages_own_function_is_not_attempted(grade):
+    result = grade("from course_lib import causal_mask\n" + ATTENTION)
+    assert tasks_of(result)["causal_mask"].status == "not attempted"
+
+
+def test_calling_the_packages_own_function_is_not_counted(grade):
+    result = grade("import course_lib as cl\ndef causal_mask(length):\n    return cl.causal_mask(length)\n")
+    task = tasks_of(result)["causal_mask"]
+    assert (task.status, task.points) == ("not counted", 0.0)
+    assert "uses course_lib.causal_mask" in task.note
+
+
+def test_an_instructor_may_allow_pytorchs_own_function(tmp_path):
+    path = tmp_path / "s.py"
+    path.write_text("import torch\ndef softmax(scores, dim=-1):\n    return torch.softmax(scores, dim)\n")
+    points = {}
+    for allow in (False, True):
+        with Grader(Assignment(tasks=(Task("softmax", 1.0, allow),), seed=1)) as own:
+            points[allow] = own.grade(read_submission("s", [path])).points
+    assert points == {False: 0.0, True: 1.0}
+
+
+MISBEHAVIOUR = {
+    "hangs": ("while True: pass", "took longer than 1 s"),
+    "exits": ("import os; os._exit(0)", "exit status 0"),
+    "leaves": ("import sys; sys.exit('bye')", "SystemExit"),
+    "crashes": ("import ctypes; ctypes.string_at(0)", "signal 11"),
+    "eats memory": ("return torch.ones(10**9, dtype=torch.float64)", "emory"),
+    "eats python memory": ("x = [0] * 10**9; return x", "MemoryError"),
+    "floods output": ("print('x' * 10**8)", "File too large"),
+    "recurses": ("return causal_mask(length)", "RecursionError"),
+    "forks": ("import os; os.fork()", "PermissionError"),
+    "connects": ("import socket; socket.create_connection(('127.0.0.1', 9))", "PermissionError"),
+    "writes a file": ("open('/tmp/course-lib-canary', 'w')", "PermissionError"),
+    "reads a file": ("open('/etc/passwd').read()", "PermissionError"),
+}
+
+
+@pytest.mark.parametrize("kind", MISBEHAVIOUR)
+def test_misbehaviour_ends_in_a_readable_line_and_costs_only_its_exercise(grade, grader, kind):
+    code, says = MISBEHAVIOUR[kind]
+    if "Permission" in says and grader.server.walls.level != "full":
+        pytest.skip(str(grader.server.walls))
+    result = grade(f"import torch\ndef causal_mask(length):\n    {code}\n" + ATTENTION)
+    task = tasks_of(result)["causal_mask"]
+    assert task.status == "failed"
+    assert task.points == 0
+    assert says in task.text + task.note
+    assert tasks_of(result)["scaled_dot_product_attention"].status == "passed"
+    assert grade(ATTENTION + CAUSAL).points == 5.0
+
+
+def test_the_line_of_an_error_in_a_notebook_names_the_cell(grader, tmp_path):
+    cells = ["import torch", "def causal_mask(length):\n    return torch.ones(length, oops)"]
+    notebook = {"cells": [{"cell_type": "code", "source": source} for source in cells], "nbformat": 4}
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps(notebook))
+    text = tasks_of(grader.grade(read_submission("n", [path])))["causal_mask"].text
+    assert "n.ipynb, cell 2, line 2: return torch.ones(length, oops)" in text
+
+
+def test_a_line_that_fails_at_import_is_named_where_it_matters(grade):
+    result = grade("import no_such_module as nm\n" + CAUSAL.replace(".tril()", ".tril() & nm.x"))
+    assert "No module named 'no_such_module'" in tasks_of(result)["causal_mask"].text
+
+
+def test_late_days_and_their_penalty(tmp_path):
+    path = tmp_path / "late.py"
+    path.write_text(CAUSAL)
+    due = datetime.now(timezone.utc)
+    late = (due + timedelta(hours=25)).timestamp()
+    os.utime(path, (late, late))
+    assignment = Assignment(tasks=(Task("causal_mask", 10.0),), seed=1, due=due, late_penalty=0.1)
+    (result,) = grade_all([read_submission("late", [path])], assignment, None)
+    assert result.late_days == 2
+    assert result.points == 8.0
+    on_time = dataclasses.replace(assignment, due=due + timedelta(days=2))
+    (result,) = grade_all([read_submission("late", [path])], on_time, None)
+    assert (result.late_days, result.points) == (0, 10.0)
+
+
+def test_the_level_of_the_sandbox_is_stated(grade, grader):
+    assert str(grader.server.walls) == grade(CAUSAL).walls
+    assert grader.server.walls.level in grade(CAUSAL).walls
+
+
+def test_without_walls_the_verdict_is_the_same(tmp_path):
+    path = tmp_path / "s.py"
+    path.write_text(NO_SCALE + CAUSAL)
+    points = set()
+    for walls in ((), ("limits",), QUICK.walls):
+        with Grader(dataclasses.replace(QUICK, walls=walls)) as own:
+            result = own.grade(read_submission("s", [path]))
+            points.add((result.points, result.tasks[0].diagnosis["key"]))
+            assert (own.server.walls.level == "process") == (len(walls) < 2)
+    assert len(points) == 1
+
+
+def test_a_fork_server_that_was_killed_is_replaced(tmp_path):
+    path = tmp_path / "s.py"
+    path.write_text(ATTENTION + CAUSAL)
+    with Grader(QUICK) as own:
+        own.server._process.kill()
+        assert own.grade(read_submission("s", [path])).points == 5.0
+
+
+# A class
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "class"
+    folder.mkdir()
+    for number in range(12):
+        (folder / f"s{number:02d}.py").write_text((ATTENTION, NO_SCALE, "")[number % 3] + CAUSAL)
+    return folder
+
+
+def test_results_are_kept_and_used_again_until_a_file_changes(folder, tmp_path):
+    submissions = list(read_submissions([folder]))
+    seen: list[bool] = []
+    for _ in range(2):
+        store = Store(tmp_path / "store", QUICK)
+        first = grade_all(submissions, QUICK, store, jobs=2, on_result=lambda s, r, again: seen.append(again))
+    assert seen == [False] * 12 + [True] * 12
+    (folder / "s00.py").write_text(CAUSAL)
+    seen.clear()
+    again = grade_all(
+        list(read_submissions([folder])),
+        QUICK,
+        Store(tmp_path / "store", QUICK),
+        on_result=lambda s, r, a: seen.append(a),
+    )
+    assert seen.count(False) == 1
+    assert again[0].points < first[0].points
+    other = dataclasses.replace(QUICK, seed=6)
+    assert Store(tmp_path / "store", other).load(submissions[1]) is None
+
+
+def test_a_damaged_result_is_graded_again(folder, tmp_path):
+    submissions = list(read_submissions([folder]))[:1]
+    store = Store(tmp_path / "store", QUICK)
+    grade_all(submissions, QUICK, store)
+    for damage in ("{", '{"key": 1}', ""):
+        store.path(submissions[0]).write_text(damage)
+        assert store.load(submissions[0]) is None
+
+
+def command(folder, out, *options):
+    names = [part for task in TASKS for part in ("-e", task.name)]
+    return [
+        sys.executable,
+        "-m",
+        "course_lib.grader.cli",
+        "grade",
+        str(folder),
+        "--out",
+        str(out),
+        "--seed",
+        "3",
+        *names,
+        *options,
+    ]
+
+
+def files_of(out) -> dict[str, bytes]:
+    return {str(p.relative_to(out)): p.read_bytes() for p in sorted(out.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.slow
+def test_two_runs_with_one_seed_are_the_same_to_the_byte_whatever_the_jobs(folder, tmp_path):
+    for out, jobs in (("a", "1"), ("b", "2")):
+        subprocess.run(command(folder, tmp_path / out, "--jobs", jobs, "--quiet"), check=True, timeout=120)
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+    assert "results.json" in files_of(tmp_path / "a")
+
+
+@pytest.mark.slow
+def test_a_grader_killed_half_way_goes_on_where_it_stopped(folder, tmp_path):
+    slow = ATTENTION.replace("    scores", "    import time; time.sleep(0.05)\n    scores", 1)
+    for number in range(12):
+        (folder / f"s{number:02d}.py").write_text(slow + CAUSAL + f"# {number}\n")
+    out = tmp_path / "out"
+    process = subprocess.Popen(command(folder, out, "--jobs", "1", "--quiet"))
+    store = out / "submissions"
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and (not store.is_dir() or len(list(store.glob("*.json"))) < 3):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {path: path.stat().st_mtime_ns for path in store.glob("*.json")}
+    assert 3 <= len(kept) < 12
+    done = subprocess.run(command(folder, out, "--jobs", "2"), check=True, timeout=120, capture_output=True, text=True)
+    assert f"{len(kept)} of 12 were graded by an earlier run" in " ".join(done.stdout.split())
+    assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
+    subprocess.run(command(folder, tmp_path / "whole", "--quiet"), check=True, timeout=120)
+    results = {name: content for name, content in files_of(out).items() if ".partial" not in name}
+    assert results == files_of(tmp_path / "whole")
