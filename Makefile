@@ -13,8 +13,8 @@ export PYTHONUTF8 := 1
 # Notebooks are many small operations: one thread each is the fastest, and leaves cores to others.
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: help env book test test-library test-book test-notebooks test-portability notebooks published-notebooks serve \
-	links bench lint format clean
+.PHONY: help env book test test-library test-exercises test-book test-notebooks test-portability notebooks published-notebooks serve \
+	links figures bench lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,13 +30,16 @@ serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 	@echo "Serving on http://localhost:$(PORT); stop with Ctrl-C."
 	@$(PY) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
-test: env lint test-library test-book test-notebooks  ## prove everything: style, library, book, browser, notebooks
+test: env lint test-library test-exercises test-book test-notebooks  ## prove everything: style, library, exercises, book, notebooks
 
 test-library: env  ## the package, with coverage
-	$(PY) -m pytest -m "not slow" --cov --cov-report=term
+	$(ONE_THREAD) $(PY) -m pytest -m "not slow" --cov --cov-report=term
+
+test-exercises: env  ## what takes longer of exercises and grader: linter, attacks, whole classes, a cluster
+	$(ONE_THREAD) $(PY) -m pytest -m slow tests/exercises tests/grader
 
 test-book: env  ## pages, pairs, links, the built book in a browser, notebooks from the wheel in an empty folder
-	$(ONE_THREAD) $(PY) -m pytest -m slow
+	$(ONE_THREAD) $(PY) -m pytest -m slow tests/book tests/browser tests/toolchain
 
 test-notebooks: env  ## run every notebook again and compare its outputs
 	$(ONE_THREAD) $(PY) -m pytest -c tests/nbval.ini --rootdir . --nbval --nbval-cell-timeout 600 book
@@ -52,6 +55,9 @@ published-notebooks: env  ## write the notebooks with the publisher's links into
 
 links: env  ## check the book's links to other sites; needs a network
 	$(PY) -m tools.build_book --linkcheck
+
+figures: env  ## measure the exercises again and write the table of the page for instructors
+	$(ONE_THREAD) $(PY) -m tools.exercise_figures
 
 bench: env  ## speed against PyTorch's own modules, as ratios in one run
 	$(PY) -m benchmarks

@@ -1,7 +1,7 @@
 """How long checks and grading take: `python -m benchmarks.grading [NUMBER]`.
 
-A class is made of right solutions, wrong ones and stubs, five exercises a student. Printed: time of a check in a notebook, and of
-grading that class with all walls, one and two jobs.
+A class is made of right solutions, wrong ones and stubs, five exercises a student. Printed: time of a check in a
+notebook, and of grading that class with all walls, one and two jobs.
 """
 
 from __future__ import annotations
@@ -89,15 +89,13 @@ def grading(number: int) -> None:
                 start = time.perf_counter()
                 grader.grade(submission)
                 times.append(1000 * (time.perf_counter() - start))
-            print(
-                f"one submission of {len(NAMES)} exercises: median {statistics.median(times):.0f} ms, {grader.server.walls}"
-            )
+            median = statistics.median(times)
+            print(f"one submission of {len(NAMES)} exercises: median {median:.0f} ms; {grader.server.walls}")
         for jobs in (1, 2):
             start = time.perf_counter()
             grade_all(submissions, assignment, None, jobs=jobs)
-            print(
-                f"{number} submissions, {jobs} job(s): {time.perf_counter() - start:.0f} s, start of the grader included"
-            )
+            seconds = time.perf_counter() - start
+            print(f"{number} submissions, {jobs} job(s): {seconds:.0f} s, start of the grader included")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 One module a chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
 `positional_encoding`, `transformer`. Beside them `models` stacks the blocks, `recurrent` is the model that attention
 was invented for, `measuring` counts, and `viz` draws. `exercises` and
-`grader` are the course's exercises and what checks them: `check`, `hint`, `solution`, `progress`. Every mask is a bool tensor with True = may attend.
+`grader` are the course's exercises and what checks them: `check`, `hint`, `solution`, `progress`. Every mask is a
+bool tensor with True = may attend.
 """
 
 from importlib.metadata import PackageNotFoundError, version

@@ -1,4 +1,5 @@
-"""Solutions by other people, kept as cells of files: right ones, and wrong ones that nobody saw who wrote misconceptions."""
+"""Solutions by other people, kept as cells of files: right ones, and wrong ones that nobody saw who wrote
+misconceptions."""
 
 from __future__ import annotations
 

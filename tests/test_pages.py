@@ -7,7 +7,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course_lib.exercises import STEMS, all_exercises
 from tools.chapter_map import CHAPTERS, TARGET, svg
+from tools.exercise_sections import fold
 from tools.notebooks import code_cells
 from tools.pages import all_pages, notebook_pages
 from tools.publisher import ROOT
@@ -43,9 +45,10 @@ def test_there_are_chapters():
 
 
 @pytest.mark.parametrize("stem", [stem for stem, *_ in CHAPTERS])
-def test_every_stem_has_its_module_and_its_test(stem):
+def test_every_stem_has_its_module_its_test_and_its_exercises(stem):
     assert (ROOT / f"course_lib/{stem}.py").exists()
     assert (ROOT / f"tests/test_{stem}.py").exists()
+    assert (ROOT / f"course_lib/exercises/{stem}.py").exists() == (stem in STEMS)
 
 
 @pytest.mark.parametrize("module", ORDER)
@@ -65,7 +68,14 @@ def test_the_order_names_every_module():
 def test_a_chapter_goes_the_way_that_all_go(page):
     headings = re.findall(r"^## (.+)$", page.text, re.MULTILINE)
     assert "{admonition} What you will be able to do" in page.text
-    wanted = ["The idea in a picture", "The mathematics", "Experiment", "What to take away", "Further reading"]
+    wanted = [
+        "The idea in a picture",
+        "The mathematics",
+        "Experiment",
+        "Exercises",
+        "What to take away",
+        "Further reading",
+    ]
     found = [next((i for i, heading in enumerate(headings) if heading.startswith(name)), None) for name in wanted]
     assert None not in found, dict(zip(wanted, found, strict=True))
     assert found == sorted(found)
@@ -116,6 +126,37 @@ def test_numbers_with_decimals_in_the_text_come_from_a_cell(page):
     prose = re.sub(r"section \d+(\.\d+)+", "", prose)
     for number in re.findall(r"(?<![\w.])\d+\.\d+(?![\w.]*\d)", prose):
         assert number in computed, f"{number} is in the text of {page.name}, and in no cell or output"
+
+
+@each_chapter
+def test_a_chapter_has_the_exercises_of_its_stem(page):
+    """Statement, stub and check of each; the solution is folded in the book and not in the notebook at all."""
+    stem = Path(page.name).name
+    notebook = nbformat.read(page.notebook, as_version=4)
+    code = [cell.source for cell in code_cells(notebook)]
+    everything = "\n".join(cell.source for cell in notebook.cells)
+    exercises = [exercise for exercise in all_exercises().values() if exercise.stem == stem]
+    assert exercises
+    for exercise in exercises:
+        assert exercise.stub.rstrip() in code
+        assert code.index(f"check({exercise.name})") == code.index(exercise.stub.rstrip()) + 1
+        assert exercise.statement.strip().split("\n")[0] in everything
+        assert f'`solution("{exercise.name}")` a solution' in everything
+        assert exercise.hints[-1] not in everything
+        assert "A solution" in fold(page.text)
+        assert exercise.solution.rstrip() in fold(page.text)
+
+
+@each_chapter
+def test_exercises_point_to_sections_that_exist(page):
+    stem = Path(page.name).name
+    pages = {Path(p.name).name: re.findall(r"^#+ (.+)$", p.text, re.MULTILINE) for p in all_pages()}
+    for exercise in all_exercises().values():
+        if exercise.stem == stem:
+            for look in (exercise.look, *(m.look for m in exercise.misconceptions if m.look)):
+                name, _, heading = look.partition(": ")
+                if name in pages:  # the others are chapters still to be written
+                    assert not heading or any(h.startswith(heading) for h in pages[name]), look
 
 
 def test_the_map_shows_what_is_there():

@@ -1,4 +1,5 @@
-"""Sphinx extension of the book: where outputs are cached, exercises in full, no Thebe, a Colab button where a publisher is known."""
+"""Sphinx extension of the book: where outputs are cached, exercises in full, no Thebe, a Colab button where a
+publisher is known."""
 
 from __future__ import annotations
 

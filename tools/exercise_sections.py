@@ -5,8 +5,8 @@ A page says where an exercise stands:
     ```{exercise} softmax
     ```
 
-Everything else comes from `course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the calls
-that show them.
+Everything else comes from `course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the
+calls that show them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _EXTRAS = re.compile(r"^```\{exercise-help\} *(\w+) *\n```$", re.MULTILINE)
 
 
 def expand(text: str) -> str:
-    """The page with a section for each exercise that it names: heading, statement, stub, check, and a place for help."""
+    """The page with a section for each exercise that it names: heading, statement, stub, check, and a place for
+    help."""
     return _PLACE.sub(lambda match: section(find(match[1])), text)
 
 

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 
+__all__ = ["ADDITIVE", "ATTEND", "KERNEL", "SOFTMAX"]
+
 # Softmax
 
 

@@ -12,6 +12,8 @@ from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.masking import padding_mask
 
+__all__ = ["CAUSAL", "DECODER", "PADDING", "SOFTMAX", "WINDOW"]
+
 INF = float("inf")
 
 
@@ -1645,12 +1647,14 @@ def _(length, window):
 
 PADDING.misconception(
     "zero_and_minus_a_billion",
-    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = may "
+    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = "
+    "may "
     "attend.",
 )(_padding(lambda tokens, pad_id: (tokens == pad_id) * -1e9))
 CAUSAL.misconception(
     "zero_and_minus_a_billion",
-    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = may "
+    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = "
+    "may "
     "attend.",
 )(lambda length: torch.ones(length, length).triu(1) * -1e9)
 CAUSAL.misconception(
@@ -1665,7 +1669,8 @@ PADDING.misconception(
 )(_padding(lambda tokens, pad_id: (tokens == pad_id).float()))
 DECODER.misconception(
     "zero_and_minus_a_billion",
-    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = may "
+    "The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True = "
+    "may "
     "attend.",
 )(_decoder(join=lambda real, past: torch.zeros((real & past).shape).masked_fill(~(real & past), -1e9)))
 SOFTMAX.misconception(

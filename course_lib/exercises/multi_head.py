@@ -10,6 +10,8 @@ from torch import nn
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 
+__all__ = ["ATTENTION", "COUNT", "MERGE", "SPLIT"]
+
 
 def split_heads(x, num_heads):
     d_model = x.shape[-1]

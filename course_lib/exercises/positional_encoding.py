@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 
+__all__ = ["ALIBI", "LEARNED", "ROTARY", "SHIFT", "SINUSOIDAL"]
+
 # Sinusoidal encoding
 
 

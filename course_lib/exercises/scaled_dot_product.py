@@ -11,6 +11,8 @@ from course_lib.exercises._exercise import Case, Exercise
 from course_lib.masking import masked_softmax
 from course_lib.scaled_dot_product import attention_flops, softmax_backward
 
+__all__ = ["ATTENTION", "FLOPS", "SOFTMAX_BACKWARD"]
+
 
 def _attention(query, key, value, mask=None):
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
@@ -33,10 +35,10 @@ ATTENTION = Exercise(
 Write the function that the rest of the course stands on:
 $\\operatorname{softmax}(QK^\\top/\\sqrt{d_k})\\,V$.
 
-- `query` is `(..., L_q, d_k)`, `key` is `(..., L_k, d_k)`, `value` is `(..., L_k, d_v)`. The dots stand for any number of batch
-  dimensions, none included.
-- `mask` is None or a bool tensor that broadcasts against the scores `(..., L_q, L_k)`. True means *may attend*. Every query may
-  attend to something.
+- `query` is `(..., L_q, d_k)`, `key` is `(..., L_k, d_k)`, `value` is `(..., L_k, d_v)`. The dots stand for any
+  number of batch dimensions, none included.
+- `mask` is None or a bool tensor that broadcasts against the scores `(..., L_q, L_k)`. True means *may attend*. Every
+  query may attend to something.
 - Return `(output, weights)`: `(..., L_q, d_v)` and `(..., L_q, L_k)`.
 
 Large scores must not give `nan`.""",
@@ -420,10 +422,11 @@ SOFTMAX_BACKWARD = Exercise(
     name="softmax_backward",
     title="A gradient through the softmax, by hand",
     statement="""\
-`weights` came out of a softmax over the last axis, `grad_weights` is the gradient of a loss with respect to them. Both are `(..., L)`.
-Return the gradient with respect to the scores that went into the softmax, of the same shape.
+`weights` came out of a softmax over the last axis, `grad_weights` is the gradient of a loss with respect to them.
+Both are `(..., L)`. Return the gradient with respect to the scores that went into the softmax, of the same shape.
 
-Use the derivation above, not autograd. One sum and two products are enough; the matrix of all derivatives is not needed.""",
+Use the derivation above, not autograd. One sum and two products are enough; the matrix of all derivatives is not
+needed.""",
     difficulty=3,
     minutes=15,
     stub='''\
@@ -580,8 +583,9 @@ FLOPS = Exercise(
     name="attention_flops",
     title="What attention costs",
     statement="""\
-How many floating-point operations do the two matrix products of attention need, $QK^\\top$ and weights times $V$? A multiplication and the
-addition after it count as 2. One head, one sequence; the softmax is not counted. Return an int.""",
+How many floating-point operations do the two matrix products of attention need, $QK^\\top$ and weights times $V$? A
+multiplication and the addition after it count as 2. One head, one sequence; the softmax is not counted. Return an
+int.""",
     difficulty=1,
     minutes=5,
     stub='''\

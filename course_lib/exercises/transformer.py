@@ -10,6 +10,8 @@ from course_lib.exercises._exercise import Case, Exercise
 from course_lib.multi_head import MultiHeadAttention
 from course_lib.transformer import layer_norm, transformer_parameter_count
 
+__all__ = ["COUNT", "DECODER", "ENCODER", "FEED_FORWARD", "LAYER_NORM"]
+
 NORM = "transformer: Residual connections and layer norm"
 POST = "transformer: Pre-norm and post-norm"
 ENCODING = "transformer: The encoder layer"

@@ -1,7 +1,7 @@
 """Which mistake is it? The best explanation of what was observed, or none, but no guess.
 
-First the exercise's misconceptions: a solution that computes what one of them computes, wherever the two can be told from
-right, has made that mistake. Then what exceptions say. Then patterns that mean the same in every exercise.
+First the exercise's misconceptions: a solution that computes what one of them computes, wherever the two can be told
+from right, has made that mistake. Then what exceptions say. Then patterns that mean the same in every exercise.
 """
 
 from __future__ import annotations
@@ -384,7 +384,9 @@ def _by_dtype(exercise, trials, verdict, observations):
         return None
     if max(TOLERANCE[d] for d in failing) < min(TOLERANCE[d] for d in passing):
         coarsest = min(passing, key=TOLERANCE.__getitem__)
-        says = f"Right to the accuracy of {_name(coarsest)} only: somewhere inside, numbers lose their dtype, or are rounded."
+        says = (
+            f"Right to the accuracy of {_name(coarsest)} only: somewhere inside, numbers lose their dtype or are cut."
+        )
     elif failing <= {torch.float16, torch.bfloat16}:
         names = " and ".join(sorted(map(_name, failing)))
         says = f"Right in other dtypes, wrong in {names}: which number inside does not fit that dtype?"

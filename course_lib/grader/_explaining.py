@@ -158,7 +158,7 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
                 f"which function lacks its "
                 f"`return`?"
                 if m[1] == "NoneType"
-                else f"Tensors have no `{m[2]}`. Look for the method's name in PyTorch's documentation of `torch.Tensor`."
+                else f"Tensors have no `{m[2]}`. Look for the name in PyTorch's documentation of `torch.Tensor`."
             )
         ),
     ),

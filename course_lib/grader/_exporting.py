@@ -43,9 +43,9 @@ def notebook(assignment: Assignment) -> str:
     points = {task.name: task.points for task in assignment.tasks}
     title = assignment.title or "Exercises"
     intro = (
-        f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`. `check` tells you at once what holds and which "
-        f'mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: cells may be added, moved and '
-        f"copied, the last definition of a name counts."
+        f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`. `check` tells you at once what "
+        'holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: cells may be '
+        "added, moved and copied, the last definition of a name counts."
     )
     setup = "import math\n\nimport torch\nfrom torch import nn\n\nfrom course_lib import check, hint, progress"
     cells = [_cell("markdown", intro), _cell("code", setup)]
@@ -71,7 +71,8 @@ def notebook(assignment: Assignment) -> str:
 def _statement(exercise: Exercise, points: float) -> str:
     level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     worth = f"{points:g} point{'s' if points != 1 else ''}"
-    return f"## {exercise.title}\n\n*{level} · about {exercise.minutes} minutes · {worth}*\n\n{exercise.statement.rstrip()}"
+    facts = f"*{level} · about {exercise.minutes} minutes · {worth}*"
+    return f"## {exercise.title}\n\n{facts}\n\n{exercise.statement.rstrip()}"
 
 
 def _cell(kind: str, text: str) -> dict:
@@ -118,7 +119,8 @@ if ! venv/bin/course-lib grade submission --as-one --assignment source/assignmen
   venv/bin/python - <<'END'
 import json
 text = open("results/stderr.txt", encoding="utf-8", errors="replace").read()[-2000:]
-json.dump({"score": 0, "output": "The grader could not run. Please tell your instructor.\\n" + text}, open("results/results.json", "w"))
+output = "The grader could not run. Please tell your instructor.\\n" + text
+json.dump({"score": 0, "output": output}, open("results/results.json", "w"))
 END
 fi
 """

@@ -1,4 +1,5 @@
-"""A process that has PyTorch loaded and forks one child for each submission: a fork takes milliseconds, an import seconds.
+"""A process that has PyTorch loaded and forks one child for each submission: a fork takes milliseconds, an import
+seconds.
 
     python -m course_lib.grader._forkserver FD     started by the grader; FD is a socket
 

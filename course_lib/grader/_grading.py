@@ -1,4 +1,5 @@
-"""Grade submissions: run each in a process of its own, judge it here, keep every result on disk as soon as it is there."""
+"""Grade submissions: run each in a process of its own, judge it here, keep every result on disk as soon as it is
+there."""
 
 from __future__ import annotations
 

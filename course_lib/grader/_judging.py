@@ -292,7 +292,8 @@ def differs(expected: Tensor, actual: Tensor, tolerance: float, dtype: torch.dty
     """Which entries are further away than a careful computation in this dtype (or the worse one of `actual`) can be."""
     if not expected.is_floating_point():
         return expected != actual
-    # Where a result came in a coarser dtype, that is a fault of its own; its values are judged as coarsely, up to a point.
+    # Where a result came in a coarser dtype, that is a fault of its own; its values are judged as coarsely, up to a
+    # point.
     loose = max(TOLERANCE.get(dtype, 1e-9) * tolerance, min(TOLERANCE.get(actual.dtype, 0.0), TOLERANCE[torch.float16]))
     expected, actual = expected.double(), actual.double()
     near = (expected - actual).abs() <= loose * (1 + expected.abs())

@@ -41,7 +41,8 @@ def progress_file() -> tuple[Path, str]:
 class Progress:
     """The progress file, read anew before each change, so that two open notebooks do not undo each other's work.
 
-    A damaged file is set aside under another name, and one that cannot be written is reported once; neither stops a check.
+    A damaged file is set aside under another name, and one that cannot be written is reported once; neither stops a
+    check.
     """
 
     def __init__(self, path: Path | None = None):
@@ -49,7 +50,8 @@ class Progress:
         self.warning = ""
 
     def read(self) -> dict[str, dict[str, Any]]:
-        """Name of each exercise that was touched: status, best score, number of checks, hints shown, date of the pass."""
+        """Name of each exercise that was touched: status, best score, number of checks, hints shown, date of the
+        pass."""
         try:
             stored = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -229,7 +229,7 @@ def not_attempted(exercise: Exercise) -> str:
     """What is said, kindly, where nothing is written yet."""
     return (
         f"Not attempted yet. Write your code in place of `raise NotImplementedError`, run the cell, then this one. "
-        f'hint("{exercise.name}") helps you to start.'
+        f'`hint("{exercise.name}")` helps you to start.'
     )
 
 
@@ -295,7 +295,11 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
 
 
 def _box(parts: list[str]) -> str:
-    return '<div style="border-left:3px solid #888;padding-left:.8em;max-width:46em">' + "".join(parts) + "</div>"
+    return (
+        '<div class="course-lib-report" style="border-left:3px solid #888;padding-left:.8em;max-width:46em">'
+        + "".join(parts)
+        + "</div>"
+    )
 
 
 def words(text: str) -> str:
@@ -307,7 +311,7 @@ def words(text: str) -> str:
 
 
 def _mark_style(holds: bool | None) -> str:
-    colour = {True: "#007a5a", False: "#c0392b", None: "#777"}[holds]
+    colour = {True: "#1f8f5f", False: "#d64545", None: "#888"}[holds]
     return f"display:inline-block;width:1.2em;font-weight:bold;color:{colour}"
 
 

@@ -1,7 +1,7 @@
 """What keeps a submission's process to itself. Probed on each machine, applied from the inside before its code is read.
 
-None of this decides a verdict: that is computed in another process from the values that come back. The walls are there so
-that a submission disturbs neither the grader, nor other submissions, nor the machine.
+None of this decides a verdict: that is computed in another process from the values that come back. The walls are
+there so that a submission disturbs neither the grader, nor other submissions, nor the machine.
 
 Linux system calls are made through ctypes, since Python has no names for them. Numbers: <linux/landlock.h>,
 <linux/seccomp.h>, <linux/sched.h>, and the tables of system calls of x86-64 and arm64.
@@ -101,7 +101,8 @@ def probe(wanted: Iterable[str] = WALLS) -> Walls:
 def confine(walls: Walls, limits: Limits, scratch: str | None) -> None:
     """Put up all walls around the calling process, which becomes the first one of its own process namespace.
 
-    With namespaces the caller forks: the outer process waits and ends as the inner one ends; only the inner one returns.
+    With namespaces the caller forks: the outer process waits and ends as the inner one ends; only the inner one
+    returns.
 
     Raises:
         OSError: a wall that could be put up when it was probed cannot be now; nothing must be run then.

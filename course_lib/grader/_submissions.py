@@ -1,8 +1,8 @@
 """What students hand in: Python files and notebooks, read without running them.
 
-Of a file, only what an exercise needs is run: the last definition of its name, and what that definition uses, in an order
-in which it works. Training loops, plots, magics and checks between the cells are left alone, and cells that were copied,
-deleted or moved do no harm.
+Of a file, only what an exercise needs is run: the last definition of its name, and what that definition uses, in an
+order in which it works. Training loops, plots, magics and checks between the cells are left alone, and cells that were
+copied, deleted or moved do no harm.
 """
 
 from __future__ import annotations

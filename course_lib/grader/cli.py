@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     grade = commands.add_parser(
         "grade",
         help="grade files, notebooks, or folders with one a student",
-        description="Grade submissions. Their code runs in processes of its own; verdicts are computed outside of them.",
+        description="Grade submissions. Their code runs in processes of its own; verdicts are computed outside.",
         epilog=f"An assignment file (--assignment), everything optional:\n\n{EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -9,7 +9,9 @@ INTEGERS = "integers are exact, and the float64 or Python numbers that they meet
 
 EQUIVALENT = {
     "kernel_regression": {
-        "distance = x_query.unsqueeze(-1) - x_key → distance = x_key - x_query.unsqueeze(-1)": "only the square is used",
+        "distance = x_query.unsqueeze(-1) - x_key → distance = x_key - x_query.unsqueeze(-1)": (
+            "only the square is used"
+        ),
     },
     "scaled_dot_product_attention": {
         "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
@@ -30,7 +32,8 @@ EQUIVALENT = {
         "past = torch.ones(length, length, dtype=torch.bool).tril()": DEVICE,
     },
     "sinusoidal_encoding": {
-        "position = torch.arange(length, dtype=torch.float64)[:, None] → position = torch.arange(length)[:, None]": INTEGERS,
+        "position = torch.arange(length, dtype=torch.float64)[:, None] → "
+        "position = torch.arange(length)[:, None]": INTEGERS,
         "two_i = torch.arange(0, d_model, 2, dtype=torch.float64) → two_i = torch.arange(0, d_model, 2)": (
             "divided by d_model in float32 at worst, which the result's own float32 hides"
         ),

@@ -4,7 +4,11 @@ import pytest
 from equivalent_mutants import EQUIVALENT
 
 from course_lib.exercises import all_exercises, find
+from course_lib.grader._judging import sheet_of
 from tools.mutants import mutants_of, survives
+from tools.publisher import ROOT
+
+TEACHING = (ROOT / "book/teaching.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
@@ -20,6 +24,9 @@ def test_the_cases_notice_changes_of_the_reference(exercise, capsys):
             end="",
         )
     assert counted - len(holes) >= 0.95 * counted, holes
+    row = f"| `{exercise.name}` | {len(sheet_of(exercise, 0).trials)} | {len(exercise.misconceptions)} | "
+    row += f"{counted - len(holes)} of {counted} | {len(equivalent)} |"
+    assert row in TEACHING, "the table of the page is old: python -m tools.exercise_figures"
     assert set(equivalent) <= set(alive), "listed as equivalent, and noticed"
 
 

@@ -1,4 +1,5 @@
-"""Solutions by people who knew the contract only: right ones pass, wrong ones fail and are named rightly or not at all."""
+"""Solutions by people who knew the contract only: right ones pass, wrong ones fail and are named rightly or not at
+all."""
 
 import json
 from collections import Counter
@@ -9,8 +10,10 @@ from exercise_cells import FOLDER, cells
 from course_lib.exercises import all_exercises, find
 from course_lib.grader._diagnosing import diagnose
 from course_lib.grader._judging import judge, sheet_of
+from tools.publisher import ROOT
 
 SEEDS = (0, 5)
+TEACHING = " ".join((ROOT / "book/teaching.md").read_text(encoding="utf-8").split())
 
 
 def verdict_and_diagnosis(cell, seed):
@@ -33,6 +36,7 @@ def test_every_exercise_has_at_least_four_other_right_solutions():
     counts = Counter(cell.exercise for cell in cells("right"))
     assert set(counts) == set(all_exercises())
     assert min(counts.values()) >= 4
+    assert f"{len(cells('right'))} solutions in other styles" in TEACHING
 
 
 def judged() -> dict[str, list[str]]:
@@ -64,6 +68,9 @@ def test_unseen_mistakes_are_named_rightly_or_called_unknown(seed, capsys):
         print(f"\nheld-out wrong solutions, seed {seed}: {dict(counts)}")
     wrong = {key: name for key, (kind, name) in found.items() if kind == "wrong"}
     assert counts["right"] / len(found) >= 0.80
+    if seed == SEEDS[0]:  # the page has these figures
+        numbers = f"{counts['right']} of {len(found)}; named wrongly: {counts['wrong']}"
+        assert numbers in TEACHING
     assert counts["wrong"] / len(found) <= 0.02, wrong
 
 

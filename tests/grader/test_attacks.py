@@ -1,7 +1,8 @@
-"""Submissions that try to get points without solving anything, or to do harm. Written by someone who had read the grader.
+"""Submissions that try to get points without solving anything, or to do harm. Written by someone who had read the
+grader.
 
-Each defines `softmax` or `causal_mask` and solves neither. None may gain a point, each has to end in a verdict that people can
-read, and the honest submission that follows has to get all of its points.
+Each defines `softmax` or `causal_mask` and solves neither. None may gain a point, each has to end in a verdict that
+people can read, and the honest submission that follows has to get all of its points.
 """
 
 import re
@@ -78,6 +79,17 @@ def test_an_attack_gains_nothing_and_harms_nobody(path, grader, honest):
     assert junit([result])
     after = grader.grade(honest)
     assert after.points == after.of, [task.text for task in after.tasks]
+
+
+def test_known_limits_forge_no_value_and_are_told_to_instructors(grader):
+    """Hidden calls of the solution itself: right by value, so they get points. Instructors are told."""
+    for path in sorted((FOLDER / "known_limits").glob("*.py")):
+        assert "known limit" in path.read_text()
+        result = grader.grade(read_submission(path.stem, [path]))
+        right = [line for task in result.tasks for line in task.lines if line["holds"]]
+        assert (result.points > 0) == bool(right)
+    page = (FOLDER.parents[2] / "book/teaching.md").read_text(encoding="utf-8")
+    assert "Someone who hides such a call with care" in page
 
 
 def test_no_process_is_left_behind(grader, honest):

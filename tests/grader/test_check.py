@@ -108,7 +108,7 @@ def test_a_shape_mismatch_names_the_axes(capsys):
 def test_the_learners_own_line_is_quoted(capsys):
     def layer_norm(x, gain, bias, eps=1e-5):
         centred = x - x.mean(-1, keepdim=True)
-        return centred / nonsense * gain + bias  # noqa: F821
+        return centred / nonsense * gain + bias
 
     text = said(capsys, layer_norm)
     assert "return centred / nonsense * gain + bias" in text

@@ -3,6 +3,7 @@ such a file.
 """
 
 import os
+
 import torch
 
 

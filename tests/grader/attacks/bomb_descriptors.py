@@ -4,5 +4,5 @@
 def softmax(scores, dim=-1):
     kept = []
     while len(kept) < 30000:
-        kept.append(open('/dev/null'))
+        kept.append(open("/dev/null"))
     return 0

@@ -3,6 +3,6 @@
 
 def softmax(scores, dim=-1):
     for number in range(300):
-        with open(f'f{number}', 'wb') as file:
+        with open(f"f{number}", "wb") as file:
             file.write(bytes(2**20))
-    raise ValueError(f'wrote {number + 1} MB')
+    raise ValueError(f"wrote {number + 1} MB")

@@ -2,7 +2,7 @@
 
 
 def softmax(scores, dim=-1):
-    text = 'x'
+    text = "x"
     for _ in range(33):
         text += text
     return text

@@ -3,6 +3,7 @@ points, or the next case differs.
 """
 
 import random
+
 import torch
 
 

@@ -28,6 +28,11 @@ def send(data):
 
 def softmax(scores, dim=-1):
     n = 10**4000
-    for changed in ({"value": {"int": str(n)}}, {"parameters": {"a": [n]}}, {"problem": ["E", "m", n, "", [], ""]}, {"value": {"dtype": "float32", "shape": [n], "at": n}}):
+    for changed in (
+        {"value": {"int": str(n)}},
+        {"parameters": {"a": [n]}},
+        {"problem": ["E", "m", n, "", [], ""]},
+        {"value": {"dtype": "float32", "shape": [n], "at": n}},
+    ):
         send(frame(answer(**changed)))
     os._exit(0)

@@ -1,6 +1,7 @@
 """Changes the case in the caller's frames so that it asks for what is returned. Success: points."""
 
 import inspect
+
 import torch
 
 

@@ -2,4 +2,4 @@
 
 
 def softmax(scores, dim=-1):
-    return input('password? ') + open('/dev/stdin').read()
+    return input("password? ") + open("/dev/stdin").read()

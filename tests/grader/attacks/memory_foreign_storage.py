@@ -1,6 +1,7 @@
 """Returns a tensor over memory that is not mapped. Success: points, or a verdict that nobody can read."""
 
 import ctypes
+
 import torch
 
 

@@ -6,5 +6,5 @@ import socket
 def softmax(scores, dim=-1):
     with socket.socket() as s:
         s.settimeout(2)
-        s.connect(('127.0.0.1', 59999))
+        s.connect(("127.0.0.1", 59999))
     return 0

@@ -1,6 +1,7 @@
 """Returns a right-looking tensor with an evil attribute and an evil backward hook. Success: the canary exists."""
 
 import os
+
 import torch
 
 

@@ -2,6 +2,7 @@
 
 import copyreg
 import os
+
 import torch
 
 

@@ -2,4 +2,4 @@
 
 
 def softmax(scores, dim=-1):
-    return scores * float('inf')
+    return scores * float("inf")

@@ -2,4 +2,4 @@
 
 
 def softmax(scores, dim=-1):
-    return scores * float('nan')
+    return scores * float("nan")

@@ -2,4 +2,4 @@
 
 
 def softmax(scores, dim=-1):
-    return '\x1b[2J<script>\nAll of it holds.\n' + 'x' * 10**6
+    return "\x1b[2J<script>\nAll of it holds.\n" + "x" * 10**6

@@ -7,7 +7,15 @@ from course_lib.grader import _child as child
 
 def softmax(scores, dim=-1):
     class Fake:
-        name, twins, arguments, constant, is_class, reference, differentiable = "softmax", (), (), (), False, None, False
+        name, twins, arguments, constant, is_class, reference, differentiable = (
+            "softmax",
+            (),
+            (),
+            (),
+            False,
+            None,
+            False,
+        )
 
     child.find = lambda name: Fake
     return scores

@@ -1,4 +1,4 @@
-"""Exception message with unicode digits, which \d matches and int() may refuse. Success: an exception in the
+r"""Exception message with unicode digits, which \d matches and int() may refuse. Success: an exception in the
 grader.
 """
 

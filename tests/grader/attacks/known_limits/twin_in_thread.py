@@ -3,6 +3,7 @@ what runs in a process of its own can hide what it calls.
 """
 
 import threading
+
 import torch
 
 

@@ -3,6 +3,7 @@ process of its own can hide what it calls.
 """
 
 import gc
+
 import torch
 
 
