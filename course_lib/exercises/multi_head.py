@@ -1211,7 +1211,7 @@ ATTENTION.misconception(
 
 # Masks
 
-MASKS = "notation: Masks"
+MASKS = "notation: Conventions"
 ATTENTION.misconception(
     "mask_turned_round",
     "Attention goes exactly where the mask forbids it. True means *may attend* (`nn.MultiheadAttention` has it the "

@@ -176,7 +176,7 @@ ATTENTION.misconception(
     "mask_turned_round",
     "Attention goes exactly where the mask forbids it. True means *may attend*; look at the condition with which you "
     "fill.",
-    look="notation: Masks",
+    look="notation: Conventions",
 )(lambda query, key, value, mask=None: _attention(query, key, value, None if mask is None else _opposite(mask)))
 ATTENTION.misconception(
     "mask_ignored",

@@ -44,8 +44,8 @@ def notebook(assignment: Assignment) -> str:
     title = assignment.title or "Exercises"
     intro = (
         f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`. `check` tells you at once what "
-        'holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: cells may be '
-        "added, moved and copied, the last definition of a name counts."
+        'holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: '
+        "cells may be added, moved and copied, the last definition of a name counts."
     )
     setup = "import math\n\nimport torch\nfrom torch import nn\n\nfrom course_lib import check, hint, progress"
     cells = [_cell("markdown", intro), _cell("code", setup)]

@@ -44,7 +44,7 @@ FILES = {  # name: bytes
         + "def softmax(scores, dim=-1):\n    return f0()\n"
     ).encode(),
     "many_definitions.py": lambda: (HONEST + "softmax = (lambda f: lambda *a: f(*a))(softmax)\n" * 2000).encode(),
-    "honest_but_large.py": lambda: ("# notes of the lecture\n" * 14_000 + HONEST).encode(),
+    "ordinary_but_large.py": lambda: ("# notes of the lecture\n" * 14_000 + HONEST).encode(),
     "many_names.py": lambda: _wide(5000),
     "one_line_of_statements.py": lambda: ("x=0;" * 20_000 + "\n" + HONEST).encode(),
     "newlines_and_syntax_error.py": lambda: b"def softmax(scores, dim=-1:\n" + b"\n" * 40_000,
