@@ -1,0 +1,236 @@
+"""An instructor's YAML: what it may say, and an answer to everything else that says where and what was expected."""
+
+import dataclasses
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from course_lib.grader._assignment import EXAMPLE, Assignment, Task, draw_seed, read_assignment, tasks_for
+from course_lib.grader._exporting import assignment_yaml
+from course_lib.grader._sandbox import Limits
+
+
+@pytest.fixture
+def read(tmp_path):
+    def from_text(text):
+        path = tmp_path / "week3.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_assignment(path)
+
+    return from_text
+
+
+# What it may say
+
+
+def test_the_example_of_the_help_is_read_as_it_looks(read):
+    given = read(EXAMPLE)
+    assert given.title == "Week 3"
+    assert given.seed == 4711
+    assert given.due == datetime(2026, 11, 30, 23, 59, tzinfo=timezone(timedelta(hours=1)))
+    assert given.late_penalty == pytest.approx(0.1)
+    assert given.tasks == (
+        Task("softmax", 2.0),
+        Task("attend", 3.0),
+        Task("scaled_dot_product_attention", 5.0, allow_twins=True),
+    )
+    assert given.points == 10
+    assert given.limits == Limits(seconds=5, memory_mb=1024)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "title:\nexercises:\nlimits:\ndue:\nseed:\n"])
+def test_everything_may_be_left_out(read, text):
+    given = read(text)
+    assert dataclasses.replace(given, seed=0) == Assignment()
+
+
+def test_without_a_seed_one_is_drawn(read):
+    assert read("title: x").seed != read("title: x").seed
+    assert all(0 <= draw_seed() < 2**31 for _ in range(20))
+
+
+@pytest.mark.parametrize(("text", "seed"), [("0", 0), ("4711", 4711), ("-1", -1), ("2147483648", 2**31)])
+def test_a_seed_is_any_integer(read, text, seed):
+    assert read(f"seed: {text}").seed == seed
+
+
+def test_exercises_may_be_a_list_then_each_is_worth_a_point(read):
+    given = read("exercises: [attend, softmax]")
+    assert given.tasks == (Task("attend"), Task("softmax"))
+    assert given.points == 2
+
+
+def test_exercises_keep_the_order_of_the_file(read):
+    names = [task.name for task in read("exercises: {FeedForward: 1, softmax: 1, causal_mask: 1}").tasks]
+    assert names == ["FeedForward", "softmax", "causal_mask"]
+
+
+@pytest.mark.parametrize(
+    ("value", "task"),
+    [
+        ("0", Task("attend", 0.0)),
+        ("2.5", Task("attend", 2.5)),
+        ("{points: 4}", Task("attend", 4.0)),
+        ("{allow_twins: true}", Task("attend", 1.0, allow_twins=True)),
+        ("{}", Task("attend")),
+    ],
+)
+def test_points_of_an_exercise(read, value, task):
+    assert read(f"exercises:\n  attend: {value}").tasks == (task,)
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2026-11-30 23:59 +0100", "2026-11-30T22:59:00"),
+        ("2026-11-30 23:59 +01:00", "2026-11-30T22:59:00"),
+        ("2026-11-30T23:59+0100", "2026-11-30T22:59:00"),
+        ("2026-11-30 23:59:30 -0500", "2026-12-01T04:59:30"),
+        ("2026-11-30T23:59:30Z", "2026-11-30T23:59:30"),
+        ("'2026-11-30 23:59:00 +0100'", "2026-11-30T22:59:00"),
+        ("2026-11-30 23:59", "2026-11-30T23:59:00"),
+        ("2026-11-30 23:59:30", "2026-11-30T23:59:30"),
+        ("2026-11-30", "2026-11-30T23:59:59"),
+    ],
+)
+def test_a_due_date_in_each_usual_form_and_without_a_zone_it_is_utc(read, text, utc):
+    due = read(f"due: {text}").due
+    assert due.astimezone(timezone.utc).replace(tzinfo=None) == datetime.fromisoformat(utc)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("10%", 0.1), ("0.1", 0.1), ("'12.5 %'", 0.125), ("0", 0.0), ("1", 1.0), ("100%", 1.0), ("0%", 0.0)],
+)
+def test_a_penalty_is_a_share_or_a_percentage(read, text, share):
+    assert read(f"late_penalty: {text}").late_penalty == pytest.approx(share)
+
+
+def test_a_title_is_text(read):
+    assert read("title: 3").title == "3"
+    assert read("title: 'Übung „drei“ 😀'").title == "Übung „drei“ 😀"
+
+
+@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(Limits)])
+def test_each_limit_can_be_set(read, field):
+    assert read(f"limits: {{{field}: 7}}").limits == dataclasses.replace(Limits(), **{field: 7})
+
+
+# What it may not say
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        # the file
+        ("just words", "the file: expected names and values, got 'just words'; for example:\ntitle: Week 3"),
+        ("- softmax", r"the file: expected names and values, got \['softmax'\]"),
+        ("excercises: [softmax]", "expected due, exercises, late_penalty, limits, seed, title, got 'excercises'"),
+        ("3: 4\nb: 5", "got '3', 'b'"),
+        ("title: {", "is not YAML: "),
+        ("a:\n\tb: 1", "is not YAML: "),
+        ("due: *nothing", "is not YAML: .*undefined alias"),
+        (b"title: \xff\xfe", "is not YAML: "),
+        (b"title: \x00", "is not YAML: "),
+        ("!!python/object/apply:os.getcwd []", "is not YAML: "),
+        # seed
+        ("seed: '4711'", "seed must be an integer, got '4711'"),
+        ("seed: 1.0", "seed must be an integer, got 1.0"),
+        ("seed: true", "seed must be an integer, got True"),
+        ("seed: [1]", r"seed must be an integer, got \[1\]"),
+        # due
+        ("due: tomorrow", "due: expected a date and time such as 2026-11-30 23:59 .0100, got 'tomorrow'"),
+        ("due: 2026-11-30 23:59 CET", "due: expected a date and time .* got '2026-11-30 23:59 CET'"),
+        ("due: 30.11.2026", "due: expected a date and time .* got '30.11.2026'"),
+        ("due: ''", "due: expected a date and time .* got ''"),
+        ("due: false", "due: expected a date and time .* got False"),
+        ("due: 23:59", "due: expected a date and time"),
+        ("due: [2026-11-30]", "due: expected a date and time"),
+        # late_penalty
+        ("late_penalty: 10", "late_penalty: expected a share such as 10% or 0.1, got 10"),
+        ("late_penalty: 101%", "late_penalty: expected a share .* got '101%'"),
+        ("late_penalty: -0.1", "late_penalty: expected a share .* got -0.1"),
+        ("late_penalty: .nan", "late_penalty: expected a share .* got nan"),
+        ("late_penalty: '%'", "late_penalty: expected a share .* got '%'"),
+        ("late_penalty: ten", "late_penalty: expected a share .* got 'ten'"),
+        ("late_penalty: true", "late_penalty: expected a share .* got True"),
+        ("late_penalty: [0.1]", "late_penalty: expected a share"),
+        # exercises
+        ("exercises: softmax", "exercises: expected names with points, got 'softmax'"),
+        ("exercises: 3", "exercises: expected names with points, got 3"),
+        ("exercises: [sofmax]", "expected the name of an exercise, got 'sofmax'. Did you mean softmax"),
+        ("exercises: {Attend: 2}", "expected the name of an exercise, got 'Attend'. Did you mean attend"),
+        ("exercises: [{softmax: 2}]", "expected the name of an exercise, got"),
+        ("exercises: [1]", "expected the name of an exercise, got '1'"),
+        ("exercises: {softmax: -1}", "exercises: softmax: points must be a number of at least 0, got -1"),
+        ("exercises: {softmax: two}", "exercises: softmax: points must be a number of at least 0, got 'two'"),
+        ("exercises: {softmax: '2'}", "exercises: softmax: points must be a number of at least 0, got '2'"),
+        ("exercises: {softmax: }", "exercises: softmax: points must be a number of at least 0, got None"),
+        ("exercises: {softmax: true}", "exercises: softmax: points must be a number of at least 0, got True"),
+        ("exercises: {softmax: [2]}", "exercises: softmax: points must be a number of at least 0"),
+        ("exercises: {softmax: {point: 2}}", "exercises: softmax: expected allow_twins, points, got 'point'"),
+        ("exercises: {softmax: {allow_twins: 'no'}}", "softmax: allow_twins must be true or false, got 'no'"),
+        ("exercises: {softmax: {allow_twins: 1}}", "softmax: allow_twins must be true or false, got 1"),
+        # limits
+        ("limits: 5", "limits: expected names and values, got 5"),
+        ("limits: [seconds]", r"limits: expected names and values, got \['seconds'\]"),
+        (
+            "limits: {time: 5}",
+            "limits: expected load_seconds, memory_mb, output_mb, seconds, total_seconds, got 'time'",
+        ),
+        ("limits: {seconds: 0}", "limits: seconds must be a number above 0, got 0"),
+        ("limits: {seconds: -1}", "limits: seconds must be a number above 0, got -1"),
+        ("limits: {seconds: 5s}", "limits: seconds must be a number above 0, got '5s'"),
+        ("limits: {seconds: }", "limits: seconds must be a number above 0, got None"),
+        ("limits: {memory_mb: true}", "limits: memory_mb must be a number above 0, got True"),
+        ("limits: {memory_mb: 1GB}", "limits: memory_mb must be a number above 0, got '1GB'"),
+        ("limits: {output_mb: -.inf}", "limits: output_mb must be a number above 0, got -inf"),
+    ],
+)
+def test_a_bad_value_is_answered_with_its_place_and_what_was_expected(read, text, says):
+    with pytest.raises(ValueError, match=f"(?s)week3.yaml.*{says}"):
+        read(text)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.yaml"):
+        read_assignment(tmp_path / "none.yaml")
+
+
+# Around it
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EXAMPLE,
+        "seed: 1\nexercises: [softmax]",
+        "title: 'Übung: #3 \"x\"'\nseed: 2\nexercises: {attend: 0.5}\nlimits: {seconds: 0.25, output_mb: 3}",
+        "seed: -4\ndue: 2026-11-30\nlate_penalty: 100%\nexercises: {softmax: {points: 0, allow_twins: true}}",
+    ],
+)
+def test_what_is_exported_reads_back_the_same(read, text):
+    given = read(text)
+    assert read(assignment_yaml(given)) == given
+
+
+def test_as_data_it_fits_into_json_and_tells_assignments_apart(read):
+    one = read(EXAMPLE)
+    assert json.loads(json.dumps(one.as_dict())) == one.as_dict()
+    changes = {
+        "title": "other",
+        "seed": 1,
+        "due": None,
+        "late_penalty": 0.2,
+        "tasks": one.tasks[:1],
+        "limits": Limits(seconds=1),
+        "walls": ("limits",),
+    }
+    assert set(changes) == {field.name for field in dataclasses.fields(Assignment)}
+    for name, value in changes.items():
+        assert dataclasses.replace(one, **{name: value}).as_dict() != one.as_dict(), name
+
+
+def test_names_become_tasks_in_reading_order_and_others_are_left_out():
+    assert tasks_for({"layer_norm", "softmax", "print", "x"}) == (Task("softmax"), Task("layer_norm"))

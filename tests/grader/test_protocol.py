@@ -1,0 +1,426 @@
+"""What travels between grader and submission: every value arrives as it was sent, whatever is hostile is refused."""
+
+import copy
+import json
+import math
+import struct
+
+import pytest
+import torch
+
+from course_lib.exercises import Case, find
+from course_lib.exercises._draw import Draw
+from course_lib.grader._observing import Foreign, Observation, Problem, Sequence
+from course_lib.grader._protocol import (
+    DTYPES,
+    LARGEST_DIM,
+    LARGEST_FRAME,
+    LARGEST_HEAD,
+    LARGEST_TENSOR,
+    ProtocolError,
+    clean,
+    decode,
+    encode,
+    lengths,
+    pack_case,
+    pack_observation,
+    unpack_case,
+    unpack_observation,
+    unpack_problem,
+)
+
+
+def framed(message, blobs=b"") -> tuple[dict, bytes]:
+    """Message and bytes, after a journey through a pipe."""
+    frame = encode(message, blobs)
+    head, size = lengths(frame[:8])
+    assert len(frame) == 8 + head + size
+    return decode(frame[8 : 8 + head]), frame[8 + head :]
+
+
+def received(seen: Observation) -> Observation:
+    return unpack_observation(*framed(*pack_observation(seen)))
+
+
+def sent_and_received(value):
+    return received(Observation(value=value)).value
+
+
+# Values
+
+
+FLOATING = [dtype for dtype in DTYPES.values() if dtype.is_floating_point]
+WHOLE = [dtype for dtype in DTYPES.values() if not dtype.is_floating_point]
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    def raw(tensor):
+        return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(raw(a), raw(b))
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+def test_every_floating_number_arrives_bit_by_bit(dtype):
+    info = torch.finfo(dtype)
+    numbers = [0.0, -0.0, math.inf, -math.inf, math.nan, info.max, info.min, info.tiny, info.smallest_normal / 2, 1 / 3]
+    tensor = torch.tensor(numbers, dtype=dtype).reshape(2, 5)
+    assert same_bits(sent_and_received(tensor), tensor)
+
+
+@pytest.mark.parametrize("dtype", WHOLE, ids=str)
+def test_every_whole_number_arrives(dtype):
+    numbers = [True, False] if dtype == torch.bool else [torch.iinfo(dtype).min, torch.iinfo(dtype).max, 0, 7]
+    tensor = torch.tensor(numbers, dtype=dtype)
+    assert same_bits(sent_and_received(tensor), tensor)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (2, 0, 5), (2, 3, 5), (1,) * LARGEST_DIM])
+def test_every_shape_arrives(shape):
+    tensor = torch.randn(shape)
+    assert same_bits(sent_and_received(tensor), tensor)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(6.0).reshape(2, 3).T,
+        torch.arange(10.0)[1::3],
+        torch.ones(1).expand(3, 5),
+        torch.arange(4.0).flip(0),
+        torch.nn.Parameter(torch.arange(3.0)),
+        torch.arange(3.0, requires_grad=True) * 2,
+    ],
+    ids=["transposed", "every third", "expanded", "flipped", "a parameter", "with a history"],
+)
+def test_a_view_arrives_as_the_values_that_it_shows(tensor):
+    arrived = sent_and_received(tensor)
+    assert torch.equal(arrived, tensor.detach())
+    assert not arrived.requires_grad
+
+
+def test_what_arrives_may_be_written_to_without_changing_anything_else():
+    arrived = received(Observation(value=torch.zeros(3), training=torch.ones(3)))
+    arrived.value += 5
+    assert arrived.training.tolist() == [1, 1, 1]
+
+
+PLAIN = [None, True, False, 0, -1, 10**299, -(10**299), 0.0, 1e-320, math.inf, -math.inf, 0.1, "text", ""]
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=lambda value: repr(value)[:12])
+def test_plain_values_arrive_with_their_type(value):
+    arrived = sent_and_received(value)
+    assert arrived == value
+    assert type(arrived) is type(value)
+
+
+def test_nan_and_the_sign_of_zero_arrive():
+    assert math.isnan(sent_and_received(math.nan))
+    assert math.copysign(1, sent_and_received(-0.0)) == -1
+
+
+def test_tuples_and_lists_arrive_as_what_they_are():
+    value = Sequence("tuple", (torch.ones(2), Sequence("list", (1, None)), 0.5))
+    arrived = sent_and_received(value)
+    assert arrived.type == "tuple"
+    assert torch.equal(arrived.items[0], torch.ones(2))
+    assert arrived.items[1:] == (Sequence("list", (1, None)), 0.5)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10**300,
+        -(10**5000),
+        torch.ones(2) * 1j,
+        torch.ones(2).to_sparse(),
+        torch.zeros(LARGEST_TENSOR + 1),
+        torch.zeros(0, LARGEST_TENSOR + 1),
+        torch.zeros((1,) * (LARGEST_DIM + 1)),
+        torch.zeros(2).to(torch.float8_e4m3fn),
+        Foreign("Thing"),
+    ],
+    ids=["long", "longer", "complex", "sparse", "large", "large and empty", "many axes", "float8", "thing"],
+)
+def test_what_no_exercise_asks_for_arrives_as_a_name_of_its_type(value):
+    arrived = sent_and_received(value)
+    assert isinstance(arrived, Foreign)
+    assert any(word in arrived.type for word in ("int", "Tensor", "Thing"))
+
+
+def test_the_largest_tensor_that_is_compared_arrives():
+    tensor = torch.ones(1).expand(LARGEST_TENSOR)
+    assert torch.equal(sent_and_received(tensor), tensor)
+
+
+# Observations and cases
+
+
+def test_everything_that_was_seen_arrives():
+    seen = Observation(
+        value=None,
+        training=2,
+        problem=Problem("ValueError", "two\nlines", 7, "x = y", ("ValueError", "Exception"), "cell 3"),
+        stage="gradients",
+        changed=("query", "key"),
+        random=True,
+        parameters={"w": (2, 3), "scalar": ()},
+        gradients={"w": None, "b": None},
+        used=("torch's softmax",),
+    )
+    assert received(seen) == seen
+
+
+def test_gradients_arrive_by_name():
+    arrived = received(Observation(gradients={"w": torch.arange(6.0).reshape(2, 3), "b": None, "v": torch.ones(())}))
+    assert arrived.gradients["w"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert arrived.gradients["b"] is None
+    assert arrived.gradients["v"] == 1
+
+
+def test_a_case_arrives_with_its_arguments_state_and_cotangents():
+    case = Case(
+        args=(torch.arange(3), None, 2, 0.5, True),
+        init=(4, 2),
+        state={"w": torch.ones(2, dtype=torch.float64)},
+        note="secret",
+        raises=ValueError,
+    )
+    message, blobs = framed(*pack_case(case, (torch.full((2,), 3.0), None), True))
+    arrived, cotangents, train_too = unpack_case(message, blobs)
+    assert torch.equal(arrived.args[0], case.args[0])
+    assert (arrived.args[1:], arrived.init) == (case.args[1:], case.init)
+    assert [type(arg) for arg in arrived.args] == [type(arg) for arg in case.args]
+    assert same_bits(arrived.state["w"], case.state["w"])
+    assert cotangents[0].tolist() == [3, 3]
+    assert cotangents[1] is None
+    assert train_too is True
+
+
+def test_a_case_does_not_tell_what_is_expected():
+    case = Case(args=(2,), note="the secret of this case", raises=ValueError, tolerance=37.5)
+    message, blobs = pack_case(case, (), False)
+    assert not {"note", "raises", "tolerance"} & set(message)
+    assert b"secret" not in encode(message, blobs)
+
+
+@pytest.mark.parametrize("name", ["scaled_dot_product_attention", "MultiHeadAttention", "causal_mask"])
+def test_the_cases_of_real_exercises_arrive(name):
+    for rule in find(name).properties:
+        for case in rule.cases(Draw(1)):
+            arrived, _, _ = unpack_case(*framed(*pack_case(case, (), False)))
+            pairs = zip((*arrived.args, *arrived.state.values()), (*case.args, *case.state.values()), strict=True)
+            assert all(same_bits(a, b) if isinstance(b, torch.Tensor) else a == b for a, b in pairs)
+
+
+# Frames
+
+
+def test_a_frame_is_lengths_json_and_bytes():
+    frame = encode({"do": "é"}, b"\x00\xff")
+    head, size = lengths(frame[:8])
+    assert decode(frame[8 : 8 + head]) == {"do": "é"}
+    assert frame[8 + head :] == b"\x00\xff"
+    assert size == 2
+
+
+@pytest.mark.parametrize(
+    "sizes", [(LARGEST_HEAD + 1, 0), (0, LARGEST_FRAME + 1), (LARGEST_HEAD, LARGEST_FRAME), (2**32 - 1, 2**32 - 1)]
+)
+def test_a_frame_that_would_be_too_large_is_refused_before_it_is_read(sizes):
+    with pytest.raises(ProtocolError, match="too large"):
+        lengths(struct.pack(">II", *sizes))
+
+
+def test_the_largest_frame_is_not_refused():
+    assert lengths(struct.pack(">II", LARGEST_HEAD, LARGEST_FRAME - LARGEST_HEAD))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"{", b"nothing", b"\xff\xfe", b"[1]", b"null", b'"text"', b"3", b"[" * 200_000, b"1" * 9000, b"{}{}"],
+    ids=lambda head: repr(head)[:14],
+)
+def test_what_is_no_json_object_is_refused(head):
+    with pytest.raises(ProtocolError):
+        decode(head)
+
+
+# Hostile messages
+
+
+def whole() -> tuple[dict, bytes]:
+    """An answer in which nothing is wrong yet."""
+    return pack_observation(
+        Observation(
+            value=Sequence("tuple", (torch.ones(3), 2.0, 5, "text", None)),
+            training=torch.ones(2),
+            problem=Problem("ValueError", "message", 3, "code", ("Exception",), "file"),
+            stage="call",
+            changed=("query",),
+            parameters={"w": (2, 3)},
+            gradients={"w": torch.ones(2, 3), "b": None},
+            used=("softmax",),
+        )
+    )
+
+
+def places(value, here=()):
+    """Every place in a message, as a path of keys."""
+    yield here
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(inner, (*here, key))
+
+
+PLACES = [place for place in places(whole()[0]) if place]
+_DELETE = object()
+JUNK = [
+    *(_DELETE, None, True, -1, 0, 2**70, 10**1000, 1.5, math.nan, math.inf, "", "x" * 10_000, "\ud800", "tuple", "123"),
+    *([], {}, [[]], [-1], [2**40], [0, 2**40], [True], list(range(20)), {"a": "b"}, ["a"] * 6),
+    {"seq": "tuple", "items": [{"plain": None}] * 17},
+    {"seq": "set", "items": []},
+    {"seq": "tuple", "items": [{"seq": "tuple", "items": [{"seq": "tuple", "items": [{"plain": None}]}]}]},
+    {"int": "9" * 302},
+    {"int": 3},
+    {"float": "much"},
+    {"float": "0x1p99999"},
+    {"other": 5},
+    {"plain": 3},
+    {"dtype": [], "shape": [], "at": 0},
+    {"dtype": "float32", "shape": "3", "at": 0},
+    {"dtype": "float32", "shape": [2**17, 2**17, 2**17, 2**17], "at": 0},
+    {"dtype": "float32", "shape": [0, *[2**17] * 11], "at": 0},
+    {"dtype": "float32", "shape": [1], "at": 2**70},
+    {"dtype": "float32", "shape": [1], "at": False},
+]
+
+
+def changed(place, junk) -> tuple[dict, bytes]:
+    message, blobs = whole()
+    message = target = copy.deepcopy(message)
+    for key in place[:-1]:
+        target = target[key]
+    if junk is _DELETE:
+        del target[place[-1]]
+    else:
+        target[place[-1]] = junk
+    return message, blobs
+
+
+def opened(message, blobs) -> Observation | None:
+    """What is made of it; None where it is refused. Any other exception is a failure of the test."""
+    try:
+        return unpack_observation(decode(json.dumps(message).encode()), blobs)
+    except ProtocolError:
+        return None
+
+
+def is_tame(value, depth=0) -> bool:
+    """Whether a value is one of those that the grader knows."""
+    if isinstance(value, Sequence):
+        tame = all(is_tame(item, depth + 1) for item in value.items)
+        return value.type in ("tuple", "list") and len(value.items) <= 16 and depth < 3 and tame
+    if isinstance(value, torch.Tensor):
+        return value.dtype in DTYPES.values() and value.numel() <= LARGEST_TENSOR
+    return isinstance(value, Foreign) or type(value) in (type(None), bool, int, float, str)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: ".".join(map(str, place)))
+def test_junk_in_any_place_is_refused_or_harmless(place):
+    refused = 0
+    for junk in JUNK:
+        message, blobs = changed(place, junk)
+        for raw in (blobs, b"", blobs[:5]):
+            seen = opened(message, raw)
+            refused += seen is None
+            if seen is not None:
+                assert is_tame(seen.value)
+                assert is_tame(seen.training)
+                assert type(seen.random) is bool
+                assert seen.stage in ("", "build", "load", "call", "gradients")
+                assert all(type(text) is str and len(text) <= 120 for text in (*seen.changed, *seen.used))
+                assert all(type(n) is int for shape in seen.parameters.values() for n in shape)
+                assert all(g is None or isinstance(g, torch.Tensor) for g in seen.gradients.values())
+    assert refused > len(JUNK)
+
+
+def test_without_the_junk_nothing_is_refused():
+    assert opened(*whole()) is not None
+
+
+def test_bytes_that_are_cut_off_are_refused():
+    message, blobs = whole()
+    for length in range(len(blobs)):
+        assert opened(message, blobs[:length]) is None
+
+
+def test_one_tensors_bytes_cannot_be_used_by_many():
+    message, blobs = pack_observation(Observation(value=torch.zeros(1000)))
+    message["gradients"] = {f"g{number}": message["value"] for number in range(100)}
+    with pytest.raises(ProtocolError, match="larger than their bytes"):
+        unpack_observation(message, blobs)
+
+
+def test_more_names_than_any_exercise_has_are_refused():
+    for key, value in (("gradients", None), ("parameters", [1])):
+        message, blobs = whole()
+        message[key] = {f"n{number}": value for number in range(129)}
+        assert opened(message, blobs) is None
+
+
+def test_a_bool_is_true_or_false_whatever_its_byte():
+    message, _ = pack_observation(Observation(value=torch.tensor([False, True, True])))
+    arrived = unpack_observation(message, bytes([0, 1, 255])).value
+    assert arrived.view(torch.uint8).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("spec", ["text", 3, [], [1] * 6, ["E", "m", -1, "c", [], "f"], ["E", "m", True, "c", [], "f"]])
+def test_a_problem_that_is_none_is_refused(spec):
+    message, blobs = whole()
+    message["problem"] = spec
+    with pytest.raises(ProtocolError):
+        unpack_observation(message, blobs)
+
+
+def test_a_problem_arrives_cut_and_clean():
+    problem = unpack_problem(["E" * 999, "m\x1b[2J" * 999, 10**6, "c\nd", ["B" * 999], "f\rg"])
+    assert (len(problem.type), len(problem.message), len(problem.bases[0])) == (80, 500, 120)
+    assert "\x1b" not in problem.message
+    assert "\n" not in problem.code
+    assert "\r" not in problem.file
+
+
+# Texts
+
+
+def test_a_text_is_cut_with_a_sign_that_it_was():
+    assert clean("x" * 10, 10) == "x" * 10
+    assert clean("x" * 11, 10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize("char", ["\x00", "\x07", "\x1b", "\r", "\x7f", "\x9b", "\u202e", "\u2028", "\ud800", "\ufeff"])
+def test_what_moves_the_cursor_or_turns_the_text_round_is_replaced(char):
+    assert clean(f"a{char}b", 10) == "a\N{REPLACEMENT CHARACTER}b"
+    assert clean(f"a{char}b", 10, lines=True) == "a\N{REPLACEMENT CHARACTER}b"
+
+
+def test_only_a_text_that_may_have_lines_has_them():
+    assert clean("a\nb", 10) == "a\N{REPLACEMENT CHARACTER}b"
+    assert clean("a\nb", 10, lines=True) == "a\nb"
+
+
+def test_words_of_all_languages_and_mathematics_stay():
+    text = "naïve Größe 注意力 ∑ √d → ½"
+    assert clean(text, 100) == text
+
+
+def test_addresses_which_change_from_run_to_run_are_hidden():
+    assert clean("<f at 0x7f3a12bc90>", 100) == clean("<f at 0x55d0a1b2c3d0>", 100) == "<f at 0x…>"
+    assert clean("0xff", 100) == "0xff"
+
+
+@pytest.mark.parametrize("text", [None, 3, ["a"], b"a"])
+def test_what_is_no_text_is_refused(text):
+    with pytest.raises(ProtocolError):
+        clean(text, 10)
