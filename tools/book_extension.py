@@ -34,8 +34,10 @@ def _configure(app: Sphinx, config: Config) -> None:
 
 
 def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
-    for path in sources_of(source[0]):
-        app.env.note_dependency(str(path))
+    # A page is read again when its exercises change, or when its notebook was executed again.
+    for path in {*sources_of(source[0]), Page(docname).notebook}:
+        if path.exists():
+            app.env.note_dependency(str(path))
     source[0] = fold(expand(source[0]))
 
 
