@@ -121,7 +121,7 @@ def _read(fd: int) -> tuple[dict[str, Any], bytes] | None:
     prefix = _exactly(fd, 8)
     if prefix is None:
         return None
-    head, blobs = lengths(prefix)
+    head, blobs = lengths(prefix, trusted=True)
     return decode(_exactly(fd, head) or b""), _exactly(fd, blobs) or b""
 
 

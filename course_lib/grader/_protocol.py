@@ -51,13 +51,19 @@ def encode(message: dict[str, Any], blobs: bytes = b"") -> bytes:
     return _LENGTHS.pack(len(head), len(blobs)) + head + blobs
 
 
-def lengths(prefix: bytes) -> tuple[int, int]:
+def lengths(prefix: bytes, *, trusted: bool = False) -> tuple[int, int]:
     """Lengths of JSON and bytes, from the first eight bytes of a frame.
+
+    Args:
+        prefix: the eight bytes.
+        trusted: whether the frame comes from the grader; a submission's code may be long.
 
     Raises:
         ProtocolError: the frame would be too large.
     """
     head, blobs = _LENGTHS.unpack(prefix)
+    if trusted:
+        return head, blobs
     if head > LARGEST_HEAD or head + blobs > LARGEST_FRAME:
         raise ProtocolError(f"a message of {head + blobs} bytes is too large")
     return head, blobs

@@ -38,7 +38,8 @@ class Ended(Exception):  # noqa: N818 - the end of a process, not an error of ou
     too_long = False
 
 
-SERVER_SECONDS = 60.0  # for an answer of the fork server, its start included; it needs milliseconds
+START_SECONDS = 120.0  # for the fork server to start
+ANSWER_SECONDS = 15.0  # for an answer of the fork server; it needs milliseconds
 
 
 class ServerGone(RuntimeError):  # noqa: N818
@@ -62,7 +63,7 @@ class ForkServer:
         self.limits = limits
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
-        self._control.settimeout(SERVER_SECONDS)
+        self._control.settimeout(START_SECONDS)
         fd = theirs.fileno()
         command = [sys.executable, "-m", "course_lib.grader._forkserver", str(fd)]
         # It starts in the root folder, since Python looks for modules where it starts, and submissions may lie there.
@@ -70,6 +71,7 @@ class ForkServer:
         theirs.close()
         found = self._ask({"do": "probe", "walls": list(walls)})
         self.walls = Walls(tuple(found["up"]), found["missing"])
+        self._control.settimeout(ANSWER_SECONDS)
 
     def _ask(self, command: dict[str, Any], fds: tuple[int, ...] = ()) -> dict[str, Any]:
         with self._lock:
@@ -83,6 +85,7 @@ class ForkServer:
                     answer += chunk
                 return json.loads(answer)
             except (OSError, ValueError):
+                self._process.kill()  # stopped, or gone
                 raise ServerGone(
                     f"the grader's fork server has ended (exit status {self._process.poll()}); run the grader again, "
                     f"it "

@@ -137,7 +137,8 @@ class Submission:
                     continue
                 known = {id(piece) for piece in pieces}
                 pieces += [piece for piece in new if id(piece) not in known]
-        files = {place: text for source in self.sources for place, text in source.cells.items()}
+        used = {piece.file for piece in pieces}
+        files = {place: text for source in self.sources for place, text in source.cells.items() if place in used}
         siblings = {
             Path(source.name).stem: source.cells[source.name] for source in self.sources if source.name.endswith(".py")
         }
