@@ -511,7 +511,7 @@ def _(draw):
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=_additive_inputs(draw, batch, dtype), note=f"{len(batch)} batch dimensions")
+            yield Case(args=_additive_inputs(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
 
 
 @ADDITIVE.holds("Queries and keys may be equal in width and number, and are still told apart")
@@ -910,7 +910,7 @@ def _(draw):
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=_scores_and_value(draw, batch, dtype), note=f"{len(batch)} batch dimensions")
+            yield Case(args=_scores_and_value(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
     size = draw.integer(2, 4)
     cube = draw.normal(size, size, size, scale=2.0), draw.normal(size, size, size)
     yield Case(args=cube, edge="equal lengths", note="B = L_q = L_k = d_v")

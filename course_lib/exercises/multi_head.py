@@ -111,7 +111,7 @@ def _(draw):
 def _(draw):
     for batch, pair in zip(draw.batches(but=(2, 3, 4, 6, 8)), PAIRS, strict=False):
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=_features(draw, pair, batch, dtype), note=f"{len(batch)} batch dimensions")
+            yield Case(args=_features(draw, pair, batch, dtype), note=f"batch dimensions: {len(batch)}")
 
 
 @SPLIT.holds("One head takes all features, d_model heads take one each; a number that does not divide is a ValueError")
@@ -452,7 +452,7 @@ def _(draw):
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=_heads(draw, batch, dtype), note=f"{len(batch)} batch dimensions")
+            yield Case(args=_heads(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
 
 
 @MERGE.holds("One head, heads of one feature, a single position and a batch of one are no exceptions")

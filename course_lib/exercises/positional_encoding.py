@@ -1387,7 +1387,7 @@ def _(draw):
         d = draw.choice((4, 6))
         for batch in draw.batches(but=(d,)):
             x = _rows(draw, d, batch, dtype)
-            yield Case(args=(x, _in_order(x)), note=f"{len(batch)} batch dimensions")
+            yield Case(args=(x, _in_order(x)), note=f"batch dimensions: {len(batch)}")
 
 
 @ROTARY.holds("It is the given positions that count, in any order and from anywhere", weight=2)

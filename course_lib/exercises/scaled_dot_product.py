@@ -9,7 +9,6 @@ import torch
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.masking import masked_softmax
-from course_lib.scaled_dot_product import attention_flops, softmax_backward
 
 __all__ = ["ATTENTION", "FLOPS", "SOFTMAX_BACKWARD"]
 
@@ -88,15 +87,18 @@ def _(draw):
         yield Case(args=_inputs(draw, batch))
 
 
-@ATTENTION.holds("No, one and two batch dimensions work alike, in float32 and float64")
+@ATTENTION.holds("It works without a batch dimension, with one and with two, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=_inputs(draw, batch, dtype), note=f"{len(batch)} batch dimensions")
+            yield Case(args=_inputs(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
 
 
 @ATTENTION.holds("A key that is masked gets weight zero, the others share its weight", weight=2)
 def _(draw):
+    query, key, value = draw.normal(1, 2), draw.normal(3, 2), draw.normal(3, 1)
+    mask = torch.tensor([[True, False, True]])
+    yield Case(args=(query, key, value, mask), edge="one query, one masked key, to be read by eye")
     for batch in draw.batches():
         query, key, value = _inputs(draw, batch)
         mask = draw.mask(query.shape[-2], key.shape[-2])
@@ -108,7 +110,7 @@ def _(draw):
     yield Case(args=(query, key, value, mask), note="a mask that allows everything")
 
 
-@ATTENTION.holds("Large scores stay finite")
+@ATTENTION.holds("Large scores stay finite, and right")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
         query, key, value = _inputs(draw, dtype=dtype, scale=60.0)
@@ -307,6 +309,11 @@ ATTENTION.misconception(
     "logarithm_of_the_weights", "These are logarithms of weights: they are negative, and their exponentials sum to one."
 )(_on_scores(lambda scores: scores.log_softmax(-1)))
 ATTENTION.misconception(
+    "key_not_transposed",
+    "Queries are multiplied with the keys as they stand. A score is one query times one key, so which axes are summed "
+    "over?",
+)(lambda query, key, value, mask=None: _without_transpose(query, key, value, mask))
+ATTENTION.misconception(
     "hard_choice", "Only the best key gets a weight. Attention shares: the softmax is the soft form of this choice."
 )(_on_scores(lambda scores: torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)))
 ATTENTION.misconception(
@@ -395,6 +402,14 @@ ATTENTION.misconception(
 )(lambda query, key, value, mask=None: _in_place(query, key, value, mask))
 
 
+def _without_transpose(query, key, value, mask):
+    scores = query @ key / query.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(-1)
+    return weights @ value, weights
+
+
 def _scaled_late(query, key, value, mask):
     _, weights = _variant(scale=lambda q, k, v: 1.0)(query, key, value, mask)
     weights = weights / query.shape[-1] ** 0.5
@@ -418,6 +433,11 @@ def _in_place(query, key, value, mask):
     return _attention(query * query.shape[-1] ** 0.5, key, value, mask)
 
 
+def softmax_backward(weights, grad_weights):
+    mean = (weights * grad_weights).sum(-1, keepdim=True)  # (..., 1): the average gradient under the weights
+    return weights * (grad_weights - mean)
+
+
 SOFTMAX_BACKWARD = Exercise(
     name="softmax_backward",
     title="A gradient through the softmax, by hand",
@@ -425,8 +445,8 @@ SOFTMAX_BACKWARD = Exercise(
 `weights` came out of a softmax over the last axis, `grad_weights` is the gradient of a loss with respect to them.
 Both are `(..., L)`. Return the gradient with respect to the scores that went into the softmax, of the same shape.
 
-Use the derivation above, not autograd. One sum and two products are enough; the matrix of all derivatives is not
-needed.""",
+Use the derivation of the chapter, not autograd. One sum and two products are enough; the matrix of all derivatives is
+not needed.""",
     difficulty=3,
     minutes=15,
     stub='''\
@@ -462,6 +482,7 @@ def _(draw):
 
 @SOFTMAX_BACKWARD.holds("Every row is treated alone, under any number of batch dimensions", weight=2)
 def _(draw):
+    yield Case(args=(_weights(draw, 2, 3), draw.normal(2, 3)), note="two rows")
     for batch in draw.batches():
         for dtype in (torch.float32, torch.float64):
             rows, length = draw.sizes(2, but=batch)
@@ -577,6 +598,12 @@ SOFTMAX_BACKWARD.misconception(
     "exponent_forgotten",
     "The gradient arrives as it is. A softmax stands between weights and scores, so something has to change.",
 )(lambda weights, grad_weights: grad_weights.clone())
+
+
+def attention_flops(len_q, len_k, d_k, d_v):
+    scores = 2 * len_q * len_k * d_k  # (len_q, d_k) times (d_k, len_k)
+    output = 2 * len_q * len_k * d_v  # (len_q, len_k) times (len_k, d_v)
+    return scores + output
 
 
 FLOPS = Exercise(

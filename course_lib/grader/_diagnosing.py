@@ -92,7 +92,7 @@ def _best_misconception(sheet: Sheet, verdict: Verdict, observations: list[Obser
 
 def _fit(sheet, key, failing, passing, verdict, observations) -> tuple[int, int, int] | None:
     """How well a misconception explains what was observed, smaller is better; None where it does not."""
-    explained = unexplained = raising = by_value = 0
+    explained = unexplained = raising = by_value = values = 0
     for position, trial in enumerate((*failing, *passing)):
         mine, its = observations[trial.number], sheet.misconception_at(key, trial)
         my_facets = _facets(verdict.findings.get(trial.number, ()))
@@ -107,17 +107,21 @@ def _fit(sheet, key, failing, passing, verdict, observations) -> tuple[int, int,
             else:
                 unexplained += 1
         elif _explains(my_facets, its_facets, mine, its):
+            values += 1
             explained += 1
             by_value += 1
         elif its_facets and _rank(my_facets) < _rank(its_facets):
             return None  # it would fail here, or worse: it is not this one
         else:
             unexplained += 1
+            values += bool(my_facets)
         if position == FIRST_LOOK - 1 and not explained:
             return None  # most candidates are dropped after a few cases, which keeps a check fast
     enough = explained >= max(1, raising, ENOUGH * (explained + unexplained))
     if not enough or (unexplained and explained < 2):
         return None
+    if values and not by_value:
+        return None  # many mistakes end in the same exception; where there are numbers, they have to fit
     # Different mistakes end in the same exception; equal wrong numbers are the better evidence.
     return unexplained + raising, -by_value, -explained
 
@@ -207,11 +211,19 @@ def _returns_nothing(exercise, trials, verdict, observations):
 
 
 def _parameters(exercise, trials, verdict, observations):
-    texts = [f.text for f in _all_findings(verdict) if f.facet == "parameters"]
+    texts = list(dict.fromkeys(f.text for f in _all_findings(verdict) if f.facet == "parameters"))
     if not texts:
         return None
-    says = f"The parameters are not the ones that the contract names ({texts[0]})."
-    missing = texts[0].removeprefix("missing: ").split(", ") if texts[0].startswith("missing") else []
+    missing, extra = (
+        next((t.removeprefix(start).split(", ") for t in texts if t.startswith(start)), [])
+        for start in ("missing: ", "not asked for: ")
+    )
+    lacking, instead = ({name.split(".")[0] for name in names} for names in (missing, extra))
+    if lacking and instead and not lacking & instead:
+        lacking, instead = (", ".join(f"`{name}`" for name in sorted(names)) for names in (lacking, instead))
+        says = f"The contract names {lacking}; you have {instead}. Weights are loaded by name."
+        return Diagnosis("any/parameters", says)
+    says = f"The parameters are not the ones that the contract names ({'; '.join(texts)[:200]})."
     if missing and all(name.endswith("bias") for name in missing):
         says += " The biases belong to it."
     elif missing and not any(t.startswith("not asked") for t in texts):
@@ -279,6 +291,16 @@ def _nan_for_large(exercise, trials, verdict, observations):
             f"`nan` or `inf` comes out, and only there it goes wrong{where}. Which step leaves the range of the "
             f"dtype, or divides zero by "
             f"zero?",
+        )
+
+
+def _number_of_values(exercise, trials, verdict, observations):
+    wanted = len(exercise.returns)
+    got = {len(o.value.items) if isinstance(o.value, Sequence) else 1 for o in observations if o.problem is None}
+    if wanted > 1 and got and wanted not in got:
+        names = ", ".join(exercise.returns)
+        return Diagnosis(
+            "any/number_of_values", f"The contract asks for {wanted} values, ({names}); {max(got)} came back."
         )
 
 
@@ -405,6 +427,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _only_conduct,
     _draws_random_numbers,
     _nan_for_large,
+    _number_of_values,
     _transformed,
     _by_batch,
     _by_dtype,

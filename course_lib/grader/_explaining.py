@@ -38,7 +38,7 @@ def axis_names(exercise: Exercise, case: Case) -> dict[int, str]:
     names: dict[int, list[str]] = {}
     for name, length in lengths.items():
         names.setdefault(length, []).append(name)
-    return {length: axes[0] for length, axes in names.items() if len(axes) == 1}
+    return {length: axes[0] for length, axes in names.items() if len(axes) == 1 and length > 1}
 
 
 def shape_in_words(shape: tuple[int, ...], axes: dict[int, str]) -> str:
@@ -230,6 +230,23 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
         _say("The function calls itself without end. Does a helper have the same name as the exercise?"),
     ),
     (
+        r"The shape of the mask \[([^\]]*)\] at index \d+ does not match the shape of the indexed tensor",
+        _say(
+            "`x[mask] = …` wants a mask of the shape of x; a mask that broadcasts does not fit. `masked_fill` and "
+            "`torch.where` "
+            "broadcast, and leave the original as it is."
+        ),
+    ),
+    (
+        r"must be Tensor, not (int|float)",
+        _say("A function for tensors is called with a plain number. Numbers have functions of their own, in `math`."),
+    ),
+    (
+        r"failed to unpack the object at pos|must be tuple of ints, not|'float' object cannot be interpreted as an "
+        r"integer",
+        _say("A size has to be an int, and `/` always gives a float. `//` divides ints to an int."),
+    ),
+    (
         r"einsum\(\)",
         _say("The letters of `einsum` do not fit the tensors: one letter an axis, `...` for any number of batch axes."),
     ),
@@ -243,6 +260,14 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
     (
         r"UnboundLocalError|referenced before assignment",
         _say("A name gets its value in one branch only, and this input takes the other one."),
+    ),
+    (
+        r"Stopped: .*reading its code",
+        _say(
+            "No case was run: the imports, constants and helpers that the definition uses did not get ready. Does one "
+            "of them "
+            "train, read files or wait?"
+        ),
     ),
     (
         r"Stopped: .*took longer",

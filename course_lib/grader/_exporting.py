@@ -14,19 +14,18 @@ from course_lib.grader._grading import write_whole
 __all__ = ["export"]
 
 
-def export(kind: str, path: Path, assignment: Assignment, install: str, source: Path | None) -> None:
+def export(kind: str, path: Path, assignment: Assignment, install: str) -> None:
     """Write an assignment.
 
     Args:
         kind: "notebook", "gradescope" or "classroom".
         path: the file to write.
         assignment: its exercises.
-        install: what pip installs where it is graded, such as `course_lib[grading]` or a URL.
-        source: the assignment's YAML file, or None.
+        install: what pip installs where it is graded, or in the notebook where the package is missing; "" for nothing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "notebook":
-        write_whole(path, notebook(assignment))
+        write_whole(path, notebook(assignment, install))
     elif kind == "classroom":
         write_whole(path, classroom(assignment, install))
     else:
@@ -38,20 +37,30 @@ def export(kind: str, path: Path, assignment: Assignment, install: str, source: 
             partial.unlink(missing_ok=True)
 
 
-def notebook(assignment: Assignment) -> str:
+def notebook(assignment: Assignment, install: str) -> str:
     """A notebook with statement, stub and check of each exercise."""
     points = {task.name: task.points for task in assignment.tasks}
+    allowed = {task.name for task in assignment.tasks if task.allow_twins}
     title = assignment.title or "Exercises"
     intro = (
         f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`. `check` tells you at once what "
         'holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: '
         "cells may be added, moved and copied, the last definition of a name counts."
     )
-    setup = "import math\n\nimport torch\nfrom torch import nn\n\nfrom course_lib import check, hint, progress"
+    facts = [f"{assignment.points:g} points in all."]
+    if assignment.due:
+        facts.append(f"Due {assignment.due:%Y-%m-%d %H:%M %z}.")
+        if assignment.late_penalty:
+            facts.append(f"Each day begun after that costs {assignment.late_penalty:.0%} of the points.")
+    intro += "\n\n" + " ".join(facts)
+    setup = INSTALLING.replace("INSTALL", install) if install else MISSING
+    setup += "import math\n\nimport torch\nfrom torch import nn\n\nfrom course_lib import check, hint, progress"
     cells = [_cell("markdown", intro), _cell("code", setup)]
     for name in points:
         exercise = find(name)
         cells.append(_cell("markdown", _statement(exercise, points[name])))
+        if name in allowed and exercise.twins:
+            cells.append(_cell("markdown", "PyTorch's own function counts here, although `check` asks for your own."))
         cells.append(_cell("code", exercise.stub.rstrip()))
         cells.append(_cell("code", f"check({name})"))
     for number, cell in enumerate(cells):
@@ -66,6 +75,24 @@ def notebook(assignment: Assignment) -> str:
         "nbformat_minor": 5,
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+INSTALLING = """\
+# The course's package. Does nothing where it is installed.
+import importlib.util
+
+if importlib.util.find_spec("course_lib") is None:
+    %pip install --quiet "INSTALL"
+
+"""
+MISSING = """\
+# The course's package.
+import importlib.util
+
+if importlib.util.find_spec("course_lib") is None:
+    raise ModuleNotFoundError("course_lib is not installed: ask your instructor where to get it, then pip install it.")
+
+"""
 
 
 def _statement(exercise: Exercise, points: float) -> str:

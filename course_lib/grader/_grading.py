@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -85,7 +86,7 @@ class Result:
     @property
     def points(self) -> float:
         """Earned, after the penalty."""
-        return round(sum(task.points for task in self.tasks) * (1 - self.penalty), 4)
+        return round(sum(task.points for task in self.tasks) * (1 - self.penalty), 2)
 
     @property
     def of(self) -> float:
@@ -182,7 +183,7 @@ def _result(report: Report, task: Task, note: str) -> TaskResult:
     return TaskResult(
         task.name,
         verdict.status,
-        round(task.points * verdict.score, 4),
+        round(task.points * verdict.score, 2),
         task.points,
         [{"says": line.says, "holds": line.holds, "weight": line.weight} for line in verdict.lines],
         diagnosis and {"key": diagnosis.key, "says": diagnosis.says},
@@ -257,6 +258,10 @@ class _Run:
         problem = seen.problem
         if problem is None or problem.type != "NameError":
             return
+        missing = re.search(r"name '(\w+)' is not defined", problem.message)
+        if missing and (why := self.submission.broken(missing[1])):
+            message = f"{problem.message}, because {why}"
+            seen.problem = Problem(problem.type, message, problem.line, problem.code, problem.bases, problem.file)
         for name, cause in self.failed.items():
             if f"'{name}'" in problem.message:
                 message = f"{problem.message}, because its own line failed: {cause.type}: {cause.message}"

@@ -166,14 +166,31 @@ def judge(exercise: Exercise, trials: list[Trial], observations: list[Observatio
         line = Line(says, True, 0.5, conduct=True)
         for trial in trials:
             line.findings += [(trial, f) for f in findings[trial.number] if f.facet == facet]
-        seen = [o for t, o in zip(trials, observations, strict=True) if t.case.raises is None and o.problem is None]
-        line.holds = False if line.findings else (True if seen else None)
+        looked_at = any(
+            _looked_at(facet, trial, seen, findings[trial.number])
+            for trial, seen in zip(trials, observations, strict=True)
+        )
+        line.holds = False if line.findings else (True if looked_at else None)
         lines.append(line)
     right = all(line.holds for line in lines)
     status = "passed" if right else "failed"
     if used and not allow_twins:
         status = "not counted"
     return Verdict(exercise, status, lines, used, {k: v for k, v in findings.items() if v})
+
+
+def _looked_at(facet: str, trial: Trial, seen: Observation, found: list[Finding]) -> bool:
+    """Whether this trial could show anything about a facet of conduct; wrong values show nothing of it."""
+    if trial.case.raises is not None or seen.stage in {"build", "load"}:
+        return False
+    facets = {finding.facet for finding in found}
+    if facet == "gradient":
+        return bool(trial.cotangents) and not facets & {"structure", "shape", "value", "problem"}
+    if facet == "mode":
+        return trial.train_too and not facets & {"structure", "shape", "value", "problem"}
+    if facet == "dtype":
+        return not facets & {"structure", "problem"}
+    return seen.problem is None
 
 
 def unfinished(observation: Observation) -> bool:
@@ -228,7 +245,7 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
 def _about_the_error(case: Case, seen: Observation) -> list[Finding]:
     wanted = case.raises.__name__
     if seen.problem is None:
-        return [Finding("problem", f"expected a {wanted}, and the call went through")]
+        return [Finding("problem", f"expected a {wanted}, and nothing was raised")]
     known = getattr(builtins, seen.problem.type, None)
     is_one = wanted in seen.problem.bases or (isinstance(known, type) and issubclass(known, case.raises))
     return (

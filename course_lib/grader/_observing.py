@@ -121,6 +121,8 @@ def observe(
         call = solution
         if exercise.is_class:
             call = _build(solution, case, seen)
+            if case.raises is not None and not case.args:
+                raise Stop  # the constructor had to raise
         args = _copies(case.args)
         before = torch.get_rng_state()
         with torch.no_grad():

@@ -47,7 +47,7 @@ def csv_text(results: list[Result], assignment: Assignment) -> str:
 
 def _harmless(text: Any) -> Any:
     """A spreadsheet would run what begins like a formula."""
-    return f"'{text}" if isinstance(text, str) and text[:1] in "=+-@\t\r" else text
+    return f"'{text}" if isinstance(text, str) and text.startswith(tuple("=+-@\t\r")) else text
 
 
 def _plain(number: float) -> float | int:
@@ -93,7 +93,7 @@ def gradescope(result: Result) -> str:
     tests = [
         {
             "name": task.name,
-            "score": round(task.points * scale, 4),
+            "score": round(task.points * scale, 2),
             "max_score": task.of,
             "status": "passed" if task.status == "passed" else "failed",
             "output": task.html or f"<p>{html.escape(task.text)}</p>",
@@ -135,7 +135,8 @@ PAGE = """\
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52em; margin: 2em auto; padding: 0 1em; }}
 table.points {{ border-collapse: collapse; }}
 table.points td, table.points th {{ padding: .2em .8em; text-align: left; border-bottom: 1px solid #8886; }}
-table.points td.number {{ text-align: right; }}
+table.points td {{ overflow-wrap: anywhere; }}
+table.points td.number {{ text-align: right; overflow-wrap: normal; }}
 section {{ margin: 2em 0; }}
 pre {{ overflow-x: auto; }}
 footer {{ margin-top: 3em; font-size: .85em; opacity: .8; }}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
+import re
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +13,7 @@ from torch import Tensor
 from course_lib.exercises import Exercise
 from course_lib.grader._diagnosing import Diagnosis, diagnose
 from course_lib.grader._explaining import axis_names, explain_problem, shape_in_words
-from course_lib.grader._judging import CONDUCT, Finding, Sheet, Trial, Verdict, judge
+from course_lib.grader._judging import CONDUCT, Finding, Line, Sheet, Trial, Verdict, findings_of, judge
 from course_lib.grader._observing import Observation, Sequence
 
 __all__ = ["Example", "Report", "report_on"]
@@ -80,20 +82,31 @@ def report_on(sheet: Sheet, observations: list[Observation], *, allow_twins: boo
     """
     verdict = judge(sheet.exercise, sheet.trials, observations, allow_twins=allow_twins)
     diagnosis = diagnose(sheet, verdict, observations)
-    return Report(sheet.exercise, verdict, diagnosis, _example(sheet, verdict, observations), printed)
+    return Report(sheet.exercise, verdict, diagnosis, _example(sheet, verdict, observations, diagnosis), printed)
 
 
-def _example(sheet: Sheet, verdict: Verdict, observations: list[Observation]) -> Example | None:
+def _example(
+    sheet: Sheet, verdict: Verdict, observations: list[Observation], diagnosis: Diagnosis | None
+) -> Example | None:
     if verdict.status == "not attempted" or not verdict.findings:
         return None
 
     def order(trial: Trial):
         facets = {finding.facet for finding in verdict.findings[trial.number]}
-        return facets <= CONDUCT.keys(), trial.case.size, trial.number
+        return trial.case.raises is not None, facets <= CONDUCT.keys(), trial.case.size, trial.number
 
-    trial = min((t for t in sheet.trials if t.number in verdict.findings), key=order)
+    failing = [trial for trial in sheet.trials if trial.number in verdict.findings]
+    if diagnosis is not None and any(m.key == diagnosis.key for m in sheet.exercise.misconceptions):
+        # The case has to show the mistake that is named, not another one that was made beside it.
+        showing = [t for t in failing if findings_of(sheet.exercise, t, sheet.misconception_at(diagnosis.key, t))]
+        failing = showing or failing
+    trial = min(failing, key=order)
     findings = sorted(verdict.findings[trial.number], key=lambda f: f.facet in CONDUCT)
-    return _shown(sheet.exercise, trial, findings[0], observations[trial.number])
+    example = _shown(sheet.exercise, trial, findings[0], observations[trial.number])
+    if diagnosis is not None:  # the same explanation is not said twice
+        text = "\n".join(line for line in example.text.split("\n") if line != diagnosis.says)
+        example = dataclasses.replace(example, text=text)
+    return example
 
 
 def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation) -> Example:
@@ -104,7 +117,8 @@ def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation
         f"{name} = {_argument(value, exercise.shapes.get(name, ''))}"
         for name, value in zip(exercise.arguments, case.args, strict=False)
     ]
-    title = case.note
+    dtype = str(case.dtype).removeprefix("torch.")
+    title = "; ".join(filter(None, (case.note, f"in {dtype}" if dtype not in {"float32", "None"} else "")))
     if seen.problem is not None and finding.facet in {"problem", "gradient"}:
         line = f"line {seen.problem.line}: {seen.problem.code}" if seen.problem.code else ""
         if line and ", cell " in seen.problem.file:
@@ -136,6 +150,8 @@ def _pick(value, finding: Finding, exercise: Exercise):
 
 
 def _argument(value, axes: str) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
     if not isinstance(value, Tensor):
         return repr(value)
     named = [axis for axis in axes.split() if axis not in {"...", "#"}]
@@ -144,7 +160,7 @@ def _argument(value, axes: str) -> str:
         f"{axis} = {n}" if axis and not axis.isdigit() else str(n)
         for axis, n in zip([*batch, *named], value.shape, strict=False)
     )
-    if value.numel() <= SHOWN_NUMBERS and value.dim() <= 2:
+    if value.numel() <= SHOWN_NUMBERS and value.dim() <= 3:
         return f"{_numbers(value)}   ({shape})"
     return f"tensor ({shape}), {str(value.dtype).removeprefix('torch.')}"
 
@@ -164,7 +180,7 @@ def cell(value: Tensor) -> str:
         return str(x)
     if x != x:
         return "nan"
-    return f"{x:.3f}" if abs(x) < 1000 else f"{x:.1e}"
+    return f"{x:.3f}" if abs(x) < 100 else f"{x:.1f}" if abs(x) < 1e6 else f"{x:.1e}"
 
 
 def _part(expected: Tensor, actual: Tensor, index: tuple[int, ...]):
@@ -201,13 +217,13 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
         return f"{name}: {heading}\n" + ("Not attempted." if graded else not_attempted(report.exercise))
     lines = [f"{name}: {heading}"]
     lines += [f"  | {line}" for line in _printed(report)]
-    lines += [f"  {MARKS[line.holds]} {line.says}" for line in verdict.lines]
+    lines += [f"  {MARKS[line.holds]} {plain_words(line.says)}{_because(line)}" for line in verdict.lines]
     if verdict.status == "passed":
         return "\n".join([*lines, "All of it holds."])
     if verdict.status == "not counted":
         lines.append(not_counted(verdict))
     if report.diagnosis is not None:
-        lines += ["", f"Diagnosis: {report.diagnosis.says}"]
+        lines += ["", f"Diagnosis: {plain_words(report.diagnosis.says)}"]
     elif report.example is not None:
         lines += ["", "Diagnosis: unknown. Here is the smallest case that fails."]
     if report.example is not None:
@@ -215,6 +231,16 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
     if report.example is not None or report.diagnosis is not None:
         lines += ["", f"Look next: {report.next_step}"]
     return "\n".join(lines)
+
+
+def _because(line: Line) -> str:
+    """What is wrong, behind a line about conduct; the others have the case to show it."""
+    return f" ({line.findings[0][1].text[:120]})" if line.conduct and line.findings else ""
+
+
+def plain_words(text: str) -> str:
+    """Text with `code` and *stress* in it, as plain text."""
+    return re.sub(r"(?<![\w*])\*([^*\s][^*]*?)\*(?![\w*])", r"\1", text)
 
 
 def _printed(report: Report) -> list[str]:
@@ -235,7 +261,7 @@ def not_attempted(exercise: Exercise) -> str:
 
 def not_counted(verdict: Verdict) -> str:
     """What is said where a forbidden function does the work."""
-    used = " and ".join(f"`{name}`" for name in verdict.used)
+    used = " and ".join(verdict.used)
     return f"Not counted as your own: {used} is called, which is the whole exercise. Write it out, and check again."
 
 
@@ -248,7 +274,9 @@ def _example_text(example: Example) -> list[str]:
     lines += [f"  {where if i == 0 else ''}{line}" for i, line in enumerate(example.text.split("\n"))]
     if example.expected is not None:
         for name, part in (("expected", example.expected), ("got", example.actual)):
-            lines.append(f"  {name}")
+            lines.append(
+                f"  {name}" + ("   (* furthest from what was expected)" if name == "got" and part.numel() > 1 else "")
+            )
             rows = [[cell(x) for x in row] for row in part]
             width = max(len(x) for row in rows for x in row)
             for i, row in enumerate(rows):
@@ -270,31 +298,33 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
     parts = [f'<p style="margin:.2em 0"><b><code>{name}</code></b>: {html.escape(heading)}</p>']
     if verdict.status == "not attempted":
         parts.append(f"<p>{'Not attempted.' if graded else words(not_attempted(report.exercise))}</p>")
-        return _box(parts)
+        return box(parts)
     if printed := _printed(report):
         parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{html.escape(chr(10).join(printed))}</pre>')
     rows = "".join(
-        f'<li style="margin:.1em 0"><span style="{_mark_style(line.holds)}" role="img" '
-        f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {words(line.says)}</li>'
+        f'<li style="margin:.1em 0;padding-left:1.3em;text-indent:-1.3em">'
+        f'<span style="{_mark_style(line.holds)}" role="img" '
+        f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {words(line.says + _because(line))}</li>'
         for line in verdict.lines
     )
     parts.append(f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{rows}</ul>')
     if verdict.status == "passed":
-        return _box([*parts, "<p>All of it holds.</p>"])
+        return box([*parts, "<p>All of it holds.</p>"])
     if verdict.status == "not counted":
         parts.append(f"<p>{words(not_counted(verdict))}</p>")
     if report.diagnosis is not None:
-        parts.append(f"<p><b>Diagnosis.</b> {words(report.diagnosis.says)}</p>")
+        parts.append(f'<p style="margin:.6em 0"><b>Diagnosis.</b> {words(report.diagnosis.says)}</p>')
     elif report.example is not None:
         parts.append("<p><b>Diagnosis:</b> unknown. Here is the smallest case that fails.</p>")
     if report.example is not None:
         parts.append(_example_html(report.example))
     if report.example is not None or report.diagnosis is not None:
-        parts.append(f"<p><b>Look next:</b> {words(report.next_step)}</p>")
-    return _box(parts)
+        parts.append(f'<p style="margin:.8em 0 .2em"><b>Look next:</b> {words(report.next_step)}</p>')
+    return box(parts)
 
 
-def _box(parts: list[str]) -> str:
+def box(parts: list[str]) -> str:
+    """A frame that takes the page's colours."""
     return (
         '<div class="course-lib-report" style="border-left:3px solid #888;padding-left:.8em;max-width:46em">'
         + "".join(parts)
@@ -307,7 +337,12 @@ def words(text: str) -> str:
     pieces = html.escape(text).split("`")
     if len(pieces) % 2 == 0:
         return html.escape(text)
-    return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces)).replace("\n", "<br>")
+    parts = [f"<code>{p}</code>" if i % 2 else _stressed(p) for i, p in enumerate(pieces)]
+    return "".join(parts).replace("\n", "<br>")
+
+
+def _stressed(text: str) -> str:
+    return re.sub(r"(?<![\w*])\*([^*\s][^*]*?)\*(?![\w*])", r"<em>\1</em>", text)
 
 
 def _mark_style(holds: bool | None) -> str:

@@ -67,6 +67,8 @@ class Walls:
         return "partial" if set(self.up) - {"limits"} else "process"
 
     def __str__(self) -> str:
+        if self.level == "full":
+            return f"full ({', '.join(self.up)})"
         lacking = "; ".join(f"{name}: {why}" for name, why in self.missing.items())
         rest = f"; not available: {lacking}" if lacking else ""
         return f"{self.level} ({', '.join(self.up) or 'a process of its own'}{rest})"
@@ -136,7 +138,8 @@ def _tried_in_child(action: Callable[[], None]) -> str:
                     file.read(1)
         except PermissionError as error:
             os.write(
-                write, (error.strerror if error.filename is None else "Python's own files get unreadable").encode()
+                write,
+                (error.strerror if error.filename is None else "that user could not read Python's own files").encode(),
             )
         except BaseException as error:
             os.write(write, f"{type(error).__name__}: {error}".encode()[:300])

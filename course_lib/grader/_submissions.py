@@ -13,6 +13,8 @@ import hashlib
 import json
 import os
 import re
+import symtable
+import textwrap
 import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -22,7 +24,7 @@ from typing import Any
 
 from course_lib.grader._protocol import clean
 
-__all__ = ["Piece", "Submission", "read_submissions"]
+__all__ = ["Piece", "Submission", "ignored_files", "read_submissions"]
 
 LARGEST_FILE = 20 * 2**20  # bytes; a notebook with its pictures
 LARGEST_SOURCE = 2**20  # bytes of code
@@ -166,26 +168,68 @@ def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator
     Raises:
         FileNotFoundError: a path does not exist, or nothing below it is a `.py` or `.ipynb`.
     """
-    found: dict[str, list[Path]] = {}
+    entries: list[tuple[Path, list[Path]]] = []
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"expected a file or folder of submissions, got {path}, which does not exist")
-        entries = sorted(path.iterdir()) if path.is_dir() and not as_one else [path]
-        before = len(found)
-        for entry in entries:
-            if entry is not path and entry.is_symlink():
-                continue  # it may point to anything, to somebody else's work too
-            files = sorted(_code_files(entry)) if entry.is_dir() else [entry] if _is_code(entry) else []
-            if files or (entry.is_dir() and not entry.name.startswith((".", "__"))):
-                student = entry.resolve().name if entry.is_dir() else entry.stem
-                student = next(iter(found), student) if as_one else readable(student)
-                found.setdefault(student, []).extend(files)
-        if len(found) == before:
+        below = [entry for entry, _ in _entries(path)] if path.is_dir() and not as_one else [path]
+        new = [(entry, _files(entry)) for entry in below]
+        new = [(entry, files) for entry, files in new if files or (entry.is_dir() and entry is not path)]
+        if not new:
             raise FileNotFoundError(
                 f"expected .py or .ipynb files in {path}, got none; give a file, or a folder with one a student"
             )
+        entries += new
+    if as_one:
+        first = entries[0][0].resolve()
+        student = readable(first.name if first.is_dir() else first.stem)
+        yield read_submission(student, [file for _, files in entries for file in files])
+        return
+    found = _by_student(entries)
     for student in sorted(found):
         yield read_submission(student, found[student])
+
+
+def _entries(folder: Path) -> list[tuple[Path, bool]]:
+    """What lies in a folder of submissions, and whether it is one; links may point to somebody else's work."""
+    visible = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith((".", "__"))]
+    return [(entry, True) for entry in visible if not entry.is_symlink() and (entry.is_dir() or _is_code(entry))]
+
+
+def ignored_files(paths: Iterable[Path]) -> list[str]:
+    """Names of what lies beside the submissions and is none: other file types, archives, links."""
+    ignored = []
+    for path in paths:
+        if path.is_dir():
+            taken = {entry for entry, _ in _entries(path)}
+            ignored += [
+                readable(e.name) for e in sorted(path.iterdir()) if e not in taken and not e.name.startswith(".")
+            ]
+    return ignored
+
+
+def _files(entry: Path) -> list[Path]:
+    if entry.is_dir():
+        return sorted(_code_files(entry))
+    return [entry] if _is_code(entry) else []
+
+
+def _by_student(entries: list[tuple[Path, list[Path]]]) -> dict[str, list[Path]]:
+    """Names of students. Where two would have the same, they keep their suffix, or the folder that they lie in."""
+    names = [
+        (
+            readable(entry.name if entry.is_dir() else entry.stem),
+            readable(entry.name),
+            readable(f"{entry.resolve().parent.name}/{entry.name}"),
+            readable(str(entry.resolve())),
+        )
+        for entry, _ in entries
+    ]
+    for choice in range(4):
+        chosen = [name[choice] for name in names]
+        if len(set(chosen)) == len(chosen):
+            break
+    return dict(zip(chosen, (files for _, files in entries), strict=True))
 
 
 def readable(name: str) -> str:
@@ -221,7 +265,7 @@ def _read_submission(student: str, files: list[Path]) -> Submission:
             continue
         digest.update(os.fsencode(path.name) + f" {len(raw)} ".encode() + raw)
         try:
-            read = read_notebook if path.suffix == ".ipynb" else read_python
+            read = read_notebook if path.suffix.lower() == ".ipynb" else read_python
             source = read(readable(path.name), raw)
             submission.sources.append(source)
         except ValueError as error:
@@ -235,7 +279,7 @@ def _read_submission(student: str, files: list[Path]) -> Submission:
 
 
 def _is_code(path: Path) -> bool:
-    return path.is_file() and path.suffix in {".py", ".ipynb"} and not path.name.startswith(".")
+    return path.is_file() and path.suffix.lower() in {".py", ".ipynb"} and not path.name.startswith(".")
 
 
 def _code_files(folder: Path) -> Iterator[Path]:
@@ -366,7 +410,7 @@ def _piece(place: str, lines: list[str], node: ast.stmt) -> Piece:
     before = lines[first - 1].encode()[: node.col_offset].decode(errors="ignore")
     if before.strip() or lines[node.end_lineno - 1].encode()[node.end_col_offset :].strip()[:1] == b";":
         code = ast.unparse(node)  # several statements in one line
-    names = _Names(node)
+    names = _Names(node, code)
     return Piece(
         place,
         first,
@@ -381,96 +425,55 @@ def _piece(place: str, lines: list[str], node: ast.stmt) -> Piece:
     )
 
 
-class _Names(ast.NodeVisitor):
-    """Names that a statement defines, needs at once, needs later, and changes."""
+class _Names:
+    """Names that a statement defines, needs at once, needs later, and changes; Python's own symbol table tells."""
 
-    def __init__(self, node: ast.stmt):
+    def __init__(self, node: ast.stmt, code: str):
         self.binds: set[str] = set()
         self.now: set[str] = set()
         self.later: set[str] = set()
-        self.changes: set[str] = set()
-        self.depth = 0
-        self.visit(node)
+        top = symtable.symtable(textwrap.dedent(code), "statement", "exec")
+        for symbol in top.get_symbols():
+            if symbol.is_assigned() or symbol.is_imported():
+                self.binds.add(symbol.get_name())
+            if symbol.is_referenced():
+                self.now.add(symbol.get_name())
+        self._inside(top, self.now)
+        self.changes = set(_changed(node))
+        self.now |= self.changes
 
-    def _inside(self, nodes: Iterable[ast.AST]) -> None:
-        self.depth += 1
-        for node in nodes:
-            self.visit(node)
-        self.depth -= 1
+    def _inside(self, table: symtable.SymbolTable, names: set[str]) -> None:
+        """Global names of the scopes within: bodies of classes and comprehensions run at once, functions later."""
+        for child in table.get_children():
+            at_once = child.get_type() == "class" or child.get_name() in {"listcomp", "setcomp", "dictcomp", "genexpr"}
+            into = names if at_once else self.later
+            into |= {symbol.get_name() for symbol in child.get_symbols() if symbol.is_global()}
+            self._inside(child, into)
 
-    def _function(self, node) -> None:
-        if not self.depth:
-            self.binds.add(node.name)
-        arguments = node.args
-        for part in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
-            self.visit(part)
-        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        for argument in filter(None, every):
-            if argument.annotation is not None:
-                self.visit(argument.annotation)
-        if node.returns is not None:
-            self.visit(node.returns)
-        self._inside(node.body)
 
-    visit_FunctionDef = visit_AsyncFunctionDef = _function  # noqa: N815
+def _changed(node: ast.stmt) -> Iterator[str]:
+    """Names of things that a statement changes: `x += 1`, `A.forward = f`, `table[0] = 1`, `setattr(A, …)`."""
+    stack: list[ast.AST] = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        targets = part.targets if isinstance(part, ast.Assign) else []
+        if isinstance(part, ast.AugAssign):
+            yield from _root(part.target)
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "setattr" and part.args:
+            targets = part.args[:1]
+        for target in targets:
+            if isinstance(part, ast.Call) or isinstance(target, ast.Attribute | ast.Subscript):
+                yield from _root(target)
+        stack += ast.iter_child_nodes(part)
 
-    def visit_Lambda(self, node):
-        for part in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
-            self.visit(part)
-        self._inside([node.body])
 
-    def visit_ClassDef(self, node):
-        if not self.depth:
-            self.binds.add(node.name)
-        for part in (*node.decorator_list, *node.bases, *(k.value for k in node.keywords)):
-            self.visit(part)
-        # What stands in the body of a class runs at once, but its names belong to the class.
-        kept = set(self.binds)
-        for part in node.body:
-            self.visit(part)
-        self.binds = kept
-
-    def visit_Name(self, node):
-        if isinstance(node.ctx, ast.Load):
-            (self.later if self.depth else self.now).add(node.id)
-        elif not self.depth:
-            self.binds.add(node.id)
-
-    def visit_AugAssign(self, node):
-        self._target(node.target)
-        self.visit(node.value)
-
-    def _target(self, target: ast.expr) -> None:
-        root = target
-        while isinstance(root, ast.Attribute | ast.Subscript | ast.Starred):
-            root = root.value
-        if isinstance(root, ast.Name) and not self.depth:
-            self.changes.add(root.id)
-            self.now.add(root.id)
-
-    def visit_Assign(self, node):
-        for target in node.targets:
-            if isinstance(target, ast.Attribute | ast.Subscript):
-                self._target(target)
-            self.visit(target)
-        self.visit(node.value)
-
-    def visit_Call(self, node):
-        # setattr(A, "forward", f) changes A.
-        if isinstance(node.func, ast.Name) and node.func.id == "setattr" and node.args:
-            self._target(node.args[0])
-        self.generic_visit(node)
-
-    def _imports(self, node) -> None:
-        if not self.depth:
-            for alias in node.names:
-                if alias.name != "*":
-                    self.binds.add(alias.asname or alias.name.split(".")[0])
-
-    visit_Import = visit_ImportFrom = _imports  # noqa: N815
-
-    def visit_ExceptHandler(self, node):
-        self.generic_visit(node)
+def _root(target: ast.expr) -> Iterator[str]:
+    while isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
+        target = target.value
+    if isinstance(target, ast.Name):
+        yield target.id
 
 
 def needed(source: Source, name: str) -> list[Piece]:

@@ -20,7 +20,7 @@ from course_lib.grader._assignment import EXAMPLE, Assignment, draw_seed, read_a
 from course_lib.grader._grading import Result, Store, grade_all, write_whole
 from course_lib.grader._outputs import csv_text, gradescope, json_text, junit, write_feedback
 from course_lib.grader._sandbox import WALLS, probe
-from course_lib.grader._submissions import Submission, read_submissions
+from course_lib.grader._submissions import Submission, ignored_files, read_submissions
 
 __all__ = ["main"]
 
@@ -107,9 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--notebook", type=Path, metavar="FILE", help="stubs and checks, for students")
     export.add_argument("--gradescope", type=Path, metavar="FILE", help="autograder zip")
     export.add_argument("--classroom", type=Path, metavar="FILE", help="workflow for GitHub Classroom")
-    export.add_argument(
-        "--install", metavar="REQUIREMENT", help="what pip installs there (default: course_lib[grading])"
-    )
+    export.add_argument("--install", metavar="REQUIREMENT", help="what pip installs there: an address of your copy")
     export.set_defaults(run=_export)
 
     doctor = commands.add_parser("doctor", help="sandbox level and versions of this machine")
@@ -147,8 +145,13 @@ def _grade(options: argparse.Namespace) -> int:
             results = grade_all(submissions, assignment, store, jobs=options.jobs, on_result=advance)
     _write(options, out, submissions, results, assignment)
     console.table(results, assignment)
+    if ignored := ignored_files(options.paths) if not options.as_one else []:
+        console.say(f"Not read, since they are no .py or .ipynb: {', '.join(ignored[:10])}{' …' * (len(ignored) > 10)}")
     if out:
         console.say(f"Results and a feedback page a student: {out}")
+        pages = {f"{Store(out / 'submissions', assignment).path(s).stem}.html" for s in submissions}
+        if old := [p.name for p in (out / "feedback").glob("*.html") if p.name not in pages]:
+            console.say(f"{len(old)} feedback page(s) there belong to submissions not graded now: {', '.join(old[:5])}")
     return int(options.strict and any(task.status != "passed" for r in results for task in r.tasks))
 
 
@@ -273,6 +276,7 @@ class _Console:
                 points = f"{result.points:g} of {result.of:g}"
                 table.add_row(Text(result.student), points, *map(str, counts), Text("; ".join(remarks)[:200]))
             self.console.print(table)
+            self.console.print(_by_exercise(results, assignment))
         walls = results[0].walls if results else ""
         self.say(f"Seed {assignment.seed}. Sandbox: {walls}.")
 
@@ -284,6 +288,27 @@ class _Console:
         if result.late_days:
             self.say(f"{result.late_days} day(s) late, {result.penalty:.0%} taken off")
         self.say(f"{result.student}: {result.points:g} of {result.of:g} points")
+
+
+def _by_exercise(results: list[Result], assignment: Assignment):
+    """How the class did: a row an exercise, with the mistake that was made most often."""
+    from collections import Counter
+
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        "exercise", "mean points", "passed", "failed", "not attempted", "most frequent mistake", box=box.SIMPLE_HEAD
+    )
+    for number, task in enumerate(assignment.tasks):
+        column = [result.tasks[number] for result in results]
+        counts = Counter("failed" if t.status == "not counted" else t.status for t in column)
+        mistakes = Counter(t.diagnosis["key"] for t in column if t.diagnosis).most_common(1)
+        mean = sum(t.points for t in column) / len(column)
+        often = f"{mistakes[0][0]} ({mistakes[0][1]})" if mistakes else ""
+        states = [str(counts[status]) for status in ("passed", "failed", "not attempted")]
+        table.add_row(task.name, f"{mean:.2f} of {task.points:g}", *states, often)
+    return table
 
 
 # list, show, doctor
@@ -306,6 +331,8 @@ def _show(options: argparse.Namespace) -> int:
     print(f"{exercise.title}\nchapter {exercise.stem}, difficulty {level}, about {exercise.minutes} minutes\n")
     print(exercise.statement.rstrip() + "\n")
     print(exercise.stub.rstrip())
+    if not (options.hints or options.solution):
+        print(f"\n{len(exercise.hints)} hints: course-lib show {exercise.name} --hints")
     if options.hints:
         print()
         for number, text in enumerate(exercise.hints, 1):
@@ -334,14 +361,8 @@ def _doctor(options: argparse.Namespace) -> int:
     print(f"exercises   {len(all_exercises())}")
     print(f"sandbox     {walls.level}")
     for name, does in WALLS.items():
-        state = (
-            "up"
-            if name in walls.up
-            else f"not available: {walls.missing[name]}"
-            if name in walls.missing
-            else "not needed"
-        )
-        print(f"  {name:<10} {state:<12} {does}")
+        state = "up" if name in walls.up else walls.missing.get(name, "not needed")
+        print(f"  {name:<10}  {does}: {state if state in {'up', 'not needed'} else f'not available, {state}'}")
     if not hasattr(os, "fork"):
         print("grading     not on this system: it needs fork (Linux, macOS, WSL)")
         return 1
@@ -368,7 +389,12 @@ def _export(options: argparse.Namespace) -> int:
         raise ValueError("expected --notebook, --gradescope or --classroom with a file to write")
     for kind, path in targets.items():
         if path:
-            export(kind, path, assignment, options.install or "course_lib[grading]", options.assignment)
+            if kind != "notebook" and not options.install:
+                raise ValueError(
+                    f"--{kind} needs --install REQUIREMENT, what pip installs where it is graded: for instance "
+                    f'"course_lib[grading] @ git+https://…" with the address of your copy of the course and a version'
+                )
+            export(kind, path, assignment, options.install or "")
             print(f"{path}: written")
     return 0
 

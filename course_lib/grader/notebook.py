@@ -19,7 +19,7 @@ import torch
 from course_lib.exercises import STEMS, Exercise, all_exercises, find
 from course_lib.grader._judging import sheet_of
 from course_lib.grader._progress import Progress
-from course_lib.grader._reporting import Report, html_of, report_on, text_of, words
+from course_lib.grader._reporting import Report, box, html_of, plain_words, report_on, text_of, words
 
 __all__ = ["check", "hint", "progress", "solution"]
 
@@ -31,7 +31,7 @@ class _Shown:
     """Text, and HTML for those who can show it."""
 
     def __init__(self, text: str, markup: str):
-        self.text, self.markup = text, markup
+        self.text, self.markup = text, markup if "course-lib-report" in markup else box([markup])
 
     def __repr__(self) -> str:
         return self.text
@@ -144,7 +144,7 @@ def hint(name: str, number: int | None = None) -> None:
         else f'That is the last hint; solution("{exercise.name}") shows a solution.'
     )
     head = f"Hint {number} of {len(hints)} to {exercise.name}"
-    text = f"{head}: {hints[number - 1]}\n{more}"
+    text = f"{head}: {plain_words(hints[number - 1])}\n{more}"
     _show(text, f"<p><b>{head}.</b> {words(hints[number - 1])}</p><p>{words(more)}</p>")
 
 
@@ -174,9 +174,11 @@ def progress() -> None:
             table.append(f'<tr><th colspan="4" style="text-align:left">{stem}</th></tr>')
             last = stem
         mark, says, checks = _state(entry)
-        lines.append(f"  {mark} {exercise.name:<32} {says:<22} {checks}")
+        lines.append(f"  {mark} {exercise.name:<32} {says:<30} {checks}")
         cells = (mark, f"<code>{exercise.name}</code>", html.escape(says), html.escape(checks))
-        table.append("<tr>" + "".join(f'<td style="text-align:left">{c}</td>' for c in cells) + "</tr>")
+        table.append(
+            "<tr>" + "".join(f'<td style="text-align:left;padding:.1em .8em .1em 0">{c}</td>' for c in cells) + "</tr>"
+        )
     for note in (f"Kept in {notebook.path}.", notebook.note, notebook.warning):
         if note:
             lines.append(("\n" if note.startswith("Kept in ") else "") + note)
@@ -199,5 +201,5 @@ def _state(entry: dict) -> tuple[str, str, str]:
     if checks:
         best = entry.get("best", 0.0)
         share = f"{best:.0%}" if isinstance(best, int | float) else "?"
-        return "·", f"best so far {share}", rest
+        return "·", f"best so far {share} of the points", rest
     return " ", "not begun", rest

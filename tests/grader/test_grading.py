@@ -11,10 +11,12 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from course_lib.exercises import all_exercises
 from course_lib.grader._assignment import Assignment, Task
 from course_lib.grader._grading import Grader, Store, grade_all
 from course_lib.grader._sandbox import Limits
 from course_lib.grader._submissions import read_submission, read_submissions
+from tools.publisher import ROOT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 
@@ -69,7 +71,7 @@ def test_a_wrong_one_gets_points_for_what_holds_and_the_name_of_its_mistake(grad
     assert task.status == "failed"
     assert task.diagnosis["key"] == "no_scale"
     held = {line["says"] for line in task.lines if line["holds"]}
-    assert "Large scores stay finite" in held
+    assert "Large scores stay finite, and right" in held
     assert 0 < task.points < 2
 
 
@@ -195,6 +197,64 @@ def test_a_fork_server_that_was_killed_is_replaced(tmp_path):
     with Grader(QUICK) as own:
         own.server._process.kill()
         assert own.grade(read_submission("s", [path])).points == 5.0
+
+
+COMPARISONS = {
+    "a name that the solution uses inside, too": "mask = cl.causal_mask(4)",
+    "a loop over such a name": "for length in (1, 2):\n    time.sleep(30)",
+    "a comprehension": "rows = [cl.causal_mask(length) for length in range(3)]",
+    "a training run": "query, length = 0, 0\nwhile True:\n    length += 1",
+}
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_what_a_student_tries_beside_the_solution_is_left_alone(grade, kind):
+    code = """
+import time
+import torch
+import course_lib as cl
+def causal_mask(length):
+    mask = torch.ones(length, length)
+    rows = [mask for query in range(1)]
+    return rows[0].tril().bool()
+"""
+    task = tasks_of(grade(code + COMPARISONS[kind]))["causal_mask"]
+    assert task.status == "passed", task.text
+
+
+@pytest.mark.parametrize("stem", ["attention", "scaled_dot_product"])
+def test_a_chapters_notebook_with_its_stubs_filled_in_gets_all_points(stem, tmp_path):
+    """With everything else that the chapter runs: training, figures, comparisons with the package."""
+    exercises = [exercise for exercise in all_exercises().values() if exercise.stem == stem]
+    notebook = json.loads((ROOT / f"book/{stem}.ipynb").read_text(encoding="utf-8"))
+    filled = 0
+    for cell in notebook["cells"]:
+        for exercise in exercises:
+            if cell["cell_type"] == "code" and "".join(cell["source"]) == exercise.stub.rstrip():
+                cell["source"], filled = exercise.solution, filled + 1
+    assert filled == len(exercises)
+    path = tmp_path / f"{stem}.ipynb"
+    path.write_text(json.dumps(notebook))
+    assignment = Assignment(tasks=tuple(Task(exercise.name) for exercise in exercises), seed=1)
+    (result,) = grade_all([read_submission("s", [path])], assignment, None)
+    assert result.points == result.of, [task.text for task in result.tasks]
+
+
+def test_what_builds_on_a_broken_cell_says_so(grader, tmp_path):
+    cells = ["import torch", "def helper(n:\n    return n", "def causal_mask(length):\n    return helper(length)"]
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": source} for source in cells], "nbformat": 4}))
+    text = tasks_of(grader.grade(read_submission("n", [path])))["causal_mask"].text
+    assert "n.ipynb, cell 2 could not be read" in text
+
+
+def test_two_students_of_one_name_stay_two(tmp_path):
+    for place in ("a/bob.py", "a/bob.ipynb", "b/bob.py"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text('{"cells": []}' if place.endswith("ipynb") else CAUSAL)
+    students = [s.student for s in read_submissions([tmp_path / "a", tmp_path / "b"])]
+    assert sorted(students) == ["a/bob.ipynb", "a/bob.py", "b/bob.py"]
+    assert [s.student for s in read_submissions([tmp_path / "b"])] == ["bob"]
 
 
 # A class

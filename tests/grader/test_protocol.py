@@ -345,6 +345,42 @@ def test_junk_in_any_place_is_refused_or_harmless(place):
     assert refused
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *(None, 3, "text", [], {"plain": 3}, {"plain": 1.5}, {"plain": []}, {"other": 5}, {"other": None}),
+        *({"int": "9" * 302}, {"int": 3}, {"int": "0x10"}, {"int": ""}, {"int": " 1"}, {"int": "1_0"}, {"int": None}),
+        *({"float": "much"}, {"float": "0x1p99999"}, {"float": 1.5}, {"float": None}, {"float": ""}),
+        *({"seq": "set", "items": []}, {"seq": "tuple"}, {"seq": ["tuple"], "items": []}),
+        {"seq": "list", "items": [{"plain": None}] * 17},
+        {"seq": "list", "items": {"0": {"plain": None}}},
+        *({"dtype": "float32", "shape": shape, "at": 0} for shape in (None, "1", 1, [-1], [-1, -1], [True], [1.0])),
+        *({"dtype": "float32", "shape": shape, "at": 0} for shape in ([2**17, 2], [0, 2**17, 2], [1] * 13)),
+        *({"dtype": "float32", "shape": [1], "at": at} for at in (None, -4, True, 0.0, "0", 61, 2**70)),
+        *({"dtype": dtype, "shape": [1], "at": 0} for dtype in (None, "complex64", "object", "Tensor", ["float32"])),
+    ],
+    ids=lambda spec: json.dumps(spec)[:60],
+)
+def test_a_value_that_is_not_as_agreed_is_refused(spec):
+    message, _ = pack_observation(Observation())
+    assert opened({**message, "value": {"dtype": "float32", "shape": [16], "at": 0}}, bytes(64)) is not None
+    assert opened({**message, "value": spec}, bytes(64)) is None
+
+
+def test_a_gradient_is_a_tensor_or_none():
+    message, _ = pack_observation(Observation())
+    for spec in ({"float": "0x1p0"}, {"plain": True}, {"other": "Tensor"}):
+        assert opened({**message, "gradients": {"w": spec}}, b"") is None
+
+
+@pytest.mark.parametrize("key", ["changed", "used"])
+def test_lists_of_names_are_short_and_of_texts(key):
+    message, _ = pack_observation(Observation())
+    assert opened({**message, key: ["name"] * 16}, b"") is not None
+    for names in (["name"] * 17, [1], [None], "name", {"name": 1}, None):
+        assert opened({**message, key: names}, b"") is None
+
+
 def test_without_the_junk_nothing_is_refused():
     assert opened(*whole()) is not None
 

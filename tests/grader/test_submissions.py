@@ -123,8 +123,8 @@ def test_training_plots_and_checks_are_left_alone():
         ("import os.path\ndef f(): return os.path.basename('a/b')", "b"),
         ("import os.path as p\ndef f(): return p.basename('a/b')", "b"),
         (
-            "try:\n    import nothing_here as m\nexcept ImportError:\n    import math as m\ndef f(): return m.floor(2.5)",
-            2,
+            "try:\n    import no_such as m\nexcept ImportError:\n    import math as m\ndef f(): return m.tau > 6",
+            True,
         ),
         ("def f(n=3): return n and g(n)\ndef g(n): return f(n - 1)", 0),
         ("async def g(): pass\ndef f(): return g.__name__", "g"),
@@ -289,11 +289,10 @@ def test_cells_that_were_moved_work_in_any_order():
     cells = [
         "import math",
         "BASE = math.floor(2.5)",
-        "def g(): return BASE",
-        "class A:\n    x = g()",
+        "class A:\n    x = BASE",
         "def f(): return A.x",
     ]
-    assert {answer(notebook(*cells[n:], *cells[:n])) for n in range(5)} == {2}
+    assert {answer(notebook(*cells[n:], *cells[:n])) for n in range(4)} == {2}
     assert answer(notebook(*reversed(cells))) == 2
 
 
@@ -477,10 +476,6 @@ def test_a_giant_file_is_not_even_opened(tmp_path):
     submission = read_submission("s", [path])
     assert submission.problems == ["s.py has 8192 MB; more than 20 are not read"]
     assert submission.digest
-
-
-def test_warnings_about_a_students_code_are_not_the_graders():
-    assert read_submission("s", []).problems == ["no .py or .ipynb file was handed in"]
 
 
 def test_a_students_bad_escape_warns_nobody(tmp_path):
