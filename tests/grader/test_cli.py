@@ -57,6 +57,9 @@ limits: {seconds: 1}
 """
 
 
+INSTALL = ["--install", "course_lib[grading] @ git+https://example.org/course@v1"]
+
+
 def notebook_of(*sources: str) -> str:
     cells = [{"cell_type": "code", "metadata": {}, "source": s, "outputs": [], "execution_count": 1} for s in sources]
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
@@ -70,6 +73,7 @@ def make_class(folder: Path) -> Path:
     (folder / "bob" / "homework.py").write_text(IMPORT + NOT_STABLE)
     (folder / "cy.ipynb").write_text(notebook_of("%matplotlib inline\nimport torch", SOFTMAX, "check(softmax)", HANGS))
     (folder / "dora" / "homework.pdf").write_bytes(b"%PDF")
+    (folder / "finn.zip").write_bytes(b"PK")
     return folder
 
 
@@ -139,6 +143,18 @@ def test_a_class_gets_a_table_with_a_row_a_student(graded):
     assert re.search(r"bob +1\.\d+ of 5 +0 +1 +1$", bob.strip())
     assert re.search(r"cy +2 of 5 +1 +1 +0 +causal_mask: took longer than 1 s", text)
     assert re.search(r"dora +0 of 5 +0 +0 +2 +no \.py or \.ipynb file was handed in", text)
+
+
+def test_a_class_gets_a_table_with_a_row_an_exercise(graded):
+    out, text = graded
+    students = results(out / "results.json")["submissions"]
+    mean = sum(student["tasks"][0]["points"] for student in students) / 4
+    assert re.search(rf"softmax +{mean:.2f} of 2 +2 +1 +1 ", text)
+    assert re.search(r"causal_mask +0\.75 of 3 +1 +1 +2 ", text)
+
+
+def test_files_that_are_no_code_are_named(graded):
+    assert "Not read, since they are no .py or .ipynb: finn.zip" in graded[1]
 
 
 def test_the_seed_the_sandbox_and_the_place_of_the_results_are_said(graded):
@@ -354,6 +370,8 @@ def test_a_damaged_result_of_an_earlier_run_is_graded_again(ada, capsys):
         ("export softmax", "expected --notebook, --gradescope or --classroom with a file to write"),
         ("export --notebook n.ipynb", "expected names of exercises, or an assignment that names some"),
         ("export softmax --notebook week3.yaml/n.ipynb", "week3.yaml"),
+        ("export softmax --gradescope g.zip", "--gradescope needs --install REQUIREMENT"),
+        ("export softmax --classroom c.yml", "--classroom needs --install REQUIREMENT"),
         ("export -a bad.yaml --notebook n.ipynb", "bad.yaml: exercises: softmax: points must be a number"),
     ],
 )
@@ -457,7 +475,7 @@ def test_doctor_says_what_this_machine_has(capsys):
     assert re.search(r"^grading +works; a process takes \d+ ms$", text, re.MULTILINE)
     assert re.search(rf"^exercises +{len(all_exercises())}$", text, re.MULTILINE)
     for wall, does in WALLS.items():
-        assert re.search(rf"^  {wall} +(up|not available: .+|not needed) +{re.escape(does)}$", text, re.MULTILINE)
+        assert re.search(rf"^  {wall} +{re.escape(does)}: (up|not needed|not available, .+)$", text, re.MULTILINE)
 
 
 def test_doctor_says_what_is_not_installed(monkeypatch, capsys):
@@ -540,9 +558,10 @@ def test_after_ctrl_c_the_same_command_goes_on(ada):
 # export: a notebook
 
 
-@pytest.fixture
-def exported(week):
-    assert run("export", "-a", week, "--notebook", "new/week3.ipynb") == 0
+@pytest.fixture(params=["without --install", "with --install"])
+def exported(request, week):
+    install = INSTALL if request.param == "with --install" else []
+    assert run("export", "-a", week, "--notebook", "new/week3.ipynb", *install) == 0
     return nbformat.read("new/week3.ipynb", as_version=4)
 
 
@@ -558,6 +577,23 @@ def test_a_notebook_is_valid_and_holds_statement_stub_and_check_of_each_exercise
         assert sources[place + 1] == f"check({name})"
     assert sources.index(find("softmax").stub.rstrip()) < sources.index(find("causal_mask").stub.rstrip())
     assert not any("4711" in source for source in sources)
+
+
+def test_a_notebook_says_all_points_and_when_it_is_due():
+    Path("due.yaml").write_text(
+        "due: 2026-11-30 23:59 +0100\nlate_penalty: 10%\nexercises: {softmax: 2, attend: 1.5}\n"
+    )
+    assert run("export", "-a", "due.yaml", "--notebook", "due.ipynb") == 0
+    intro = nbformat.read("due.ipynb", as_version=4).cells[0].source
+    assert "3.5 points in all. Due 2026-11-30 23:59 +0100." in intro
+    assert "costs 10% of the points" in intro
+
+
+def test_a_notebook_installs_the_package_only_where_that_is_asked_for():
+    assert run("export", "softmax", "--notebook", "without.ipynb") == 0
+    assert run("export", "softmax", "--notebook", "with.ipynb", *INSTALL) == 0
+    assert "pip install -" not in Path("without.ipynb").read_text(encoding="utf-8")
+    assert f'%pip install --quiet "{INSTALL[1]}"' in nbformat.read("with.ipynb", as_version=4).cells[1].source
 
 
 def test_a_notebook_of_all_exercises_is_valid_and_tells_no_solution():
@@ -578,7 +614,7 @@ def test_a_notebook_of_all_exercises_is_valid_and_tells_no_solution():
 def test_an_export_is_the_same_bytes_every_time(week):
     for name in ("one", "two"):
         options = [f"--notebook={name}.ipynb", f"--gradescope={name}.zip", f"--classroom={name}.yml"]
-        assert run("export", "-a", week, *options) == 0
+        assert run("export", "-a", week, *options, *INSTALL) == 0
     for kind in ("ipynb", "zip", "yml"):
         assert Path(f"one.{kind}").read_bytes() == Path(f"two.{kind}").read_bytes()
 
@@ -649,10 +685,9 @@ def test_the_autograder_holds_the_assignment_and_installs_what_is_asked_for(arch
 
 
 def test_an_autograder_without_a_seed_gets_one_for_all_students():
-    assert run("export", "softmax", "--gradescope", "a.zip") == 0
+    assert run("export", "softmax", "--gradescope", "a.zip", *INSTALL) == 0
     with zipfile.ZipFile("a.zip") as archive:
         content = yaml.safe_load(archive.read("assignment.yaml"))
-        assert "course_lib[grading]" in archive.read("setup.sh").decode()
     assert isinstance(content["seed"], int)
     assert list(content["exercises"]) == ["softmax"]
 
@@ -779,7 +814,8 @@ def test_the_workflow_grades_a_repository_and_fails_unless_all_is_passed(workflo
 @pytest.mark.parametrize("title", ["Übung 3: “Masken” # 1", "'quoted' \"twice\"", "a" * 200, "$HOME `id` $(id)"])
 def test_a_title_arrives_as_it_is(title, tmp_path):
     Path("t.yaml").write_text(yaml.safe_dump({"title": title, "seed": 1, "exercises": ["softmax"]}), encoding="utf-8")
-    assert run("export", "-a", "t.yaml", "--classroom", "c.yml", "--gradescope", "g.zip", "--notebook", "n.ipynb") == 0
+    targets = ["--classroom", "c.yml", "--gradescope", "g.zip", "--notebook", "n.ipynb"]
+    assert run("export", "-a", "t.yaml", *targets, *INSTALL) == 0
     steps = steps_of(yaml.safe_load(Path("c.yml").read_text(encoding="utf-8")))
     script = next(step["run"] for step in steps if "assignment.yaml" in step.get("run", ""))
     inside = script.partition("<<'END'\n")[2].partition("\nEND\n")[0]
@@ -791,7 +827,7 @@ def test_a_title_arrives_as_it_is(title, tmp_path):
 
 def test_names_choose_exercises_and_three_targets_are_written_at_once(capsys):
     targets = {"notebook": "n.ipynb", "gradescope": "g.zip", "classroom": "c.yml"}
-    assert run("export", "attend", "softmax", *(f"--{kind}={path}" for kind, path in targets.items())) == 0
+    assert run("export", "attend", "softmax", *(f"--{kind}={path}" for kind, path in targets.items()), *INSTALL) == 0
     assert capsys.readouterr().out == "".join(f"{path}: written\n" for path in targets.values())
     with zipfile.ZipFile("g.zip") as archive:
         Path("inside.yaml").write_bytes(archive.read("assignment.yaml"))
