@@ -84,7 +84,7 @@ def test_an_attack_gains_nothing_and_harms_nobody(path, grader, honest):
 def test_known_limits_forge_no_value_and_are_told_to_instructors(grader):
     """Hidden calls of the solution itself: right by value, so they get points. Instructors are told."""
     for path in sorted((FOLDER / "known_limits").glob("*.py")):
-        assert "known limit" in path.read_text()
+        assert "known limit" in " ".join(path.read_text().split())
         result = grader.grade(read_submission(path.stem, [path]))
         right = [line for task in result.tasks for line in task.lines if line["holds"]]
         assert (result.points > 0) == bool(right)

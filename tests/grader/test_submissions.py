@@ -101,6 +101,42 @@ def test_training_plots_and_checks_are_left_alone():
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    out = 1\n    return out",
+        "def f(out=1):\n    return out",
+        "def f(*out, **more):\n    return out, more",
+        "def f():\n    def out(): return 1\n    return out()",
+        "def f():\n    return [out for out in (1, 2)][0]",
+        "def f():\n    return (lambda out: out)(1)",
+        "def f():\n    for out in (1,): return out",
+        "def f():\n    with open('x') as out: return out",
+        "def f():\n    import math as out\n    return out.floor(1.5)",
+        "def f():\n    out = 1\n    def inner(): return out\n    return inner()",
+        "class f:\n    out = 1\n    x = out",
+        "f = lambda out=1: out",
+    ],
+)
+def test_a_training_loop_is_left_alone_whose_variable_has_the_name_of_a_local_one(text):
+    assert texts(code(f"for out in range(10**12): pass\n{text}\nfor out in range(10**12): pass")) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[0 for D in (1, 2)]",
+        "print({0: 1 for D in (1, 2)})",
+        "print(sum(1 for D in (1, 2)))",
+        "print(lambda D: D)",
+        "def other(D=4):\n    D = 5",
+        "class Other:\n    D = 4",
+    ],
+)
+def test_a_name_inside_of_something_else_does_not_hide_a_definition(text):
+    assert answer(code(f"D = 3\ndef f(): return D\n{text}")) == 3
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("SCALE = 3\ndef f(scale=SCALE): return scale", 3),
@@ -630,6 +666,26 @@ def test_what_computers_leave_in_folders_is_no_submission(class_folder):
     )
     (submission,) = read_submissions([folder])
     assert [source.name for source in submission.sources] == ["a.py"]
+
+
+def test_folders_that_tools_leave_are_no_student(class_folder):
+    folder = class_folder("zoe.py", ".ipynb_checkpoints/zoe-checkpoint.ipynb", "__pycache__/x.py", ".venv/lib/m.py")
+    assert students(folder) == ["zoe"]
+
+
+def test_suffixes_in_capitals_are_read(class_folder):
+    folder = class_folder("zoe.PY", "mia/A.PY")
+    (folder / "nils.IPYNB").write_bytes(notebook_bytes("def f(): return 1"))
+    found = list(read_submissions([folder]))
+    assert [s.student for s in found] == ["mia", "nils", "zoe"]
+    assert all(s.defined() == {"f"} for s in found)
+
+
+def test_two_students_of_one_name_stay_two(class_folder):
+    folder = class_folder("monday/zoe.py", "tuesday/zoe.py", "wednesday/zoe.ipynb", "wednesday/zoe/a.py")
+    assert len(students(folder / "monday", folder / "tuesday")) == 2
+    assert len(students(folder / "wednesday")) == 2
+    assert len(students(folder / "monday", folder / "tuesday", folder / "wednesday")) == 4
 
 
 def test_a_link_leads_to_nobody_elses_work(class_folder, tmp_path):
