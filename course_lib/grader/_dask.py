@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._grading import Grader, Result, Store
+from course_lib.grader._grading import Grader, Result, Store, earlier_results
 from course_lib.grader._submissions import Submission
 
 __all__ = ["grade_on_cluster"]
@@ -37,17 +37,9 @@ def grade_on_cluster(
     """
     from distributed import Client, as_completed
 
-    results: dict[str, Result] = {}
     by_name = {submission.student: submission for submission in submissions}
     with Client(address, timeout=10, set_as_default=False) as client:
-        todo = []
-        for submission in submissions:
-            earlier = store.load(submission) if store else None
-            if earlier is None:
-                todo.append(submission)
-            else:
-                results[submission.student] = earlier
-                on_result(submission, earlier, True)
+        results, todo = earlier_results(submissions, store, on_result)
         futures = client.map(grade_here, todo, assignment=assignment, pure=False, retries=1)
         for _, (student, result) in as_completed(futures, with_results=True):
             if store:

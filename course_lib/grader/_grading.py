@@ -29,7 +29,7 @@ from course_lib.grader._reporting import Report, html_of, report_on, text_of
 from course_lib.grader._session import Ended, ForkServer, ServerGone, Session
 from course_lib.grader._submissions import Submission, needed
 
-__all__ = ["Grader", "Result", "Store", "TaskResult", "grade_all"]
+__all__ = ["Grader", "Result", "Store", "TaskResult", "earlier_results", "grade_all"]
 
 RESTARTS = 2  # of a submission's process, for one exercise; after that its remaining cases are not run
 ATTEMPTS = 3  # to grade a submission, where the fork server ended
@@ -411,6 +411,21 @@ def grade_all(
         jobs: how many submissions run side by side.
         on_result: called with each result, and whether it came from an earlier run.
     """
+    results, todo = earlier_results(submissions, store, on_result)
+    if todo:
+        with Grader(assignment) as grader:
+            for submission, result in _graded(grader, todo, jobs):
+                if store:
+                    store.save(submission, result)
+                results[submission.student] = result
+                on_result(submission, result, False)
+    return [results[submission.student] for submission in submissions]
+
+
+def earlier_results(
+    submissions: list[Submission], store: Store | None, on_result: Callable[[Submission, Result, bool], None]
+) -> tuple[dict[str, Result], list[Submission]]:
+    """What an earlier run has graded already, by student, and what is left to do."""
     results: dict[str, Result] = {}
     todo = []
     for submission in submissions:
@@ -420,14 +435,7 @@ def grade_all(
         else:
             results[submission.student] = earlier
             on_result(submission, earlier, True)
-    if todo:
-        with Grader(assignment) as grader:
-            for submission, result in _graded(grader, todo, jobs):
-                if store:
-                    store.save(submission, result)
-                results[submission.student] = result
-                on_result(submission, result, False)
-    return [results[submission.student] for submission in submissions]
+    return results, todo
 
 
 def _graded(grader: Grader, todo: list[Submission], jobs: int) -> Iterator[tuple[Submission, Result]]:

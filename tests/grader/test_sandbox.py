@@ -745,6 +745,10 @@ def test_an_exception_that_nobody_catches_ends_the_process_with_its_last_words(s
     assert "\x1b" not in end
 
 
+def test_last_words_are_short(server):
+    assert len(str(end_of(server, "raise BaseException('never ' * 10_000)"))) < 300
+
+
 NONSENSE = {
     "a giant": "os.write(4, b'\\xff' * 8)",
     "no JSON": "os.write(4, bytes([0, 0, 0, 3, 0, 0, 0, 0]) + b'???')",

@@ -210,6 +210,11 @@ def test_an_import_is_no_definition():
     assert needed(source, "softmax") == needed(source, "f") == []
 
 
+def test_statements_that_share_a_line_are_told_apart():
+    source = code("x = 1 / 0; y = 2; z = 1 / 0\ndef f(): return y")
+    assert [piece.code for piece in needed(source, "f")] == ["def f(): return y", "y = 2"]
+
+
 def test_a_future_import_comes_first():
     pieces = needed(notebook("import math", "from __future__ import annotations\ndef f(): return math.pi"), "f")
     assert pieces[0].code == "from __future__ import annotations"
