@@ -41,7 +41,7 @@ def grade_on_cluster(
     with Client(address, timeout=10, set_as_default=False) as client:
         results, todo = earlier_results(submissions, store, on_result)
         futures = client.map(grade_here, todo, assignment=assignment, pure=False, retries=1)
-        for _, (student, result) in as_completed(futures, with_results=True):
+        for _, (student, result) in as_completed(futures, with_results=True, loop=client.loop):
             if store:
                 store.save(by_name[student], result)
             results[student] = result

@@ -306,6 +306,7 @@ def test_late_work_is_marked_and_costs_its_share(ada, capsys):
 @grades
 def test_strict_tells_by_its_status_whether_everything_is_passed(ada, half, week):
     assert run("grade", ada, "-a", week, "--strict", "--quiet") == 0
+    Path(half).write_text(IMPORT + NOT_STABLE + CAUSAL)
     assert run("grade", half, "-a", week, "--strict", "--quiet") == 1
 
 

@@ -1,12 +1,14 @@
 """Grading on a Dask cluster, here of two processes on this machine: the same results as without."""
 
+import json
 import os
+import warnings
 from pathlib import Path
 
 import pytest
 
-from course_lib.grader import _dask
 from course_lib.grader._assignment import Assignment, Task
+from course_lib.grader._grading import Store, grade_all
 from course_lib.grader._sandbox import Limits
 from course_lib.grader._submissions import read_submissions
 from course_lib.grader.cli import main
@@ -37,9 +39,12 @@ ASSIGNMENT = Assignment(
 
 @pytest.fixture(scope="module")
 def cluster():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
-    ) as cluster:
+    with (
+        warnings.catch_warnings(),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+        ) as cluster,
+    ):
         yield cluster
 
 
@@ -56,7 +61,41 @@ def submissions(handed_in):
     return list(read_submissions([handed_in]))
 
 
-def test_both_workers_grade_and_leave_no_fork_server_behind(cluster, submissions):
+@pytest.fixture(scope="module")
+def expected(submissions):
+    return grade_all(submissions, ASSIGNMENT, None)
+
+
+def on_cluster(cluster, *arguments, **options):
+    from course_lib.grader._dask import grade_on_cluster
+
+    return grade_on_cluster(cluster.scheduler_address, *arguments, **options)
+
+
+def test_the_results_are_those_without_a_cluster(cluster, submissions, expected):
+    assert on_cluster(cluster, submissions, ASSIGNMENT, None) == expected
+    assert [result.student for result in expected] == list(CODE)
+    assert [result.points for result in expected] == [1, 0, 0, 0, 0, 1]
+
+
+def test_each_result_is_told_once_and_kept(cluster, submissions, expected, tmp_path):
+    store, told = Store(tmp_path / "kept", ASSIGNMENT), []
+
+    def on_result(submission, result, again):
+        assert result.student == submission.student
+        told.append((submission.student, again))
+
+    assert on_cluster(cluster, submissions[:3], ASSIGNMENT, store, on_result=on_result) == expected[:3]
+    assert sorted(told) == [("ada", False), ("bob", False), ("cy", False)]
+    told.clear()
+    assert on_cluster(cluster, submissions, ASSIGNMENT, store, on_result=on_result) == expected
+    assert sorted(told) == [(name, name in {"ada", "bob", "cy"}) for name in CODE]
+    assert all(store.load(submission) == result for submission, result in zip(submissions, expected, strict=True))
+
+
+def test_both_workers_grade(cluster, submissions, monkeypatch):
+    from course_lib.grader import _dask
+
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
         futures = client.map(_where, submissions, assignment=ASSIGNMENT, pure=False)
         assert len(set(client.gather(futures))) == 2
@@ -65,15 +104,34 @@ def test_both_workers_grade_and_leave_no_fork_server_behind(cluster, submissions
 
 
 def _where(submission, assignment):
-    _dask.grade_here(submission, assignment)
+    from course_lib.grader._dask import grade_here
+
+    grade_here(submission, assignment)
     return os.getpid()
 
 
 def _graders_left():
+    from course_lib.grader import _dask
+
     return len(_dask._GRADERS)
 
 
-def test_a_cluster_that_does_not_answer_is_said(handed_in, capsys):
+def test_the_command_writes_the_same_bytes_with_and_without_a_cluster(cluster, handed_in, tmp_path, capsys):
+    week = tmp_path / "week.yaml"
+    week.write_text("seed: 11\nexercises: {softmax: 2, causal_mask: 1}\nlimits: {seconds: 1}\n")
+    files = {}
+    for name, options in {"here": ["-j", "2"], "there": ["--dask", cluster.scheduler_address]}.items():
+        out = tmp_path / name
+        assert main(["grade", str(handed_in), "-a", str(week), "--out", str(out), *options]) == 0
+        files[name] = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert files["here"] == files["there"]
+    assert len(files["here"]) == 2 + 2 * len(CODE)
+    points = [s["points"] for s in json.loads((tmp_path / "there" / "results.json").read_text())["submissions"]]
+    assert points == [1, 0, 0, 0, 0, 1]
+    assert capsys.readouterr().out.count("Sandbox: ") == 2
+
+
+def test_a_cluster_that_does_not_answer_is_said(handed_in, capsys, monkeypatch):
     arguments = ["grade", str(handed_in / "ada.py"), "--dask", "tcp://127.0.0.1:9", "--quiet"]
     assert main(arguments) == 2
     assert "127.0.0.1:9" in capsys.readouterr().err
