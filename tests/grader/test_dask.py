@@ -2,11 +2,11 @@
 
 import json
 import os
-import warnings
 from pathlib import Path
 
 import pytest
 
+from course_lib.grader import _dask
 from course_lib.grader._assignment import Assignment, Task
 from course_lib.grader._grading import Store, grade_all
 from course_lib.grader._sandbox import Limits
@@ -39,12 +39,9 @@ ASSIGNMENT = Assignment(
 
 @pytest.fixture(scope="module")
 def cluster():
-    with (
-        warnings.catch_warnings(),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
-        ) as cluster,
-    ):
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+    ) as cluster:
         yield cluster
 
 
@@ -67,9 +64,7 @@ def expected(submissions):
 
 
 def on_cluster(cluster, *arguments, **options):
-    from course_lib.grader._dask import grade_on_cluster
-
-    return grade_on_cluster(cluster.scheduler_address, *arguments, **options)
+    return _dask.grade_on_cluster(cluster.scheduler_address, *arguments, **options)
 
 
 def test_the_results_are_those_without_a_cluster(cluster, submissions, expected):
@@ -93,9 +88,7 @@ def test_each_result_is_told_once_and_kept(cluster, submissions, expected, tmp_p
     assert all(store.load(submission) == result for submission, result in zip(submissions, expected, strict=True))
 
 
-def test_both_workers_grade(cluster, submissions, monkeypatch):
-    from course_lib.grader import _dask
-
+def test_both_workers_grade_and_leave_no_fork_server_behind(cluster, submissions):
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
         futures = client.map(_where, submissions, assignment=ASSIGNMENT, pure=False)
         assert len(set(client.gather(futures))) == 2
@@ -104,15 +97,11 @@ def test_both_workers_grade(cluster, submissions, monkeypatch):
 
 
 def _where(submission, assignment):
-    from course_lib.grader._dask import grade_here
-
-    grade_here(submission, assignment)
+    _dask.grade_here(submission, assignment)
     return os.getpid()
 
 
 def _graders_left():
-    from course_lib.grader import _dask
-
     return len(_dask._GRADERS)
 
 
@@ -131,7 +120,7 @@ def test_the_command_writes_the_same_bytes_with_and_without_a_cluster(cluster, h
     assert capsys.readouterr().out.count("Sandbox: ") == 2
 
 
-def test_a_cluster_that_does_not_answer_is_said(handed_in, capsys, monkeypatch):
+def test_a_cluster_that_does_not_answer_is_said(handed_in, capsys):
     arguments = ["grade", str(handed_in / "ada.py"), "--dask", "tcp://127.0.0.1:9", "--quiet"]
     assert main(arguments) == 2
     assert "127.0.0.1:9" in capsys.readouterr().err

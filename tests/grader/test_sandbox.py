@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import fcntl
 import itertools
 import json
 import os
@@ -657,6 +658,12 @@ def test_secrets_of_the_graders_environment_are_not_there(monkeypatch):
         assert found_in(server, "['SECRET_OF_CI' in all, 'hidden-treasure' in all]", before) == [False, False]
 
 
+def test_home_and_temporary_folder_are_the_scratch_folder(server):
+    places = found_in(server, "[os.environ['HOME'], os.environ['TMPDIR'], os.getcwd()]", "import os")
+    assert len({os.path.realpath(place) for place in places}) == 1
+    assert Path(places[0]).name.startswith("course-lib-")
+
+
 @linux
 def test_the_fork_server_cannot_be_looked_into_nor_the_grader(full):
     for pid in (os.getpid(), full._process.pid):
@@ -791,11 +798,22 @@ def test_a_submission_that_closes_its_pipes_is_an_end_in_words(hasty):
 
 
 def test_a_submission_that_reads_no_more_is_stopped(hasty):
+    early = "os.write(4, bytes([0, 0, 0, 14, 0, 0, 0, 0]) + b'{\"failed\": {}}')"
     with Session(hasty) as session:
-        session.load(code_of("def causal_mask(length):\n    import time\n    time.sleep(60)"))
+        assert session.load(code_of(f"import os, time\n{early}\ntime.sleep(6)")) == {}
+        began = time.monotonic()
         with pytest.raises(Ended) as ended:
-            session.observe(encode({"do": "case", "exercise": "causal_mask", "seed": 1, **CASE}, bytes(7 * 2**20)))
+            session.observe(encode({"do": "case"}, bytes(2**20)))  # more than a pipe holds
         assert ended.value.too_long
+        assert time.monotonic() - began < 3
+
+
+def test_a_submission_that_cannot_be_asked_any_more_is_an_end_in_words(server):
+    with Session(server) as session:
+        session.load(code_of("import os\nos.close(3)"))
+        time.sleep(0.3)  # until it noticed
+        with pytest.raises(Ended, match="during a call"):
+            session.observe(call())
 
 
 # Nothing is left behind
@@ -822,7 +840,7 @@ LEAVES_WITHOUT_WALLS = {
     "a grandchild": (
         "import os, time\nif not os.fork():\n    os.setsid()\n    if os.fork(): os._exit(0)\n    time.sleep(60)"
     ),
-    "a program": "import subprocess\nsubprocess.Popen(['sleep', '60'], start_new_session=True)",
+    "a program": "import subprocess\nsubprocess.Popen(['sleep', '60'], start_new_session=True, close_fds=False)",
     "a hidden folder": "import os\nos.mkdir('a')\nopen('a/b', 'w').close()\nos.chmod('a', 0)",
     "deep folders": "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')",
     "a link to a folder": "import os\nos.mkdir('../target-of-link')\nos.symlink('../target-of-link', 'l')",
@@ -846,8 +864,17 @@ def test_no_process_folder_or_descriptor_is_left(hasty, kind, temporary):
 
 @linux
 @pytest.mark.parametrize("kind", LEAVES_WITHOUT_WALLS)
-def test_no_process_or_folder_is_left_where_nothing_forbids_them(bare, kind, temporary):
-    assert_nothing_is_left(bare, LEAVES_WITHOUT_WALLS[kind], temporary)
+def test_no_process_or_folder_is_left_where_nothing_forbids_them(bare, kind, temporary, tmp_path_factory):
+    path = tmp_path_factory.mktemp("locked") / "lock"
+    locking = f"""
+        import fcntl, os
+        lock = open({str(path)!r}, "w")
+        os.set_inheritable(lock.fileno(), True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    """
+    assert_nothing_is_left(bare, f"{textwrap.dedent(locking)}\n{LEAVES_WITHOUT_WALLS[kind]}", temporary)
+    with path.open() as lock:  # it is held by whoever is left of the processes
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @linux
@@ -893,18 +920,18 @@ def test_where_the_fork_server_was_killed_that_is_said_and_nothing_is_left(tempo
         fds = len(os.listdir("/proc/self/fd"))
         session = Session(server)
         session.load(code_of("x = 1"))
-        process = Path(f"/proc/{session.pid}")
+        stat = Path(f"/proc/{session.pid}/stat")
         server._process.kill()
         server._process.wait()
+        deadline = time.monotonic() + 3
+        while stat.exists() and " Z " not in stat.read_text() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not stat.exists() or " Z " in stat.read_text()
         with pytest.raises(ServerGone, match="fork server has ended"):
             Session(server)
         with pytest.raises(ServerGone):
             session.close()
         assert len(os.listdir("/proc/self/fd")) == fds
-        deadline = time.monotonic() + 3
-        while process.exists() and "Z" not in process.joinpath("stat").read_text() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not process.exists() or "Z" in process.joinpath("stat").read_text()
     assert list(temporary.iterdir()) == []
 
 
