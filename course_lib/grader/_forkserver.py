@@ -17,6 +17,7 @@ import resource
 import signal
 import socket
 import sys
+import tempfile
 import time
 import warnings
 
@@ -96,6 +97,7 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, limits: Limits,
         os.environ.clear()
         os.environ.update(HOME=scratch, TMPDIR=scratch, MPLBACKEND="Agg", MPLCONFIGDIR=scratch, OMP_NUM_THREADS="1")
         sys.argv = ["submission"]
+        tempfile.tempdir = None  # to be found anew, from TMPDIR
         confine(walls, limits, scratch)
         with contextlib.suppress(OSError):
             prctl(PR_SET_DUMPABLE, 0)

@@ -136,6 +136,7 @@ def _tried_in_child(action: Callable[[], None]) -> str:
             for module in (sys.modules["torch"], os, sys.modules[__package__]):  # what is imported late stays readable
                 with open(module.__file__, "rb") as file:
                     file.read(1)
+            os.write(write, b"stands")
         except PermissionError as error:
             os.write(
                 write,
@@ -147,9 +148,9 @@ def _tried_in_child(action: Callable[[], None]) -> str:
             os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        why = pipe.read().decode()
+        why = pipe.read().decode(errors="replace")
     os.waitpid(child, 0)
-    return why
+    return "" if why == "stands" else why or "the trial process died of it"
 
 
 # Limits

@@ -487,7 +487,7 @@ def needed(source: Source, name: str) -> list[Piece]:
         return []
     slicer = _Slicer(source)
     slicer.add(wanted)
-    order = slicer.order
+    order = slicer.in_order()
     known = {n for p in order for n in p.binds} | set(dir(builtins))
     open_names = {n for p in order for n in p.now | p.later} - known
     first = [p for p in source.pieces if p.imported and "__future__" in p.code]
@@ -517,7 +517,9 @@ class _Slicer:
             for place in new:
                 piece = self.pieces[place]
                 waiting += [p for n in sorted(piece.later) if (p := self._binder(n)) is not None and p not in self.done]
-                waiting += [p for n in sorted(piece.binds) for p in self.changers.get(n, ()) if p not in self.done]
+                # Changes made before the definition that counts were made to another one.
+                changes = [p for n in sorted(piece.binds) for p in self.changers.get(n, ()) if p > place]
+                waiting += [p for p in changes if p not in self.done]
             if len(self.order) > MOST_PIECES:
                 raise ValueError(f"a definition that needs more than {MOST_PIECES} statements is not run")
 
@@ -546,6 +548,38 @@ class _Slicer:
                 if other is not None and other not in self.done:
                     stack.append((other, False))
         return new
+
+    def in_order(self) -> list[Piece]:
+        """What was collected, as it stands in the file, but nothing before what it needs when it runs."""
+        emitted: dict[int, None] = {}
+        for root in sorted(self.done):
+            stack, entered = [(root, False)], set()
+            while stack:
+                place, ready = stack.pop()
+                if place in emitted:
+                    continue
+                if ready:
+                    emitted[place] = None
+                elif place not in entered:
+                    entered.add(place)
+                    stack.append((place, True))
+                    stack += [(other, False) for other in reversed(self._needs(place)) if other not in emitted]
+        return [self.pieces[place] for place in emitted]
+
+    def _needs(self, place: int) -> list[int]:
+        """What has to run before a statement: what it names, and all that functions among that use when called."""
+        piece = self.pieces[place]
+        found: dict[int, None] = {}
+        for name in sorted(piece.now):
+            other = self._binder(name, place if name in piece.binds | piece.changes else None)
+            waiting = [other] if other is not None else []
+            while waiting:
+                other = waiting.pop()
+                if other not in found and other != place:
+                    found[other] = None
+                    later = (self._binder(n) for n in sorted(self.pieces[other].later))
+                    waiting += [p for p in later if p is not None]
+        return sorted(p for p in found if p in self.done)
 
     def _binder(self, name: str, before: int | None = None) -> int | None:
         places = self.binders.get(name, ())

@@ -212,7 +212,7 @@ def test_an_import_is_no_definition():
 
 def test_statements_that_share_a_line_are_told_apart():
     source = code("x = 1 / 0; y = 2; z = 1 / 0\ndef f(): return y")
-    assert [piece.code for piece in needed(source, "f")] == ["def f(): return y", "y = 2"]
+    assert [piece.code for piece in needed(source, "f")] == ["y = 2", "def f(): return y"]
 
 
 def test_a_future_import_comes_first():
@@ -570,7 +570,7 @@ def test_the_chapters_notebook_counts_as_its_file(files):
 def test_one_file_may_import_another(files):
     submission = files(week_dot_py="from helpers import g\ndef f(): return g()", helpers_dot_py="def g(): return 1")
     request = submission.request({"f": "week"})
-    assert [piece["code"] for piece in request["pieces"]] == ["def f(): return g()", "from helpers import g"]
+    assert [piece["code"] for piece in request["pieces"]] == ["from helpers import g", "def f(): return g()"]
     assert request["siblings"]["helpers"] == "def g(): return 1"
 
 
@@ -768,3 +768,20 @@ def test_the_newest_file_tells_when_it_was_handed_in(tmp_path):
         (tmp_path / name).write_text("x = 1")
         os.utime(tmp_path / name, (when, when))
     assert read_submission("s", sorted(tmp_path.glob("*.py"))).modified == 3000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import math\ndef g(): return math.pi\nX = g()\ndef f(): return round(X)",
+        "import functools\ndef deco(g):\n    @functools.wraps(g)\n    def w(): return g()\n    return w\n"
+        "@deco\ndef f(): return 3",
+        "t = {}\nt['h'] = 1\nt['h'] = 3\ndef f(): return t['h']",
+        "s = 1\ns += 4\ns = 3\ndef f(): return s",
+    ],
+)
+def test_what_runs_while_the_file_is_read_finds_what_it_needs(text):
+    namespace: dict = {}
+    for piece in needed(code(text), "f"):
+        exec(piece.code, namespace)
+    assert namespace["f"]() == 3
