@@ -120,7 +120,11 @@ def assignment_from(given: Any) -> Assignment:
     limits = given.get("limits") or {}
     _only(limits, {f.name for f in dataclasses.fields(Limits)}, "limits")
     for name, value in limits.items():
-        if type(value) not in (int, float) or value <= 0:
+        if (
+            type(value) not in (int, float)
+            or not 0 < value < 10**9
+            or (name.endswith("_mb") and type(value) is not int)
+        ):
             raise ValueError(f"limits: {name} must be a number above 0, got {value!r}")
     seed = given.get("seed")
     if seed is None:
@@ -156,7 +160,7 @@ def _tasks(given: Any) -> tuple[Task, ...]:
         options = value if isinstance(value, dict) else {"points": value}
         _only(options, {"points", "allow_twins"}, f"exercises: {name}")
         points, allow = options.get("points", 1), options.get("allow_twins", False)
-        if type(points) not in (int, float) or points < 0:
+        if type(points) not in (int, float) or not 0 <= points < 10**9:
             raise ValueError(f"exercises: {name}: points must be a number of at least 0, got {points!r}")
         if type(allow) is not bool:
             raise ValueError(f"exercises: {name}: allow_twins must be true or false, got {allow!r}")

@@ -174,7 +174,7 @@ def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator
             raise FileNotFoundError(f"expected a file or folder of submissions, got {path}, which does not exist")
         below = [entry for entry, _ in _entries(path)] if path.is_dir() and not as_one else [path]
         new = [(entry, _files(entry)) for entry in below]
-        new = [(entry, files) for entry, files in new if files or (entry.is_dir() and entry is not path)]
+        new = [(entry, files) for entry, files in new if files or (entry.is_dir() and (as_one or entry is not path))]
         if not new:
             raise FileNotFoundError(
                 f"expected .py or .ipynb files in {path}, got none; give a file, or a folder with one a student"
