@@ -14,6 +14,7 @@ from tools.exercise_sections import expand, fold, sources_of
 from tools.notebooks import in_step, render, write_notebook
 from tools.pages import Page
 from tools.publisher import Publisher, find_publisher
+from tools.questions import expand_questions
 
 LOGGER = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
     for path in {*sources_of(source[0]), Page(docname).notebook}:
         if path.exists():
             app.env.note_dependency(str(path))
-    source[0] = fold(expand(source[0]))
+    source[0] = fold(expand_questions(expand(source[0])))
 
 
 def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:

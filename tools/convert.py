@@ -132,7 +132,10 @@ class _Converter:
             return f"$$\n{inner}\n$$"
         if name == "dropdown" or (name in {*ADMONITIONS, "admonition"} and "dropdown" in options.get("class", "")):
             title = self.text(argument) or ADMONITIONS.get(name, "More")
+            title = re.sub("`([^`]+)`", r"<code>\1</code>", title)  # inside HTML, Markdown is not read
             return f"<details><summary><b>{title}</b></summary>\n\n{inner}\n\n</details>"
+        if name == "admonition" and options.get("class") == "question":  # no quotation: Colab folds nothing inside one
+            return f"**{argument}.** {inner}"
         if name in {*ADMONITIONS, "admonition"}:
             title = self.text(argument) or ADMONITIONS[name]
             return "\n".join(f"> {line}".rstrip() for line in [f"**{title}**", "", *inner.split("\n")])

@@ -11,6 +11,7 @@ import yaml
 
 from tools.exercise_sections import expand
 from tools.publisher import ROOT
+from tools.questions import expand_questions
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Page:
 
     @cached_property
     def text(self) -> str:
-        """The source with its exercises in full."""
-        return expand(self.source.read_text(encoding="utf-8"))
+        """The source with its exercises and questions in full."""
+        return expand_questions(expand(self.source.read_text(encoding="utf-8")))
 
     @property
     def has_code(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import matplotlib as mpl
 from matplotlib.colors import LinearSegmentedColormap
 
-__all__ = ["PALETTE", "SERIES", "WEIGHTS", "use_style"]
+__all__ = ["DARK", "PALETTE", "SERIES", "WEIGHTS", "use_style"]
 
 PALETTE = {
     "query": "#0072b2",  # blue: what is looked for
@@ -20,6 +20,26 @@ PALETTE = {
     "muted": "#667085",
     "grid": "#dfe3ea",
 }
+
+INVERT = 0.93  # in dark mode white paper becomes nearly the page's dark grey
+
+
+def dark(colour: str) -> str:
+    """What the CSS filter of dark pages, `invert(0.93) hue-rotate(180deg)`, makes of a colour "#rrggbb".
+
+    Source: Filter Effects Module Level 1.
+    """
+    red, green, blue = (INVERT - int(colour[i : i + 2], 16) / 255 * (2 * INVERT - 1) for i in (1, 3, 5))
+    turned = (
+        -0.574 * red + 1.430 * green + 0.144 * blue,
+        0.426 * red + 0.430 * green + 0.144 * blue,
+        0.426 * red + 1.430 * green - 0.856 * blue,
+    )
+    return "#" + "".join(f"{round(255 * min(max(c, 0.0), 1.0)):02x}" for c in turned)
+
+
+# The same roles on a dark page: what the filter makes of a figure, so that words, figures and views agree.
+DARK = {role: dark(colour) for role, colour in PALETTE.items()}
 
 # For curves that stand for no role: apart in lightness as well as in hue.
 SERIES = ("#3b3480", "#c2558e", "#9a7d0a")

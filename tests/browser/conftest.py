@@ -94,3 +94,20 @@ def visit(browser, site):
     yield open_
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """A function that opens a view, saved as a file, without a network: `show(view, width=390, touch=True)`."""
+    contexts = []
+
+    def open_(view, *, width=1000, height=900, scheme="light", touch=False):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=touch, offline=True
+        )
+        contexts.append(context)
+        return Visit(context.new_page(), "file://").open(view.save(tmp_path / "view.html").as_uri())
+
+    yield open_
+    for context in contexts:
+        context.close()

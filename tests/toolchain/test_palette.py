@@ -3,7 +3,8 @@
 import pytest
 
 from course_lib.viz import PALETTE
-from tools.palette import INVERT, TARGET, dark, stylesheet
+from course_lib.viz.style import INVERT, dark
+from tools.palette import TARGET, stylesheet
 
 ROLES = ("query", "key", "value", "output", "ink", "muted")
 

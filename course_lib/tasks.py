@@ -1,0 +1,538 @@
+"""Small tasks that a transformer learns in seconds, and the loop that trains a model on one: `train_on`.
+
+Every task has the same few methods, so that the loop knows none of them by name; see `Task`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from course_lib._typing import Bool, Float, Int
+
+__all__ = [
+    "AnomalyTask",
+    "SequenceTask",
+    "SequencePairs",
+    "Sets",
+    "Task",
+    "TrainingResult",
+    "anomaly",
+    "copy",
+    "greedy_tokens",
+    "reversal",
+    "sort",
+    "train_on",
+]
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What `train_on` needs of a task. `Batch` below is whatever the task's own methods understand."""
+
+    name: str
+    unit: str  # what is right or wrong as a whole: "sequences", "sets"
+
+    def check_model(self, model: nn.Module) -> None:
+        """Raise a TypeError or ValueError that says why the model cannot do this task."""
+        ...
+
+    def batch(self, size: int, generator: torch.Generator) -> Any:
+        """A fresh batch, drawn from the generator alone."""
+        ...
+
+    def held_out(self, size: int) -> Any:
+        """The same batch at every call, drawn from a seed that training does not use."""
+        ...
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        """A scalar to be made small."""
+        ...
+
+    def predict(self, model: nn.Module, batch: Any) -> Tensor:
+        """The model's answers; a model that writes does so with nothing of the answer given."""
+        ...
+
+    def correct(self, prediction: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+        """`(right, counted)`, bool `(B, n)`: which parts of each answer are right, and which count at all."""
+        ...
+
+
+# Sequences
+
+
+class SequencePairs(NamedTuple):
+    """Source and target of a sequence task, padded on the right."""
+
+    source: Int[Tensor, "batch len_source"]  # symbols
+    inputs: Int[Tensor, "batch len_target"]  # bos, then the target's symbols
+    labels: Int[Tensor, "batch len_target"]  # the target's symbols, then eos
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceTask:
+    """Random symbols in, the same symbols rearranged out.
+
+    Sequences have `min_length` to `length` symbols, each length as often as the others, and are padded on the right.
+
+    Args:
+        name: of the task.
+        rearrange: symbols `(n,)` of one sequence to its target `(n,)`.
+        length: of the longest sequence.
+        vocab_size: number of tokens: three special ones and the symbols.
+        min_length: of the shortest sequence.
+
+    Raises:
+        ValueError: min_length is not in 1 … length, or the vocabulary has fewer than two symbols.
+    """
+
+    name: str
+    rearrange: Callable[[Tensor], Tensor] = field(repr=False)
+    length: int
+    vocab_size: int
+    min_length: int
+    unit: str = field(default="sequences", init=False, repr=False)
+    pad_id: int = field(default=0, init=False, repr=False)
+    bos_id: int = field(default=1, init=False, repr=False)
+    eos_id: int = field(default=2, init=False, repr=False)
+    first_symbol: int = field(default=3, init=False, repr=False)
+
+    def __post_init__(self):
+        if not 1 <= self.min_length <= self.length:
+            raise ValueError(
+                f"min_length must lie in 1 … length = {self.length}, got {self.min_length}; a sequence has a symbol"
+            )
+        if self.vocab_size < self.first_symbol + 2:
+            raise ValueError(
+                f"vocab_size must be at least {self.first_symbol + 2}, got {self.vocab_size}; it counts the tokens "
+                f"pad, bos and eos and two symbols at least"
+            )
+
+    def pairs(self, sequences: list[Tensor]) -> SequencePairs:
+        """Source and target of given sequences of symbols, each `(n,)`."""
+        targets = [self.rearrange(sequence) for sequence in sequences]
+        bos, eos = torch.tensor([self.bos_id]), torch.tensor([self.eos_id])
+        return SequencePairs(
+            self._padded(sequences),
+            self._padded([torch.cat((bos, target)) for target in targets]),
+            self._padded([torch.cat((target, eos)) for target in targets]),
+        )
+
+    def batch(self, size: int, generator: torch.Generator) -> SequencePairs:
+        """`size` fresh pairs."""
+        lengths = torch.randint(self.min_length, self.length + 1, (size,), generator=generator).tolist()
+        symbols = torch.randint(self.first_symbol, self.vocab_size, (size, self.length), generator=generator)
+        return self.pairs([row[:n] for row, n in zip(symbols, lengths, strict=True)])
+
+    def held_out(self, size: int = 1000) -> SequencePairs:
+        """The same pairs at every call."""
+        return self.batch(size, _held_out_generator())
+
+    def check_model(self, model: nn.Module) -> None:
+        """Raises: TypeError where there is no `encode` and `decode`, ValueError where the padding is another."""
+        if not (callable(getattr(model, "encode", None)) and callable(getattr(model, "decode", None))):
+            raise TypeError(
+                f"{self.name} needs an encoder–decoder with encode(source) and decode(target, memory, source), got "
+                f"{type(model).__name__}; assemble(...) makes one"
+            )
+        pad_id = getattr(getattr(model, "config", None), "pad_id", self.pad_id)
+        if pad_id != self.pad_id:
+            raise ValueError(
+                f"{self.name} pads with {self.pad_id}, got a model whose pad_id is {pad_id}; build the model with "
+                f"pad_id={self.pad_id}"
+            )
+
+    def loss(self, model: nn.Module, batch: SequencePairs) -> Float[Tensor, ""]:
+        """Cross-entropy of the next token, the mean over those that are not padding."""
+        logits = model(batch.source, batch.inputs)  # (B, L, V)
+        return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=self.pad_id)
+
+    def predict(self, model: nn.Module, batch: SequencePairs) -> Int[Tensor, "batch len_target"]:
+        """What the model writes by itself, as long as the longest label."""
+        return greedy_tokens(
+            model,
+            batch.source,
+            max_length=batch.labels.shape[1],
+            bos_id=self.bos_id,
+            eos_id=self.eos_id,
+            pad_id=self.pad_id,
+        )
+
+    def correct(
+        self, prediction: Int[Tensor, "batch len_target"], batch: SequencePairs
+    ) -> tuple[Bool[Tensor, "batch len_target"], Bool[Tensor, "batch len_target"]]:
+        """Token by token; all that is no padding in the labels counts, the end of the sequence included."""
+        return prediction == batch.labels, batch.labels != self.pad_id
+
+    def _padded(self, sequences: list[Tensor]) -> Tensor:
+        return nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=self.pad_id)
+
+
+def reversal(*, length: int = 10, vocab_size: int = 13, min_length: int = 1) -> SequenceTask:
+    """Write the sequence backwards: the first symbol wanted is the last one read."""
+    return SequenceTask(
+        name="reversal", rearrange=_reversed, length=length, vocab_size=vocab_size, min_length=min_length
+    )
+
+
+def copy(*, length: int = 10, vocab_size: int = 13, min_length: int = 1) -> SequenceTask:
+    """Write the sequence as it is."""
+    return SequenceTask(name="copy", rearrange=torch.clone, length=length, vocab_size=vocab_size, min_length=min_length)
+
+
+def sort(*, length: int = 10, vocab_size: int = 13, min_length: int = 1) -> SequenceTask:
+    """Write the symbols in rising order; where they stood does not matter."""
+    return SequenceTask(name="sort", rearrange=_sorted, length=length, vocab_size=vocab_size, min_length=min_length)
+
+
+def _reversed(symbols: Tensor) -> Tensor:
+    return symbols.flip(0)
+
+
+def _sorted(symbols: Tensor) -> Tensor:
+    return symbols.sort().values
+
+
+@torch.no_grad()
+def greedy_tokens(
+    model: nn.Module,
+    source: Int[Tensor, "batch len_source"],
+    *,
+    max_length: int,
+    bos_id: int,
+    eos_id: int,
+    pad_id: int,
+) -> Int[Tensor, "batch max_length"]:
+    """Write token after token, each time the most probable one, given only the source and what is written already.
+
+    Args:
+        model: with `encode(source)` and `decode(target, memory, source)`.
+        source: ids `(B, L)`.
+        max_length: number of tokens to write.
+        bos_id: the token that begins.
+        eos_id: the token that ends a sequence; after it follows padding.
+        pad_id: what fills up.
+
+    Returns:
+        ids `(B, max_length)`, without bos, with eos where it was written.
+    """
+    memory = model.encode(source)
+    written = torch.full((len(source), 1), bos_id, dtype=torch.long, device=source.device)
+    ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
+    for _ in range(max_length):
+        next_token = model.decode(written, memory, source)[:, -1].argmax(-1).masked_fill(ended, pad_id)  # (B,)
+        written = torch.cat((written, next_token[:, None]), dim=1)
+        ended = ended | (next_token == eos_id)
+    return written[:, 1:]
+
+
+# Sets
+
+
+class Sets(NamedTuple):
+    """Sets of items of one class each, but for one item."""
+
+    features: Float[Tensor, "batch set_size num_features"]
+    target: Int[Tensor, " batch"]  # which item is of another class
+
+
+class AnomalyTask:
+    """Find the item that is of another class than the rest of its set.
+
+    Each class has a centre, drawn once from a normal distribution; an item is its class's centre plus noise. Training
+    draws its sets from one half of the classes, `held_out` from the other half: what is right there has learned to
+    compare items, not to know classes.
+
+    Args:
+        set_size: items in a set, three or more, so that the odd one is defined.
+        num_features: of an item.
+        num_classes: four or more.
+        noise: standard deviation of each feature about its class's centre.
+        seed: of the centres.
+
+    Raises:
+        ValueError: too few items, features or classes, or a negative noise.
+    """
+
+    name = "anomaly"
+    unit = "sets"
+
+    def __init__(
+        self,
+        *,
+        set_size: int = 8,
+        num_features: int = 16,
+        num_classes: int = 200,
+        noise: float = 0.3,
+        seed: int = 0,
+    ):
+        for name, size, least in (
+            ("set_size", set_size, 3),
+            ("num_features", num_features, 1),
+            ("num_classes", num_classes, 4),
+        ):
+            if size < least:
+                raise ValueError(f"{name} must be at least {least}, got {size}")
+        if noise < 0:
+            raise ValueError(f"noise is a standard deviation, 0 or more, got {noise}")
+        self.set_size, self.num_features, self.num_classes, self.noise = set_size, num_features, num_classes, noise
+        self.centres = torch.randn(num_classes, num_features, generator=torch.Generator().manual_seed(seed))
+
+    def __repr__(self) -> str:
+        return (
+            f"AnomalyTask(set_size={self.set_size}, num_features={self.num_features}, "
+            f"num_classes={self.num_classes}, noise={self.noise})"
+        )
+
+    def batch(self, size: int, generator: torch.Generator) -> Sets:
+        """`size` fresh sets of the classes for training."""
+        return self._draw(self.centres[: self.num_classes // 2], size, generator)
+
+    def held_out(self, size: int = 1000) -> Sets:
+        """The same sets at every call, of classes that `batch` never draws."""
+        return self._draw(self.centres[self.num_classes // 2 :], size, _held_out_generator())
+
+    def check_model(self, model: nn.Module) -> None:
+        """Raises: TypeError where the model reads tokens."""
+        if hasattr(model, "decode"):
+            raise TypeError(
+                f"{self.name} needs a model from features (B, n, num_features) to scores (B, n), got "
+                f"{type(model).__name__}, which reads tokens; assemble_set_encoder(...) makes one"
+            )
+
+    def loss(self, model: nn.Module, batch: Sets) -> Float[Tensor, ""]:
+        """Cross-entropy of a softmax over the items of each set."""
+        return F.cross_entropy(model(batch.features), batch.target)
+
+    @torch.no_grad()
+    def predict(self, model: nn.Module, batch: Sets) -> Int[Tensor, " batch"]:
+        """The item with the highest score."""
+        return model(batch.features).argmax(-1)
+
+    def correct(
+        self, prediction: Int[Tensor, " batch"], batch: Sets
+    ) -> tuple[Bool[Tensor, "batch 1"], Bool[Tensor, "batch 1"]]:
+        """One answer a set."""
+        right = (prediction == batch.target)[:, None]  # (B, 1)
+        return right, torch.ones_like(right)
+
+    def _draw(self, centres: Tensor, size: int, generator: torch.Generator) -> Sets:
+        usual = torch.randint(len(centres), (size,), generator=generator)
+        # A step of 1 … classes − 1 round the circle of classes: any class but the usual one.
+        step = torch.randint(1, len(centres), (size,), generator=generator)
+        target = torch.randint(self.set_size, (size,), generator=generator)
+        classes = usual[:, None].repeat(1, self.set_size)  # (B, n)
+        classes[torch.arange(size), target] = (usual + step) % len(centres)
+        noise = torch.randn(size, self.set_size, self.num_features, generator=generator)
+        return Sets(centres[classes] + self.noise * noise, target)
+
+
+def anomaly(*, set_size: int = 8, num_features: int = 16, num_classes: int = 200, noise: float = 0.3) -> AnomalyTask:
+    """Find the item that is of another class than the rest of its set; arguments as in `AnomalyTask`."""
+    return AnomalyTask(set_size=set_size, num_features=num_features, num_classes=num_classes, noise=noise)
+
+
+def _held_out_generator() -> torch.Generator:
+    return torch.Generator().manual_seed(2**40 + 2017)  # beyond the seeds that people choose
+
+
+# Training
+
+
+@dataclass(kw_only=True, repr=False)
+class TrainingResult:
+    """What came of training. Printed, it says what holds on every processor; the figures are its attributes."""
+
+    task: str
+    unit: str  # what is counted: "sequences", "sets"
+    steps: int  # taken
+    losses: list[float]  # one a step
+    evaluations: list[tuple[int, float]]  # (step, share of the held-out set that is entirely right)
+    accuracy: float  # share of right tokens (of right items for sets) on fresh data
+    exact: float  # share of fresh sequences (sets) that are entirely right
+    num_fresh: int  # how many these were
+    first_perfect_step: int | None  # when all of the held-out set was right for the first time
+    note: str = ""  # what stopped training early, other than success
+
+    @property
+    def reached(self) -> bool:
+        """Whether every fresh sequence (or set) is entirely right."""
+        return self.exact == 1.0
+
+    def __repr__(self) -> str:
+        if self.reached:
+            return f"{self.task}: reached 100 %, all of {self.num_fresh:,} fresh {self.unit} are right"
+        return f"{self.task}: did not reach 100 % of {self.num_fresh:,} fresh {self.unit}" + (
+            f"; {self.note}" if self.note else ""
+        )
+
+
+def train_on(
+    model: nn.Module,
+    task: Task,
+    *,
+    steps: int = 3000,
+    learning_rate: float = 2e-3,
+    seed: int = 0,
+    batch_size: int = 64,
+    warmup_steps: int = 100,
+    evaluate_every: int = 100,
+    num_fresh: int = 1000,
+    show_progress: bool = True,
+) -> TrainingResult:
+    """Train a model on batches that are drawn fresh at every step, until it makes no mistake any more.
+
+    Adam; the rate rises linearly over the warm-up, then falls along a cosine to a tenth at the last step. Training
+    ends early once all of the held-out set is right in two successive evaluations. The model is trained in place. The
+    global random state is left as it was.
+
+    Args:
+        model: from `assemble`, or any other that suits the task.
+        task: from this module, or your own with the methods of `Task`.
+        steps: at most.
+        learning_rate: the highest.
+        seed: of the batches, and of what the model draws.
+        batch_size: sequences or sets in a step.
+        warmup_steps: over which the rate rises; a post-norm transformer needs some (Xiong et al., 2020).
+        evaluate_every: steps between two looks at the held-out set.
+        num_fresh: size of the held-out set, and of the fresh data that the result is measured on.
+        show_progress: show a bar, in a notebook one that leaves a single line.
+
+    Returns:
+        Losses and figures; what the model has not learned is said there, and is no error.
+
+    Raises:
+        TypeError: the model does not suit the task.
+        ValueError: it does not suit, or a size is less than 1.
+    """
+    for name, size in (("steps", steps), ("batch_size", batch_size), ("evaluate_every", evaluate_every)):
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+    task.check_model(model)
+    was_training = model.training
+    # The bar comes first: it writes where the caller's prints go.
+    with _Bar(task.name, steps, show_progress) as bar, _prints_held_back(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed)
+        optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, betas=(0.9, 0.98))
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _rate(warmup_steps, steps))
+        held_out = task.held_out(num_fresh)
+        losses: list[float] = []
+        evaluations: list[tuple[int, float]] = []
+        note = ""
+        for step in range(1, steps + 1):
+            model.train()
+            loss = task.loss(model, task.batch(batch_size, generator))
+            losses.append(loss.item())
+            if not math.isfinite(losses[-1]):
+                note = f"the loss became {losses[-1]} at step {step}"
+                break
+            if not loss.requires_grad:
+                note = "the loss depends on no parameter"
+                break
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            bar.advance(losses[-1], evaluations[-1][1] if evaluations else None)
+            if step % evaluate_every == 0 or step == steps:
+                evaluations.append((step, _measure(model, task, held_out)[1]))
+                if len(evaluations) > 1 and evaluations[-1][1] == evaluations[-2][1] == 1.0:
+                    break
+        accuracy, exact = _measure(model, task, task.batch(num_fresh, generator))
+        model.train(was_training)
+        result = TrainingResult(
+            task=task.name,
+            unit=task.unit,
+            steps=len(losses),
+            losses=losses,
+            evaluations=evaluations,
+            accuracy=accuracy,
+            exact=exact,
+            num_fresh=num_fresh,
+            first_perfect_step=next((step for step, share in evaluations if share == 1.0), None),
+            note=note,
+        )
+        bar.finish(result)
+    return result
+
+
+def _rate(warmup_steps: int, steps: int) -> Callable[[int], float]:
+    def factor(step: int) -> float:
+        if step < warmup_steps:
+            return (step + 1) / warmup_steps
+        done = (step - warmup_steps) / max(1, steps - warmup_steps)
+        return 0.1 + 0.45 * (1 + math.cos(math.pi * min(1.0, done)))
+
+    return factor
+
+
+@torch.no_grad()
+def _measure(model: nn.Module, task: Task, batch: Any) -> tuple[float, float]:
+    """Share of right parts, and of answers that are right in all parts."""
+    model.eval()
+    right, counted = task.correct(task.predict(model, batch), batch)
+    return (right & counted).sum().item() / counted.sum().item(), (right | ~counted).all(-1).float().mean().item()
+
+
+def _prints_held_back() -> contextlib.redirect_stdout:
+    """What a learner's part prints would come thousands of times."""
+    return contextlib.redirect_stdout(io.StringIO())
+
+
+class _Bar:
+    """A progress bar: in a terminal on standard error, in a notebook on standard output, elsewhere none.
+
+    Of a notebook's bar one line stays, without times: the bar is overwritten by carriage returns, which notebooks,
+    and those who run and compare them, take away.
+    """
+
+    def __init__(self, name: str, steps: int, show: bool):
+        in_notebook = getattr(_shell(), "kernel", None) is not None
+        self._file = sys.stdout if in_notebook else sys.stderr
+        off = None if not in_notebook else False  # None: off where the file is no terminal
+        self._bar = tqdm(
+            total=steps,
+            desc=name,
+            unit="step",
+            file=self._file,
+            disable=off if show else True,
+            leave=False,
+            ncols=88,
+            mininterval=0.25,
+        )
+        self._last = ""
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._bar.close()
+        if self._last and not self._bar.disable:
+            print(self._last, file=self._file)
+
+    def advance(self, loss: float, exact: float | None) -> None:
+        """One step more."""
+        figures = f"loss {loss:.3f}" + (f", held-out {exact:.0%}" if exact is not None else "")
+        self._bar.set_postfix_str(figures, refresh=False)
+        self._bar.update()
+
+    def finish(self, result: TrainingResult) -> None:
+        """The line that stays."""
+        self._last = repr(result)
+
+
+def _shell() -> Any:
+    # Without importing IPython: where it is not imported, nobody is in a notebook.
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

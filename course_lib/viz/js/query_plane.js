@@ -1,0 +1,24 @@
+(el, data, ui) => {
+  let hard = false;
+  const q = data.query, s = data.scale, node = ui.$("query"), draw = () => {
+    const scores = data.key.map(k => dot(k, q)), best = most(scores),
+      weights = hard ? scores.map((_, i) => +(i == best)) : softmax(scores),
+      x = 160 + s * q[0], y = 160 - s * q[1];
+    set(node.firstChild, {cx: x, cy: y});
+    set(ui.$("arrow"), {d: `M160 160L${x} ${y}`});
+    weights.forEach((w, i) => {
+      set(ui.$("disc" + i), {r: 4 + 22 * w ** .5});
+      set(ui.$("bar" + i), {width: 130 * w});
+      ui.text("weight" + i, fix(w));
+    });
+    const output = fix(dot(weights, data.value)), at = fix(q[0], 2) + ", " + fix(q[1], 2);
+    ui.text("output", output);
+    set(node, {"aria-valuetext": "query at " + at});
+    ui.say(`Query at ${at}: ${data.names[best]} gets ${fix(weights[best])}, the output is ${output}.`);
+  };
+  ui.drag(node, (dx, dy) => {
+    [dx, -dy].forEach((d, i) => q[i] = Math.max(-150 / s, Math.min(150 / s, q[i] + d / s)));
+    draw();
+  });
+  ui.press("hard", on => { hard = on; draw() });
+}

@@ -1,0 +1,325 @@
+"""Interactive views: a picture drawn in Python that shows without any script, and a small script that moves it.
+
+A view is one piece of HTML that needs nothing from elsewhere, so that it is the same in the built book, in JupyterLab,
+VS Code and Colab, and in a file. The page's text for those who see no HTML is the view's description.
+
+A view function builds its picture with the helpers below, names the parts that move by keys (`data-k`), and hands the
+numbers over as data. The script of that kind, `js/<kind>.js`, finds the parts by their keys; what all views share
+is in `js/core.js`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.viz.style import DARK, PALETTE
+
+__all__ = ["View"]
+
+_SCRIPTS = Path(__file__).parent / "js"
+
+
+@dataclass(frozen=True)
+class View:
+    """A picture that a reader can take hold of.
+
+    Args:
+        kind: name of the script that moves it, `js/<kind>.js`.
+        title: a few words; the name of the picture for those who hear the page.
+        description: what is to be seen, in plain words. It stands for the picture where no HTML is shown.
+        body: HTML and SVG as they are before the reader touches anything.
+        data: what the script computes with, as JSON.
+        hint: how to use it, in one line below the picture.
+    """
+
+    kind: str
+    title: str
+    description: str
+    body: str
+    data: Mapping[str, Any]
+    hint: str = ""
+
+    def html(self) -> str:
+        """The view as a piece of HTML, to be put into any page."""
+        title, hint = html.escape(self.title), html.escape(self.hint)
+        name = f"{self.kind}-{_digest(self.kind)}"
+        return (
+            f"<style>{stylesheet()}</style>"
+            f'<attention-view kind="{name}"><div role="group" aria-label="{title}"><p class="title">{title}</p>'
+            f'{self.body}<p class="say" role="status" aria-live="polite"></p>'
+            + (f'<p class="hint">{hint}</p>' if hint else "")
+            + f'</div><script type="application/json">{_json(self.data)}</script></attention-view>'
+            f"<script>{script(self.kind)}</script>"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the view as a page of its own, which any browser opens without a network: all of it or nothing."""
+        path = Path(path)
+        page = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
+            f'content="width=device-width, initial-scale=1"><title>{html.escape(self.title)}</title>'
+            f"<style>body{{font-family:system-ui,sans-serif;max-width:46rem;margin:1rem auto;padding:0 .8rem}}"
+            f":root{{color-scheme:light dark}}h1{{font-size:1.3rem}}attention-view .title{{display:none}}</style><main><h1>{html.escape(self.title)}</h1>{self.html()}"
+            f"<style>@media(prefers-color-scheme:dark){{attention-view{{{_variables(DARK)}}}}}</style>"
+            f"<p>{html.escape(self.description)}</p></main></html>\n"
+        )
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
+            try:
+                file.write(page)
+                file.close()
+                os.chmod(file.name, 0o644)
+                os.replace(file.name, path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+        return path
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return f"{self.title}. {self.description}"
+
+
+@cache
+def script(kind: str) -> str:
+    """The script of one kind of view, with what all share, without comments and indentation."""
+    core, own = (_lean((_SCRIPTS / f"{name}.js").read_text(encoding="utf-8")) for name in ("core", kind))
+    return f'(()=>{{{core}\nregister("{kind}-{_digest(kind)}",{own.rstrip().rstrip(";")})}})()'
+
+
+def _lean(source: str) -> str:
+    lines = (line.strip() for line in source.split("\n"))
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+@cache
+def _digest(kind: str) -> str:
+    """Short name of a script's version: an older view in the same notebook keeps its own script."""
+    both = "".join((_SCRIPTS / f"{name}.js").read_text(encoding="utf-8") for name in ("core", kind))
+    return hashlib.sha256(both.encode()).hexdigest()[:6]
+
+
+def _variables(palette: Mapping[str, str]) -> str:
+    weight, on = ("#3b3480", "#fff") if palette is PALETTE else ("#b9b2f5", "#14161c")
+    return "".join(f"--{name}:{colour};" for name, colour in {**palette, "weight": weight, "on": on}.items())
+
+
+@cache
+def stylesheet() -> str:
+    """The look of all views, in light and dark, wherever they are shown."""
+    dark = ",".join(
+        f"{theme} attention-view"
+        for theme in (
+            "html[data-theme=dark]",  # the book
+            "[data-jp-theme-light=false]",  # JupyterLab
+            ".vscode-dark",  # VS Code
+            "html[theme=dark]",  # Colab
+        )
+    )
+    return f"attention-view{{{_variables(PALETTE)}}}{dark}{{{_variables(DARK)}}}" + _lean(_CSS)
+
+
+_CSS = """
+attention-view{display:block;max-width:44rem;margin:.6rem 0;line-height:1.4;color:var(--ink)}
+attention-view p{margin:.3rem 0}
+attention-view .title{font-weight:600}
+attention-view .say{min-height:2.8em}
+attention-view .hint{color:var(--muted);font-size:.88em}
+attention-view svg{display:block;width:100%;height:auto;overflow:visible;font-family:inherit}
+attention-view svg text{fill:currentColor;font-size:14px;text-anchor:middle;dominant-baseline:central}
+attention-view svg text.start{text-anchor:start}
+attention-view svg text.end{text-anchor:end}
+attention-view svg text.small{font-size:12px}
+attention-view .cell rect{fill:var(--weight);stroke:var(--grid)}
+attention-view .cell.high text{fill:var(--on)}
+attention-view .line{stroke:var(--muted);fill:none}
+attention-view .query{fill:var(--query)!important}
+attention-view .key{fill:var(--key)!important}
+attention-view .value{fill:var(--value)!important}
+attention-view .output{fill:var(--output)!important}
+attention-view .controls{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;margin:.4rem 0}
+attention-view .panels{display:flex;flex-wrap:wrap;gap:.6rem 1.2rem;align-items:flex-start}
+attention-view .panels>*{flex:1 1 300px;min-width:0}
+attention-view :is(button,select,input){font:inherit;color:inherit;background:transparent;border:1px solid var(--muted);border-radius:5px;min-height:32px;padding:2px 10px;max-width:100%}
+attention-view option{background:Canvas;color:CanvasText}
+attention-view input[type=range]{padding:0;border:0;accent-color:var(--output);vertical-align:middle}
+attention-view button[aria-pressed=true]{background:var(--weight);color:var(--on)}
+attention-view [tabindex]{cursor:pointer}
+attention-view [data-drag]{cursor:grab;touch-action:none}
+attention-view :focus-visible{outline:3px solid var(--output);outline-offset:2px}
+attention-view svg :focus-visible{outline:none}
+attention-view svg :focus-visible>:is(rect,circle){stroke:var(--output);stroke-width:4;stroke-opacity:1}
+"""
+
+
+def _json(data: Any) -> str:
+    """Compact JSON that may stand inside a <script> element."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/").replace("<!--", "<\\u0021--")
+
+
+# Helpers for view functions -------------------------------------------------------------------------------------------
+
+
+def numbers(tensor: Tensor) -> Any:
+    """A tensor as nested lists for JSON, every float32 to the digits that give it back."""
+    array = tensor.detach().cpu()
+    if not torch.isfinite(array).all():
+        raise ValueError("expected finite numbers, got NaN or infinity; a fully masked row gives NaN through a softmax")
+    if array.dtype in (torch.float64, torch.int64, torch.int32, torch.bool):
+        return array.tolist()
+    return _nested(array.float(), lambda x: float(f"{x:.9g}"))
+
+
+def _nested(array: Tensor, convert: Any) -> Any:
+    return convert(array.item()) if array.dim() == 0 else [_nested(part, convert) for part in array]
+
+
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def packed(weights: Tensor) -> str:
+    """Many weights in [0, 1] as text, two characters each; `unpack` of core.js gives them back.
+
+    A weight is kept as one of 4,001 steps, and of the two nearest the one whose third decimal is the weight's, so that a
+    number shown with three decimals is the tensor's.
+    """
+    exact = weights.detach().cpu().double().flatten()
+    thousandths = torch.tensor([int(Decimal(x).scaleb(3).quantize(Decimal(1), ROUND_HALF_UP)) for x in exact.tolist()])
+    # the steps that round to this thousandth: 4t − 2 … 4t + 1
+    steps = torch.minimum(torch.maximum((exact * 4000).round().long(), 4 * thousandths - 2), 4 * thousandths + 1)
+    return "".join(_DIGITS[s // 64] + _DIGITS[s % 64] for s in steps.clamp(0, 4000).tolist())
+
+
+def base64_of(data: bytes) -> str:
+    """Bytes as text for a data URL."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def fixed(number: float, digits: int = 3) -> str:
+    """A number with so many decimals, as JavaScript's toFixed writes it: halves away from zero, and no −0."""
+    text = str(Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+    return text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text
+
+
+def element(tag: str, *children: str, **attributes: Any) -> str:
+    """An element of HTML or SVG. `class_`, `data_k`, `aria_label` become class, data-k, aria-label; None leaves one out.
+
+    Children are markup; escape text with `text_of`.
+    """
+    written = "".join(
+        f' {name.rstrip("_").replace("_", "-") if name not in _CAMEL else name}="{html.escape(_plain(value))}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    return f"<{tag}{written}>{''.join(children)}</{tag}>"
+
+
+_CAMEL = {"viewBox"}
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def text_of(words: object) -> str:
+    """Text, escaped for HTML."""
+    return html.escape(str(words))
+
+
+def drawing(width: float, height: float, *parts: str, label: str, class_: str = "") -> str:
+    """An SVG that fills the width it is given. `label` names it for those who hear the page."""
+    return element(
+        "svg", *parts, viewBox=f"0 0 {width:g} {height:g}", role="group", aria_label=label, class_=class_ or None,
+        style=f"max-width:{width:g}px",
+    )  # fmt: skip
+
+
+def words(x: float, y: float, text: object, *, key: str | None = None, class_: str | None = None) -> str:
+    """A word or number in an SVG, centred at a point (classes `start`, `end`, `small`, and the roles' names)."""
+    return element("text", text_of(text), x=float(x), y=float(y), data_k=key, class_=class_)
+
+
+def cell(
+    x: float, y: float, width: float, height: float, shade: float, text: str = "", *, key: str | None = None,
+    label: str | None = None, role: str | None = None, tabindex: int | None = None, pressed: bool | None = None,
+) -> str:  # fmt: skip
+    """A cell of a map: its colour is as strong as its shade in [0, 1] says, its text stays readable on it."""
+    return element(
+        "g",
+        element("rect", x=float(x), y=float(y), width=float(width), height=float(height), fill_opacity=float(shade)),
+        words(x + width / 2, y + height / 2, text) if text else "",
+        class_="cell high" if shade > 0.5 else "cell", data_k=key, role=role, aria_label=label, tabindex=tabindex,
+        aria_pressed=None if pressed is None else str(pressed).lower(),
+    )  # fmt: skip
+
+
+def panels(*parts: str) -> str:
+    """Pictures side by side, or one below the other where the page is narrow: each at most 340 units wide, so that its
+    text is legible on a phone."""
+    return element("div", *parts, class_="panels")
+
+
+def controls(*parts: str) -> str:
+    """A row of controls, which breaks where the page is narrow."""
+    return element("div", *parts, class_="controls")
+
+
+def slider(key: str, label: str, low: float, high: float, value: float, step: float = 1) -> str:
+    """A labelled slider with its value behind it (key `<key>-value`)."""
+    return element(
+        "label", text_of(label), " ",
+        f'<input type="range" data-k="{key}" min="{low:g}" max="{high:g}" step="{step:g}" value="{value:g}">', " ",
+        element("output", text_of(f"{value:g}"), data_k=f"{key}-value"),
+    )  # fmt: skip
+
+
+def button(key: str, label: str, *, pressed: bool | None = None) -> str:
+    """A button; with `pressed` one that stays in."""
+    state = None if pressed is None else str(pressed).lower()
+    return element("button", text_of(label), type="button", data_k=key, aria_pressed=state)
+
+
+def choice(key: str, label: str, options: Iterable[tuple[str, str]], chosen: str | None = None) -> str:
+    """A labelled list of options (value, words) of which one is chosen."""
+    marked = "".join(
+        f'<option value="{html.escape(value)}"{" selected" if value == chosen else ""}>{text_of(said)}</option>'
+        for value, said in options
+    )
+    return element("label", text_of(label), " ", element("select", marked, data_k=key))
+
+
+def number_box(key: str, label: str, value: float, step: float = 0.5) -> str:
+    """A field for one number, named for those who hear the page."""
+    return (
+        f'<input type="number" inputmode="decimal" data-k="{key}" aria-label="{html.escape(label)}" '
+        f'value="{value:g}" step="{step:g}">'
+    )
+
+
+def labels_for(labels: Sequence[str] | None, length: int, name: str, default: str = "") -> list[str]:
+    """The labels given, or positions.
+
+    Raises:
+        ValueError: as many labels as there are entries are needed.
+    """
+    if labels is None:
+        return [f"{default}{i}" for i in range(length)]
+    if len(labels) != length:
+        raise ValueError(f"{name} must have a label for each of the {length}, got {len(labels)}")
+    return [str(label) for label in labels]
