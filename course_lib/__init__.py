@@ -2,13 +2,15 @@
 
 One module a chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
 `positional_encoding`, `transformer`. Beside them `models` stacks the blocks, `recurrent` is the model that attention
-was invented for, `measuring` counts, and `viz` draws. `exercises` and
+was invented for, `measuring` counts, and `viz` draws. `tasks` has small tasks and trains a model on one (`train_on`),
+`assembling` makes a transformer from a learner's own parts (`assemble`). `exercises` and
 `grader` are the course's exercises and what checks them: `check`, `hint`, `solution`, `progress`. Every mask is a
 bool tensor with True = may attend.
 """
 
 from importlib.metadata import PackageNotFoundError, version
 
+from course_lib.assembling import assemble, assemble_set_encoder
 from course_lib.attention import (
     AdditiveScore,
     additive_score,
@@ -43,6 +45,7 @@ from course_lib.scaled_dot_product import (
     scaled_dot_product_attention,
     softmax_backward,
 )
+from course_lib.tasks import anomaly, reversal, train_on
 from course_lib.transformer import (
     DecoderLayer,
     EncoderLayer,
@@ -85,7 +88,10 @@ __all__ = [
     "TransformerEncoder",
     "additive_score",
     "alibi_bias",
+    "anomaly",
     "apply_rotary",
+    "assemble",
+    "assemble_set_encoder",
     "attend",
     "attention_flops",
     "causal_mask",
@@ -102,6 +108,7 @@ __all__ = [
     "padding_mask",
     "progress",
     "record_attention",
+    "reversal",
     "scaled_dot_product_attention",
     "shift_matrix",
     "sinusoidal_encoding",
@@ -110,5 +117,6 @@ __all__ = [
     "softmax_backward",
     "solution",
     "split_heads",
+    "train_on",
     "transformer_parameter_count",
 ]

@@ -13,7 +13,7 @@ import torch
 # The grader meets whatever people write, so its own calls are not checked this way.
 _LIBRARY = Path(__file__).parents[1] / "course_lib"
 _CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.stem != "__init__"] + ["course_lib.viz"]
-_HOOK = jaxtyping.install_import_hook(_CHECKED, "beartype.beartype")
+_HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
 
 @pytest.fixture(autouse=True)

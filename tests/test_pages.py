@@ -25,6 +25,8 @@ ORDER = (
     "positional_encoding",
     "transformer",
     "models",
+    "tasks",
+    "assembling",
     "recurrent",
     "measuring",
 )

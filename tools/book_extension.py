@@ -96,6 +96,14 @@ def _remove_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, 
     ]
 
 
+def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """docutils calls a bibliography a list and gives its entries a role that is none of a list's; assistive software then
+    finds a list without entries."""
+    if body := context.get("body"):
+        body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
+        context["body"] = body.replace(' role="doc-biblioentry"', "")
+
+
 def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
@@ -103,4 +111,5 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
     app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_thebe, priority=900)
+    app.connect("html-page-context", _mend_roles, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

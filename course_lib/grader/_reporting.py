@@ -365,7 +365,8 @@ def _example_html(example: Example) -> str:
     parts.append(f"<p>{where}{words(example.text)}</p>")
     if example.expected is not None:
         maps = (_heat_map("expected", example.expected, example), _heat_map("got", example.actual, example))
-        parts.append(f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;overflow-x:auto">{"".join(maps)}</div>')
+        style = "display:flex;flex-wrap:wrap;gap:1.5em;overflow-x:auto"
+        parts.append(f'<div tabindex="0" role="group" aria-label="expected and got" style="{style}">{"".join(maps)}</div>')
     return "".join(parts)
 
 

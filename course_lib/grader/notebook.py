@@ -183,7 +183,10 @@ def progress() -> None:
         if note:
             lines.append(("\n" if note.startswith("Kept in ") else "") + note)
     notes = "".join(f"<p>{words(n)}</p>" for n in (f"Kept in {notebook.path}.", notebook.note, notebook.warning) if n)
-    _show("\n".join(line.rstrip() for line in lines), f"<p><b>{head}</b></p><table>{''.join(table)}</table>{notes}")
+    # On a phone the table scrolls by itself; who uses the keyboard has to reach it.
+    scrolling = '<div tabindex="0" role="group" aria-label="Exercises" style="overflow-x:auto">'
+    shown = f"<p><b>{head}</b></p>{scrolling}<table>{''.join(table)}</table></div>{notes}"
+    _show("\n".join(line.rstrip() for line in lines), shown)
 
 
 def _by_stem():

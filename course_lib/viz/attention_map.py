@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
 from torch import Tensor
 
+from course_lib.viz.describing import checked, describe, shortened
 from course_lib.viz.style import PALETTE, WEIGHTS
 
-__all__ = ["attention_map"]
+__all__ = ["attention_map", "description_of", "save_figure"]
 
 MOST_VALUES = 8  # rows or columns up to which the numbers are printed into the cells
+MOST_LABELS = 24  # labels on one axis; of more tokens only every second, fifth, tenth … is named
+LONGEST_SIDE_RATIO = 8  # cells are squares unless the map would be a mere line
 
 
 def attention_map(
@@ -26,36 +35,47 @@ def attention_map(
 ) -> Axes:
     """Draw the weights of one attention as a heat map.
 
+    The figure carries what `describe` says of the weights: notebooks give it to the picture as alternative text,
+    `description_of(ax)` returns it, and `save_figure` writes it into the file.
+
     Args:
-        weights: `(L_q, L_k)`, each in [0, 1].
+        weights: `(L_q, L_k)`, each in [0, 1]. Rows need not sum to one; the description says which do not.
         queries: a label a row; positions if not given.
         keys: a label a column; positions if not given.
         title: text above.
-        ax: where to draw; new axes if not given.
+        ax: where to draw; new axes if not given, with a colour bar where the values are too many to be printed.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: weights is not a matrix, has entries outside [0, 1] or not finite, or the labels do not fit it.
+        TypeError: weights is no tensor: None (the fused path computes none), or a pair (output, weights).
+        ValueError: weights is not a matrix, has no entries, NaN, or entries outside [0, 1], or the labels do not fit.
     """
-    if weights.dim() != 2 or 0 in weights.shape:
-        raise ValueError(
-            f"weights must be a matrix (L_q, L_k) with at least one entry, got {tuple(weights.shape)}; "
-            f"choose one sentence and one head, weights[batch, head]"
-        )
-    len_q, len_k = weights.shape
-    for name, labels, length in (("queries", queries, len_q), ("keys", keys, len_k)):
-        if labels is not None and len(labels) != length:
-            raise ValueError(f"{name} must have a label for each of the {length}, got {len(labels)}")
-    array = weights.detach().cpu().double().numpy()
-    slack = 1e-3  # of half precision, whose rounded weights may pass 1 a little
-    if not ((array >= -slack) & (array <= 1 + slack)).all():
-        raise ValueError(
-            f"weights must lie in [0, 1], got {array.min():.3f} … {array.max():.3f}; are these scores? Apply a softmax"
-        )
-    if ax is None:
+    array = checked(weights, queries, keys)
+    len_q, len_k = array.shape
+    own = ax is None
+    if own:
         _, ax = plt.subplots(figsize=(1.6 + 0.6 * min(len_k, 12), 1.2 + 0.5 * min(len_q, 12)))
+    mesh = draw(array, queries, keys, ax)
+    ax.set_title(title)
+    if own and max(len_q, len_k) > MOST_VALUES:
+        ax.figure.colorbar(mesh, ax=ax, ticks=[0, 0.5, 1], label="weight", shrink=0.8)
+    carry(mesh, describe(weights, queries, keys))
+    return ax
+
+
+def draw(
+    array: np.ndarray,
+    queries: Sequence[str] | None,
+    keys: Sequence[str] | None,
+    ax: Axes,
+    *,
+    fontsize: float = 9,
+    most_labels: int = MOST_LABELS,
+) -> QuadMesh:
+    """The heat map itself, without title, colour bar and description."""
+    len_q, len_k = array.shape
     with_values = max(len_q, len_k) <= MOST_VALUES
     sns.heatmap(
         array,
@@ -64,18 +84,124 @@ def attention_map(
         vmax=1.0,
         cmap=WEIGHTS,
         cbar=False,
-        square=True,
+        square=max(len_q, len_k) <= LONGEST_SIDE_RATIO * min(len_q, len_k),
         annot=with_values,
         fmt=".2f",
-        annot_kws={"fontsize": 9},
+        annot_kws={"fontsize": fontsize},
         linewidths=1.0 if with_values else 0.0,
         linecolor=PALETTE["grid"],
-        xticklabels=list(keys) if keys is not None else "auto",
-        yticklabels=list(queries) if queries is not None else "auto",
+        xticklabels=False,
+        yticklabels=False,
     )
+    for spine in ax.spines.values():  # a frame: nearly empty maps have an edge, too
+        spine.set(visible=True, color=PALETTE["muted"], linewidth=0.6)
+    mesh = ax.collections[-1]
+    columns, rows = _named(len_k, most_labels), _named(len_q, most_labels)
+    column_labels, row_labels = _labels(keys, columns), _labels(queries, rows)
+    ax.set_xticks(columns + 0.5, column_labels)
+    ax.set_yticks(rows + 0.5, row_labels)
+    upright = len(columns) <= 6 or (keys is None and len(columns) * len(column_labels[-1]) <= 30)
+    ax.tick_params(axis="x", labelrotation=0 if upright else 45, length=0)
+    ax.tick_params(axis="y", labelrotation=0, length=0)
     ax.set_xlabel("key", color=PALETTE["key"])
     ax.set_ylabel("query", color=PALETTE["query"])
-    ax.tick_params(axis="x", labelrotation=0 if len_k <= 6 else 45, length=0)
-    ax.tick_params(axis="y", labelrotation=0, length=0)
-    ax.set_title(title)
-    return ax
+    return mesh
+
+
+def carry(mesh: QuadMesh, description: str, axes: Sequence[Axes] = ()) -> None:
+    """Let the mesh's figure carry the description, for as long as the mesh is in it.
+
+    Args:
+        mesh: the heat map, or the first of several.
+        description: of all that is in `axes`.
+        axes: where several heat maps are described at once; the axes of the mesh if empty.
+    """
+    figure = mesh.axes.figure.figure  # of a sub-figure the whole one
+    carried = getattr(figure, "_repr_mimebundle_", None)
+    if not isinstance(carried, _Descriptions):
+        carried = figure._repr_mimebundle_ = _Descriptions()
+    carried.entries.append((mesh, description, tuple(axes)))
+
+
+class _Descriptions:
+    """Descriptions of what is in a figure. As the figure's `_repr_mimebundle_` it adds the alternative text.
+
+    IPython asks an object for `_repr_mimebundle_` before it draws it, and merges what it gets. This one gives no data,
+    only the metadata `image/png: {alt: …}`, which nbconvert puts into its pages.
+    """
+
+    def __init__(self):
+        self.entries: list[tuple[QuadMesh, str, tuple[Axes, ...]]] = []
+
+    def __call__(self, include=None, exclude=None) -> tuple[dict, dict]:
+        text = self.text()
+        return {}, {"image/png": {"alt": text}, "image/svg+xml": {"alt": text}} if text else {}
+
+    def text(self, ax: Axes | None = None) -> str:
+        """What is in one of the axes, or in all of them, each with its title."""
+        parts = []
+        for mesh, description, axes in self.entries:
+            if mesh.axes is None:  # cleared away since
+                continue
+            if ax in (axes or (mesh.axes,)):
+                parts.append(description)
+            elif ax is None:
+                title = "" if axes else title_of(mesh.axes)
+                parts.append(f"{title.rstrip('.:')}: {description}" if title else description)
+        return " ".join(parts)
+
+
+def title_of(ax: Axes) -> str:
+    """The title, wherever it is written."""
+    return ax.get_title("left") or ax.get_title("center") or ax.get_title("right")
+
+
+def description_of(drawn: Axes | Figure) -> str:
+    """What is to be seen in a figure, or in one of its axes, as `attention_map` and `heads_map` described it.
+
+    Returns:
+        The text; "" where nothing was drawn by them.
+    """
+    ax = drawn if isinstance(drawn, Axes) else None
+    carried = getattr(drawn.figure.figure, "_repr_mimebundle_", None)
+    return carried.text(ax) if isinstance(carried, _Descriptions) else ""
+
+
+def save_figure(drawn: Axes | Figure, path: str | os.PathLike, *, title: str = "") -> Path:
+    """Write a figure as PNG or SVG with its description inside, all of it or nothing.
+
+    Args:
+        drawn: the figure, or axes in it.
+        path: ends in `.png` or `.svg`.
+        title: of the file's metadata; the title of the first axes if not given.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: the path ends otherwise.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in {".png", ".svg"}:
+        raise ValueError(f"path must end in .png or .svg, which can carry a description, got {path.name!r}")
+    figure = drawn.figure.figure
+    title = title or next(filter(None, map(title_of, figure.axes)), "")
+    metadata = {"Title": title or "Attention weights", "Description": description_of(figure)}
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=path.suffix, delete=False) as partial:
+        pass
+    try:
+        figure.savefig(partial.name, metadata=metadata)
+        os.replace(partial.name, path)
+    finally:
+        Path(partial.name).unlink(missing_ok=True)
+    return path
+
+
+def _named(length: int, most: int) -> np.ndarray:
+    """Positions that get a label: all, or every second, fifth, tenth, … so that no more than `most` do."""
+    steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
+    return np.arange(0, length, next(step for step in steps if -(-length // step) <= most))
+
+
+def _labels(labels: Sequence[str] | None, positions: np.ndarray) -> list[str]:
+    return [str(i) for i in positions] if labels is None else [shortened(labels[i]) for i in positions]

@@ -12,6 +12,7 @@ __all__ = ["describe"]
 
 MOST_CHARACTERS = 600  # longer alternative texts are hard to listen to
 MOST_LISTED = 8  # queries that are named one by one
+MOST_HEADS = 12  # heads of one pattern that are named one by one
 LONGEST_LABEL = 16
 ENOUGH = 0.8  # share of the queries that makes a pattern
 
@@ -100,7 +101,7 @@ def checked(
 def _of_one(array: np.ndarray, queries, keys, tolerance: float) -> list[str]:
     len_q, len_k = array.shape
     query_names, key_names = _names(queries, len_q, "query"), _names(keys, len_k, "key")
-    sentences = [f"Attention weights of {_count(len_q, 'query', 'queries')} (rows) over {_count(len_k, 'key')}."]
+    sentences = [f"Attention weights of {_size(len_q, len_k)}."]
     pattern = _pattern(array, key_names)
     if pattern:
         sentences.append(f"{pattern[0].upper()}{pattern[1:]}.")
@@ -108,8 +109,9 @@ def _of_one(array: np.ndarray, queries, keys, tolerance: float) -> list[str]:
         sentences.append("Every weight above the diagonal is 0: no query looks at a later key.")
     sentences += _about_sums(array, query_names, tolerance)
     leaders = [_leaders(row, key_names) for row in array]
-    if len_q <= MOST_LISTED:
-        listed = "; ".join(f"{name}: {leader}" for name, leader in zip(query_names, leaders, strict=True))
+    listed = "; ".join(f"{name}: {leader}" for name, leader in zip(query_names, leaders, strict=True))
+    short = len_q <= MOST_LISTED and len(listed) <= MOST_CHARACTERS // 2
+    if short and "nearly equal" not in pattern:
         sentences.append(f"Largest weight of each query: {listed}.")
     used = _keys_used(array)
     looking = np.flatnonzero(array.sum(-1) > 0)
@@ -121,24 +123,20 @@ def _of_one(array: np.ndarray, queries, keys, tolerance: float) -> list[str]:
                 f"Sharpest: {query_names[sharp]}, {used[sharp]:.2f} keys, most on {leaders[sharp]}; "
                 f"flattest: {query_names[flat]}, {used[flat]:.2f} keys."
             )
-        if len_q > MOST_LISTED:
-            mean = array.mean(0)
-            sentences.append(f"The key with the largest weight on average is {_leaders(mean, key_names)}.")
+        if not short:
+            leader = _leaders(array.mean(0), key_names)
+            if "alike" not in leader:
+                sentences.append(f"Largest on average: {leader}.")
     return sentences
 
 
 def _of_heads(array: np.ndarray, keys) -> list[str]:
     num_heads, len_q, len_k = array.shape
     names = _names(keys, len_k, "key")
-    size = f"{_count(len_q, 'query', 'queries')} (rows) over {_count(len_k, 'key')}"
-    sentences = [f"Attention weights of {_count(num_heads, 'head')}, each {size}."]
+    sentences = [f"Attention weights of {_count(num_heads, 'head')}, each {_size(len_q, len_k)}."]
     found: dict[str, list[int]] = {}
     for head in range(num_heads):
         found.setdefault(_pattern(array[head], names) or "no plain pattern", []).append(head)
-    for pattern, heads in found.items():
-        sentences.append(f"{_heads(heads)}: {pattern}.")
-    if all(_no_later_keys(matrix) for matrix in array):
-        sentences.append("No query looks at a later key in any head.")
     used = np.array([_keys_used(matrix)[matrix.sum(-1) > 0].mean() if matrix.any() else 0.0 for matrix in array])
     if len_k > 1 and used.all():
         sharp, flat = int(used.argmin()), int(used.argmax())
@@ -149,6 +147,9 @@ def _of_heads(array: np.ndarray, keys) -> list[str]:
                 f"Sharpest is head {sharp}: a query spreads over {used[sharp]:.2f} keys on average; flattest is head "
                 f"{flat}: over {used[flat]:.2f}."
             )
+    if all(_no_later_keys(matrix) for matrix in array):
+        sentences.append("No query looks at a later key in any head.")
+    sentences += [f"{_heads(heads, num_heads)}: {pattern}." for pattern, heads in found.items()]
     return sentences
 
 
@@ -157,8 +158,9 @@ def _pattern(array: np.ndarray, key_names: list[str]) -> str:
     len_q, len_k = array.shape
     if not array.any():
         return "all weights are 0"
-    if len_k > 1 and array.max() - array.min() < 0.01:
-        return f"all weights are nearly equal, {array.mean():.2f} each"
+    if len_k > 1 and array.max() - array.min() <= 0.05 * array.max():
+        part = f" (one in {len_k})" if round(1 / array.mean()) == len_k else ""
+        return f"all weights are nearly equal, {array.mean():.2f} each{part}"
     first = np.array([_first_key(row) for row in array])  # -1 where no key leads alone
     rows = np.arange(len_q)
     if len_q == 1:
@@ -172,7 +174,8 @@ def _pattern(array: np.ndarray, key_names: list[str]) -> str:
         hits = int(((first == rows + offset) & there).sum())
         # Three at least, since two rows lie on some diagonal by chance.
         if hits >= max(3, ENOUGH * there.sum()) and there.sum() >= ENOUGH * (len_q - 1):
-            return f"{_share(hits, int(there.sum()))} look most at {words}"
+            having = " that have one" if there.sum() < len_q else ""
+            return f"{_share(hits, int(there.sum()))}{having} look most at {words}"
     hits = int((first == len_k - 1 - rows).sum())
     if hits >= max(3, ENOUGH * len_q):
         return f"{_share(hits, len_q)} look most along the other diagonal: the first at the last key, and so on backwards"
@@ -188,23 +191,18 @@ def _about_sums(array: np.ndarray, names: list[str], tolerance: float) -> list[s
     sentences = []
     empty = np.flatnonzero(~array.any(-1))
     if 0 < empty.size < len(array):
-        sentences.append(f"{_rows(empty, names)} all zeros, as fully masked rows are.")
+        verb = "is" if empty.size == 1 else "are"
+        sentences.append(f"Of the rows, {_listed(empty, names)} {verb} all zeros, as fully masked rows are.")
     off = np.flatnonzero((abs(sums - 1) > tolerance) & array.any(-1))
     if off.size:
         low, high = f"{sums[off].min():.2f}", f"{sums[off].max():.2f}"
-        what = f"sum to {low}" if low == high else f"sum to {low} … {high}"
-        who = _listed(off, names) or f"{off.size} of {len(array)} rows"
-        sentences.append(f"Not one in sum: {who} ({what}).")
+        total = low if low == high else f"{low} … {high}"
+        sentences.append(f"The weights of {_listed(off, names)} sum to {total}, not to 1.")
     return sentences
 
 
-def _rows(rows: np.ndarray, names: list[str]) -> str:
-    who = _listed(rows, names) or f"{rows.size} of {len(names)} rows"
-    return f"{who} {'is' if rows.size == 1 else 'are'}"
-
-
 def _listed(rows: np.ndarray, names: list[str]) -> str:
-    return ", ".join(names[row] for row in rows) if rows.size <= 3 else ""
+    return ", ".join(names[row] for row in rows) if rows.size <= 3 else f"{rows.size} of {len(names)}"
 
 
 def _leaders(row: np.ndarray, names: list[str]) -> str:
@@ -222,7 +220,7 @@ def _leaders(row: np.ndarray, names: list[str]) -> str:
 
 
 def _first_key(row: np.ndarray) -> int:
-    """The key that leads alone at two printed decimals or, where weights are small, by a hundredth of the largest."""
+    """The key that leads alone, by more than a hundredth of its weight; -1 where none does."""
     order = np.argsort(row)
     leader = int(order[-1])
     if row[leader] <= 0:
@@ -265,15 +263,23 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def _size(len_q: int, len_k: int) -> str:
+    return f"{_count(len_q, 'query', 'queries')} ({'row' if len_q == 1 else 'rows'}) over {_count(len_k, 'key')}"
+
+
 def _count(number: int, one: str, several: str = "") -> str:
     return f"{number} {one if number == 1 else several or one + 's'}"
 
 
 def _share(hits: int, of: int) -> str:
-    return f"all {of} queries that can" if hits == of else f"{hits} of {of} queries that can"
+    return f"all {of} queries" if hits == of else f"{hits} of {of} queries"
 
 
-def _heads(heads: list[int]) -> str:
+def _heads(heads: list[int], of: int) -> str:
+    if len(heads) == of > 1:
+        return "All heads"
     if len(heads) == 1:
         return f"Head {heads[0]}"
+    if len(heads) > MOST_HEADS:
+        return f"{len(heads)} heads"
     return f"Heads {', '.join(map(str, heads[:-1]))} and {heads[-1]}"

@@ -74,7 +74,7 @@ class View:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
             f'content="width=device-width, initial-scale=1"><title>{html.escape(self.title)}</title>'
             f"<style>body{{font-family:system-ui,sans-serif;max-width:46rem;margin:1rem auto;padding:0 .8rem}}"
-            f":root{{color-scheme:light dark}}h1{{font-size:1.3rem}}attention-view .title{{display:none}}</style><main><h1>{html.escape(self.title)}</h1>{self.html()}"
+            f":root{{color-scheme:light dark;background:Canvas;color:CanvasText}}h1{{font-size:1.3rem}}attention-view .title{{display:none}}</style><main><h1>{html.escape(self.title)}</h1>{self.html()}"
             f"<style>@media(prefers-color-scheme:dark){{attention-view{{{_variables(DARK)}}}}}</style>"
             f"<p>{html.escape(self.description)}</p></main></html>\n"
         )
@@ -196,13 +196,13 @@ _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 def packed(weights: Tensor) -> str:
     """Many weights in [0, 1] as text, two characters each; `unpack` of core.js gives them back.
 
-    A weight is kept as one of 4,001 steps, and of the two nearest the one whose third decimal is the weight's, so that a
-    number shown with three decimals is the tensor's.
+    A weight is kept as one of 4,001 steps, the nearest whose third decimal is the weight's: a number shown with three
+    decimals is the tensor's.
     """
     exact = weights.detach().cpu().double().flatten()
     thousandths = torch.tensor([int(Decimal(x).scaleb(3).quantize(Decimal(1), ROUND_HALF_UP)) for x in exact.tolist()])
-    # the steps that round to this thousandth: 4t − 2 … 4t + 1
-    steps = torch.minimum(torch.maximum((exact * 4000).round().long(), 4 * thousandths - 2), 4 * thousandths + 1)
+    # the steps that certainly round to this thousandth: 4t − 1, 4t, 4t + 1
+    steps = torch.minimum(torch.maximum((exact * 4000).round().long(), 4 * thousandths - 1), 4 * thousandths + 1)
     return "".join(_DIGITS[s // 64] + _DIGITS[s % 64] for s in steps.clamp(0, 4000).tolist())
 
 
