@@ -1,12 +1,13 @@
 """Put a transformer together from parts that you wrote yourself: `assemble`.
 
-What you solved in the exercises goes in, what you did not comes from the course, and `course_lib.train_on` shows whether
-it learns.
+What you solved in the exercises goes in, what you did not comes from the course, and `course_lib.train_on` shows
+whether it learns.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import html
 import inspect
 import io
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from course_lib._typing import Bool, Float, Int
 from course_lib.attention import dot_product_score
-from course_lib.masking import causal_mask, decoder_mask, masked_softmax, padding_mask
+from course_lib.masking import causal_mask, decoder_mask, padding_mask
 from course_lib.models import Encoder, Transformer, TransformerConfig
 from course_lib.multi_head import MultiHeadAttention, merge_heads, split_heads
 from course_lib.positional_encoding import AlibiPosition, RotaryPosition
@@ -58,6 +59,7 @@ _CONTAINS = {
         *("masked_softmax", "attend", "softmax"),
     ),
     "scaled_dot_product_attention": ("masked_softmax", "attend", "softmax"),
+    "masked_softmax": ("attend", "softmax"),
     "attend": ("softmax",),
     "decoder_mask": ("causal_mask",),
 }
@@ -83,7 +85,7 @@ def assemble(
     d_model: int = 64,
     num_heads: int = 4,
     d_ff: int = 128,
-    num_layers: int = 2,
+    num_layers: int = 1,
     pad_id: int = 0,
     positions: str | None = None,
     max_length: int = 512,
@@ -133,12 +135,13 @@ def assemble(
         num_layers=num_layers,
         d_ff=d_ff,
         dropout=0.0,
-        positions=kit.choose_positions(positions),
+        positions=positions or "none",
         max_length=max_length,
         pad_id=pad_id,
     )
     with _quietly(seed):
         kit.try_parts()
+        config = dataclasses.replace(config, positions=kit.choose_positions(positions))
         model = AssembledTransformer(config, kit)
         _initialise(model, seed)
         other = int(pad_id == 0)
@@ -156,7 +159,7 @@ def assemble_set_encoder(
     d_model: int = 64,
     num_heads: int = 4,
     d_ff: int = 128,
-    num_layers: int = 2,
+    num_layers: int = 1,
     seed: int = 0,
 ) -> AssembledSetEncoder:
     """An encoder without positions that gives a score to every item of a set, from your parts.
@@ -288,9 +291,7 @@ class AssembledSetEncoder(_Summary, nn.Module):
         self.encoder.layers = nn.ModuleList(kit.layer("EncoderLayer", None) for _ in range(config.num_layers))
         self.score = nn.Linear(config.d_model, 1)
 
-    def forward(
-        self, features: Float[Tensor, "batch set_size num_features"]
-    ) -> Float[Tensor, "batch set_size"]:
+    def forward(self, features: Float[Tensor, "batch set_size num_features"]) -> Float[Tensor, "batch set_size"]:
         """`(B, n, num_features)` to scores `(B, n)`."""
         return self.score(self.encoder(self.input(features))).squeeze(-1)  # (B, n)
 
@@ -470,7 +471,10 @@ class _Kit:
         if self.num_heads & (self.num_heads - 1):
             blocked["alibi"].append("num_heads")
         if wish is None:
-            return next((kind for kind, name in _POSITIONS.items() if name in self.given and not blocked.get(kind)), "sinusoidal")
+            return next(
+                (kind for kind, name in _POSITIONS.items() if name in self.given and not blocked.get(kind)),
+                "sinusoidal",
+            )
         in_the_way = [name for name in blocked.get(wish, ()) if name in self.given]
         if in_the_way:
             raise ValueError(
@@ -550,7 +554,7 @@ class _Kit:
             except NotImplementedError:
                 self.stubs.add(name)
                 del self.given[name]
-            except _WrongResult as error:
+            except _WrongResultError as error:
                 raise ValueError(str(error)) from None
             except Exception as error:
                 raise ValueError(
@@ -626,10 +630,10 @@ class _DecoderMaskOfParts:
         self.padding, self.causal = padding, causal
 
     def __call__(self, tokens: Tensor, pad_id: int) -> Tensor:
-        return self.padding(tokens, pad_id) & self.causal(tokens.shape[1])  # (B, 1, L, L)
+        return self.padding(tokens, pad_id) & self.causal(tokens.shape[1]).to(tokens.device)  # (B, 1, L, L)
 
 
-class _WrongResult(Exception):
+class _WrongResultError(Exception):
     """A part returned something of another shape or type."""
 
 
@@ -715,9 +719,7 @@ def _trials(name: str, part: Any, d_model: int, num_heads: int, d_ff: int) -> It
         yield "output", layer(x, yes[:, :len_q]), x
     else:
         layer = part(d_model, num_heads, d_ff)
-        _find_modules(
-            name, layer, "self_attention", "cross_attention", "feed_forward", "norm1", "norm2", "norm3"
-        )
+        _find_modules(name, layer, "self_attention", "cross_attention", "feed_forward", "norm1", "norm2", "norm3")
         yield "output", layer(x, memory, yes[:, :len_q], yes), x
 
 
@@ -729,7 +731,7 @@ def _leaf(*shape: int) -> Tensor:
 def _find_modules(name: str, layer: nn.Module, *wanted: str) -> None:
     missing = [place for place in wanted if not isinstance(getattr(layer, place, None), nn.Module)]
     if missing:
-        raise _WrongResult(
+        raise _WrongResultError(
             f"your {name} must have the sub-modules {', '.join(wanted)}, but {', '.join(missing)} cannot be found; "
             f"{_advice(name)}"
         )
@@ -739,13 +741,13 @@ def _compare(name: str, what: str, got: Any, wanted: Any) -> None:
     """Refuse what has not the shape and kind of `wanted`; then go backwards through it."""
     if isinstance(wanted, tuple):
         if not isinstance(got, tuple | list) or len(got) != len(wanted):
-            raise _WrongResult(f"your {name} must return {what}, got {_shape_of(got)}; {_advice(name)}")
+            raise _WrongResultError(f"your {name} must return {what}, got {_shape_of(got)}; {_advice(name)}")
         for one, model in zip(got, wanted, strict=True):
             _compare(name, f"tensors {what}", one, model)
         return
     fits = isinstance(got, Tensor) and got.shape == wanted.shape and got.dtype == wanted.dtype
     if not fits:
-        raise _WrongResult(
+        raise _WrongResultError(
             f"your {name} must return {what} of shape and dtype {_shape_of(wanted)} on a tiny input, got "
             f"{_shape_of(got)}; {_advice(name)}"
         )

@@ -22,8 +22,8 @@ from course_lib._typing import Bool, Float, Int
 
 __all__ = [
     "AnomalyTask",
-    "SequenceTask",
     "SequencePairs",
+    "SequenceTask",
     "Sets",
     "Task",
     "TrainingResult",
@@ -38,7 +38,7 @@ __all__ = [
 
 @runtime_checkable
 class Task(Protocol):
-    """What `train_on` needs of a task. `Batch` below is whatever the task's own methods understand."""
+    """What `train_on` needs of a task. A batch is a named tuple of tensors that the task's own methods understand."""
 
     name: str
     unit: str  # what is right or wrong as a whole: "sequences", "sets"
@@ -51,8 +51,8 @@ class Task(Protocol):
         """A fresh batch, drawn from the generator alone."""
         ...
 
-    def held_out(self, size: int) -> Any:
-        """The same batch at every call, drawn from a seed that training does not use."""
+    def held_out(self, size: int, number: int = 0) -> Any:
+        """A batch for measuring, the same at every call; each number gives another."""
         ...
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
@@ -134,9 +134,9 @@ class SequenceTask:
         symbols = torch.randint(self.first_symbol, self.vocab_size, (size, self.length), generator=generator)
         return self.pairs([row[:n] for row, n in zip(symbols, lengths, strict=True)])
 
-    def held_out(self, size: int = 1000) -> SequencePairs:
-        """The same pairs at every call."""
-        return self.batch(size, _held_out_generator())
+    def held_out(self, size: int = 1000, number: int = 0) -> SequencePairs:
+        """The same pairs at every call; each number gives others."""
+        return self.batch(size, _held_out_generator(number))
 
     def check_model(self, model: nn.Module) -> None:
         """Raises: TypeError where there is no `encode` and `decode`, ValueError where the padding is another."""
@@ -178,19 +178,19 @@ class SequenceTask:
         return nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=self.pad_id)
 
 
-def reversal(*, length: int = 10, vocab_size: int = 13, min_length: int = 1) -> SequenceTask:
+def reversal(*, length: int = 10, vocab_size: int = 13, min_length: int = 5) -> SequenceTask:
     """Write the sequence backwards: the first symbol wanted is the last one read."""
     return SequenceTask(
         name="reversal", rearrange=_reversed, length=length, vocab_size=vocab_size, min_length=min_length
     )
 
 
-def copy(*, length: int = 10, vocab_size: int = 13, min_length: int = 1) -> SequenceTask:
+def copy(*, length: int = 10, vocab_size: int = 13, min_length: int = 5) -> SequenceTask:
     """Write the sequence as it is."""
     return SequenceTask(name="copy", rearrange=torch.clone, length=length, vocab_size=vocab_size, min_length=min_length)
 
 
-def sort(*, length: int = 10, vocab_size: int = 13, min_length: int = 1) -> SequenceTask:
+def sort(*, length: int = 10, vocab_size: int = 13, min_length: int = 5) -> SequenceTask:
     """Write the symbols in rising order; where they stood does not matter."""
     return SequenceTask(name="sort", rearrange=_sorted, length=length, vocab_size=vocab_size, min_length=min_length)
 
@@ -272,8 +272,8 @@ class AnomalyTask:
         *,
         set_size: int = 8,
         num_features: int = 16,
-        num_classes: int = 200,
-        noise: float = 0.3,
+        num_classes: int = 1000,
+        noise: float = 0.1,
         seed: int = 0,
     ):
         for name, size, least in (
@@ -298,9 +298,9 @@ class AnomalyTask:
         """`size` fresh sets of the classes for training."""
         return self._draw(self.centres[: self.num_classes // 2], size, generator)
 
-    def held_out(self, size: int = 1000) -> Sets:
-        """The same sets at every call, of classes that `batch` never draws."""
-        return self._draw(self.centres[self.num_classes // 2 :], size, _held_out_generator())
+    def held_out(self, size: int = 1000, number: int = 0) -> Sets:
+        """The same sets at every call, of classes that `batch` never draws; each number gives others."""
+        return self._draw(self.centres[self.num_classes // 2 :], size, _held_out_generator(number))
 
     def check_model(self, model: nn.Module) -> None:
         """Raises: TypeError where the model reads tokens."""
@@ -337,13 +337,13 @@ class AnomalyTask:
         return Sets(centres[classes] + self.noise * noise, target)
 
 
-def anomaly(*, set_size: int = 8, num_features: int = 16, num_classes: int = 200, noise: float = 0.3) -> AnomalyTask:
+def anomaly(*, set_size: int = 8, num_features: int = 16, num_classes: int = 1000, noise: float = 0.1) -> AnomalyTask:
     """Find the item that is of another class than the rest of its set; arguments as in `AnomalyTask`."""
     return AnomalyTask(set_size=set_size, num_features=num_features, num_classes=num_classes, noise=noise)
 
 
-def _held_out_generator() -> torch.Generator:
-    return torch.Generator().manual_seed(2**40 + 2017)  # beyond the seeds that people choose
+def _held_out_generator(number: int) -> torch.Generator:
+    return torch.Generator().manual_seed(2**40 + number)  # beyond the seeds that people choose
 
 
 # Training
@@ -381,8 +381,8 @@ def train_on(
     model: nn.Module,
     task: Task,
     *,
-    steps: int = 3000,
-    learning_rate: float = 2e-3,
+    steps: int = 1200,
+    learning_rate: float = 3e-3,
     seed: int = 0,
     batch_size: int = 64,
     warmup_steps: int = 100,
@@ -392,7 +392,7 @@ def train_on(
 ) -> TrainingResult:
     """Train a model on batches that are drawn fresh at every step, until it makes no mistake any more.
 
-    Adam; the rate rises linearly over the warm-up, then falls along a cosine to a tenth at the last step. Training
+    Adam; the rate rises linearly over the warm-up, then falls along a cosine to a hundredth at the last step. Training
     ends early once all of the held-out set is right in two successive evaluations. The model is trained in place. The
     global random state is left as it was.
 
@@ -415,24 +415,30 @@ def train_on(
         TypeError: the model does not suit the task.
         ValueError: it does not suit, or a size is less than 1.
     """
-    for name, size in (("steps", steps), ("batch_size", batch_size), ("evaluate_every", evaluate_every)):
+    for name, size in (
+        ("steps", steps),
+        ("batch_size", batch_size),
+        ("evaluate_every", evaluate_every),
+        ("num_fresh", num_fresh),
+    ):
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
     task.check_model(model)
     was_training = model.training
+    device = next(model.parameters()).device
     # The bar comes first: it writes where the caller's prints go.
     with _Bar(task.name, steps, show_progress) as bar, _prints_held_back(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         generator = torch.Generator().manual_seed(seed)
         optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, betas=(0.9, 0.98))
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _rate(warmup_steps, steps))
-        held_out = task.held_out(num_fresh)
+        held_out = _on(device, task.held_out(num_fresh))
         losses: list[float] = []
         evaluations: list[tuple[int, float]] = []
         note = ""
         for step in range(1, steps + 1):
             model.train()
-            loss = task.loss(model, task.batch(batch_size, generator))
+            loss = task.loss(model, _on(device, task.batch(batch_size, generator)))
             losses.append(loss.item())
             if not math.isfinite(losses[-1]):
                 note = f"the loss became {losses[-1]} at step {step}"
@@ -450,7 +456,7 @@ def train_on(
                 evaluations.append((step, _measure(model, task, held_out)[1]))
                 if len(evaluations) > 1 and evaluations[-1][1] == evaluations[-2][1] == 1.0:
                     break
-        accuracy, exact = _measure(model, task, task.batch(num_fresh, generator))
+        accuracy, exact = _measure(model, task, _on(device, task.held_out(num_fresh, seed + 1)))
         model.train(was_training)
         result = TrainingResult(
             task=task.name,
@@ -473,9 +479,13 @@ def _rate(warmup_steps: int, steps: int) -> Callable[[int], float]:
         if step < warmup_steps:
             return (step + 1) / warmup_steps
         done = (step - warmup_steps) / max(1, steps - warmup_steps)
-        return 0.1 + 0.45 * (1 + math.cos(math.pi * min(1.0, done)))
+        return 0.01 + 0.495 * (1 + math.cos(math.pi * min(1.0, done)))
 
     return factor
+
+
+def _on(device: torch.device, batch: Any) -> Any:
+    return type(batch)(*(tensor.to(device) for tensor in batch))
 
 
 @torch.no_grad()
@@ -491,6 +501,10 @@ def _prints_held_back() -> contextlib.redirect_stdout:
     return contextlib.redirect_stdout(io.StringIO())
 
 
+class _Meter(tqdm):
+    monitor_interval = 0  # no thread that would write at its own time
+
+
 class _Bar:
     """A progress bar: in a terminal on standard error, in a notebook on standard output, elsewhere none.
 
@@ -502,7 +516,7 @@ class _Bar:
         in_notebook = getattr(_shell(), "kernel", None) is not None
         self._file = sys.stdout if in_notebook else sys.stderr
         off = None if not in_notebook else False  # None: off where the file is no terminal
-        self._bar = tqdm(
+        self._bar = _Meter(
             total=steps,
             desc=name,
             unit="step",
@@ -512,6 +526,7 @@ class _Bar:
             ncols=88,
             mininterval=0.25,
         )
+        self._shown = not self._bar.disable
         self._last = ""
 
     def __enter__(self) -> _Bar:
@@ -519,7 +534,7 @@ class _Bar:
 
     def __exit__(self, *_) -> None:
         self._bar.close()
-        if self._last and not self._bar.disable:
+        if self._last and self._shown:
             print(self._last, file=self._file)
 
     def advance(self, loss: float, exact: float | None) -> None:

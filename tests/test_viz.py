@@ -1,11 +1,15 @@
-"""Figures: what the heat map of an attention shows, and what it refuses."""
+"""Static figures: what a map of attention shows, says and refuses."""
+
+import pickle
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from course_lib.viz import PALETTE, WEIGHTS, attention_map, use_style
+from course_lib.viz import PALETTE, WEIGHTS, attention_map, describe, description_of, heads_map, save_figure, use_style
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +24,20 @@ def weights_of(*shape, dtype=torch.float32):
     return torch.randn(shape).softmax(-1).to(dtype)
 
 
+def shown(ax):
+    """Size in pixels of what the axes show, and whether each text lies within the picture."""
+    figure = ax.figure
+    figure.canvas.draw()
+    texts = [t for t in (*ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label) if t.get_text()]
+    boxes = [t.get_window_extent() for t in texts]
+    width, height = figure.canvas.get_width_height()
+    inside = all(b.x0 >= -1 and b.y0 >= -1 and b.x1 <= width + 1 and b.y1 <= height + 1 for b in boxes)
+    return ax.get_window_extent(), inside
+
+
+# The map.
+
+
 def test_a_cell_has_the_colour_of_its_weight_on_the_scale_from_0_to_1():
     ax = attention_map(torch.tensor([[0.25, 0.75, 0.0]]))
     (mesh,) = ax.collections
@@ -32,6 +50,7 @@ def test_queries_are_rows_and_keys_are_columns():
     ax = attention_map(weights_of(2, 3), ["a", "b"], ["x", "y", "z"], title="who looks where")
     assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
     assert [t.get_text() for t in ax.get_xticklabels()] == ["x", "y", "z"]
+    assert ax.get_yticks().tolist() == [0.5, 1.5]  # the middle of its row
     assert ax.yaxis_inverted()  # the first query on top
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("query", "key")
     assert ax.xaxis.label.get_color() == PALETTE["key"]
@@ -39,33 +58,346 @@ def test_queries_are_rows_and_keys_are_columns():
 
 
 @pytest.mark.parametrize(("shape", "printed"), [((8, 8), 64), ((2, 8), 16), ((9, 3), 0), ((3, 9), 0)])
-def test_values_are_printed_up_to_eight_by_eight(shape, printed):
-    assert len(attention_map(weights_of(*shape)).texts) == printed
+def test_values_are_printed_up_to_eight_by_eight_and_a_colour_bar_stands_in_for_them(shape, printed):
+    ax = attention_map(weights_of(*shape))
+    assert len(ax.texts) == printed
+    assert len(ax.figure.axes) == (1 if printed else 2)
 
 
 def test_it_draws_where_it_is_told_to():
-    _, (left, right) = plt.subplots(1, 2)
-    assert attention_map(weights_of(2, 3), ax=right) is right
+    figure, (left, right) = plt.subplots(1, 2)
+    assert attention_map(weights_of(2, 13), ax=right) is right
     assert not left.collections
+    assert len(figure.axes) == 2  # and takes no room for a colour bar
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_every_dtype_can_be_drawn(dtype):
     weights = weights_of(3, 5, dtype=dtype).requires_grad_()
-    assert attention_map(weights).collections[0].get_array().shape == (3, 5)
+    ax = attention_map(weights)
+    assert ax.collections[0].get_array().shape == (3, 5)
+    assert "not to 1" not in description_of(ax)  # rounding is no missing weight
+
+
+@pytest.mark.parametrize("shape", [(200, 200), (1, 200), (200, 2)])
+def test_of_many_tokens_every_tenth_is_named_and_nothing_overlaps(shape):
+    words = [f"a long word {i}" for i in range(200)]
+    ax = attention_map(weights_of(*shape), words[: shape[0]], words[: shape[1]])
+    box, inside = shown(ax)
+    assert inside
+    assert min(box.width, box.height) > 50
+    for labels, length, size, axis in (
+        (ax.get_xticklabels(), shape[1], box.width, 0),
+        (ax.get_yticklabels(), shape[0], box.height, 1),
+    ):
+        if length == 200:
+            assert [t.get_text() for t in labels] == words[::10]
+        centres = [t.get_position()[axis] for t in labels]
+        assert all((b - a) * size / length >= 15 for a, b in zip(centres, centres[1:], strict=False))
+
+
+def test_a_label_that_is_too_long_is_cut():
+    ax = attention_map(weights_of(1, 2), ["Donaudampf\nschifffahrtsgesellschaft"], ["a", "b"])
+    assert ax.get_yticklabels()[0].get_text() == "Donaudampf schi…"
+
+
+def test_one_token_is_a_map_too():
+    ax = attention_map(torch.ones(1, 1))
+    assert [t.get_text() for t in ax.texts] == ["1.00"]
+    assert shown(ax)[1]
+
+
+# What is refused.
 
 
 @pytest.mark.parametrize(
-    ("weights", "labels", "message"),
+    ("weights", "labels", "error", "message"),
     [
-        (torch.ones(2, 3, 3), {}, r"matrix \(L_q, L_k\).*got \(2, 3, 3\).*weights\[batch, head\]"),
-        (torch.ones(0, 3), {}, r"at least one entry, got \(0, 3\)"),
-        (torch.tensor([[-2.0, 3.0]]), {}, r"\[0, 1\], got -2.000 … 3.000; are these scores"),
-        (torch.tensor([[float("nan"), 0.5]]), {}, r"\[0, 1\], got nan"),
-        (torch.ones(1, 2), {"keys": ["a"]}, r"keys must have a label for each of the 2, got 1"),
-        (torch.ones(1, 2), {"queries": ["a", "b"]}, r"queries must have a label for each of the 1, got 2"),
+        (torch.ones(2, 3, 3, 3), {}, ValueError, r"a matrix \(L_q, L_k\).*got \(2, 3, 3, 3\).*weights\[batch, head\]"),
+        (torch.ones(0, 3), {}, ValueError, r"at least one entry, got \(0, 3\)"),
+        (torch.tensor([[-2.0, 3.0]]), {}, ValueError, r"\[0, 1\], got -2.000 … 3.000; are these scores"),
+        (torch.tensor([[0.5, float("inf")]]), {}, ValueError, r"\[0, 1\], got 0.500 … inf"),
+        (torch.ones(1, 2), {"keys": ["a"]}, ValueError, r"keys must have a label for each of the 2, got 1"),
+        (torch.ones(1, 2), {"queries": ["a", "b"]}, ValueError, r"queries must have a label for each of the 1, got 2"),
+        (None, {}, TypeError, r"got None; the fused path computes no weights.*need_weights=True"),
+        ((torch.ones(1, 2), torch.ones(1, 2)), {}, TypeError, r"got tuple; attention returns \(output, weights\)"),
+        (np.ones((1, 2)), {}, TypeError, r"got ndarray; torch.as_tensor"),
     ],
 )
-def test_what_are_no_weights_is_refused(weights, labels, message):
+@pytest.mark.parametrize("function", [attention_map, describe])
+def test_what_are_no_weights_is_refused(unchecked, function, weights, labels, error, message):
+    with pytest.raises(error, match=message):
+        function(weights, **labels)
+
+
+def test_nan_is_refused_with_its_row_and_its_usual_cause():
+    scores = torch.zeros(3, 2).masked_fill(torch.tensor([[False], [True], [False]]), float("-inf"))
+    with pytest.raises(ValueError, match=r"NaN in row 1 \(“sat”\).*fully masked row.*masked_softmax"):
+        attention_map(scores.softmax(-1), ["cat", "sat", "mat"])
+    with pytest.raises(ValueError, match=r"NaN in row 1 of head 1 \(query 1\)"):
+        heads_map(torch.stack([torch.ones(3, 2), scores]).softmax(-1))
+
+
+def test_the_weights_of_a_model_on_the_fused_path_are_asked_for(unchecked):
+    import course_lib as cl
+
+    x = torch.randn(1, 3, 4)
+    _, weights = cl.MultiHeadAttention(4, 2)(x, x, x, need_weights=False)
+    with pytest.raises(TypeError, match="got None.*need_weights=True"):
+        heads_map(weights)
+
+
+# In words.
+
+
+def test_the_description_by_hand():
+    weights = torch.tensor([[0.7, 0.2, 0.1], [0.4, 0.4, 0.2]])
+    text = describe(weights, ["the", "cat"], ["a", "b", "c"], title="Two words.")
+    # exp of the entropies: 2.23 for the first row, 2.87 for the second.
+    assert text == (
+        "Two words: Attention weights of 2 queries (rows) over 3 keys. Largest weight of each query: “the”: “a” (0.70); "
+        "“cat”: “a” and “b” (0.40 each). A query spreads over 2.55 keys on average (1 to 3 are possible). "
+        "Sharpest: “the”, 2.23 keys, most on “a” (0.70); flattest: “cat”, 2.87 keys."
+    )
+
+
+def sharp(length, key_of):
+    """Weights with 0.9 at each query's key."""
+    weights = torch.full((length, length), 0.1 / (length - 1), dtype=torch.float64)
+    for query in range(length):
+        weights[query, key_of(query) % length] = 0.9
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("key_of", "words"),
+    [
+        (lambda i: i, "All 7 queries look most at the same position (the diagonal)."),
+        (lambda i: i - 1, "All 6 queries that have one look most at the position before it (one below the diagonal)."),
+        (lambda i: i + 1, "All 6 queries that have one look most at the position after it (one above the diagonal)."),
+        (lambda i: 6 - i, "All 7 queries look most along the other diagonal: the first at the last key, and so on."),
+        (lambda i: 2, "All 7 queries look most at key 2, with 0.90 on average."),
+        (lambda i: 2 if i else 5, "6 of 7 queries look most at key 2, with 0.77 on average."),
+    ],
+)
+def test_patterns_are_named(key_of, words):
+    text = describe(sharp(7, key_of))
+    assert words in text
+    assert "look most" not in text.replace(words, "")
+
+
+def test_no_pattern_is_claimed_where_there_is_none():
+    assert "look most" not in describe(sharp(7, lambda i: 3 * i))
+    assert "look most" not in describe(torch.tensor([[0.9, 0.1], [0.1, 0.9]]))  # of two by chance
+
+
+def test_equal_weights_are_said_to_be_equal():
+    text = describe(torch.full((5, 200), 1 / 200))
+    assert "All weights are nearly equal, 0.01 each (one in 200)." in text or "0.00 each (one in 200)" in text
+    assert "spreads over 200.00 keys" in text
+    assert "Sharpest" not in text
+
+
+def test_a_causal_map_is_said_to_be_one():
+    causal = torch.ones(5, 5).tril() / torch.arange(1, 6)[:, None]
+    assert "no query looks at a later key" in describe(causal)
+    assert "later key" not in describe(causal.T / causal.T.sum(-1, keepdim=True))
+    assert "later key" not in describe(torch.ones(1, 1))
+
+
+def test_rows_that_do_not_sum_to_one_are_said_so():
+    weights = torch.tensor([[0.5, 0.5], [0.0, 0.0], [0.3, 0.4], [0.5, 0.1]])
+    text = describe(weights)
+    assert "Of the rows, query 1 is all zeros, as fully masked rows are." in text
+    assert "The weights of query 2, query 3 sum to 0.60 … 0.70, not to 1." in text
+    assert "query 1: none" in text
+    attention_map(weights)
+    two = describe(torch.tensor([[0.0, 0.0], [0.0, 0.0], [0.2, 0.8]]), ["a", "a", "b"])
+    assert "Of the rows, “a” (query 0), “a” (query 1) are all zeros" in two
+    assert "The weights of 9 of 9 sum to 0.80, not to 1." in describe(torch.full((9, 2), 0.4))
+    assert "All weights are 0." in describe(torch.zeros(2, 3))
+    assert "all zeros" not in describe(torch.zeros(2, 3))
+
+
+def test_words_that_occur_twice_are_told_apart():
+    text = describe(torch.tensor([[0.1, 0.2, 0.7]]), ["on"], ["the", "cat", "the"])
+    assert "“on”: “the” (key 2) (0.70)" in text
+    assert "all keys alike (0.33 each)" in describe(torch.tensor([[1, 1, 1], [2, 1, 0]]) / 3)
+    assert "3 keys alike (0.30 each)" in describe(torch.tensor([[3, 3, 3, 1]]) / 10)
+
+
+@pytest.mark.parametrize("shape", [(200, 200), (1, 200), (200, 1), (1, 1), (8, 8), (9, 3), (12, 16, 16), (144, 8, 9)])
+def test_no_description_is_longer_than_600_characters(shape):
+    words = [f"Donaudampfschifffahrt{i}" for i in range(200)]
+    for given in ((), (words[: shape[-2]], words[: shape[-1]])):
+        text = describe(weights_of(*shape), *given, title="A title that is very long indeed " * 9)
+        assert 60 < len(text) <= 600
+        assert text.endswith(".")
+
+
+def test_numbers_of_a_long_map_are_those_of_the_tensor():
+    weights = (torch.randn(200, 150) * 2).softmax(-1)
+    weights[:, 17] += 0.5
+    weights = weights / weights.sum(-1, keepdim=True)
+    text = describe(weights)
+    used = torch.special.entr(weights.double()).sum(-1).exp()
+    mean = weights[:, 17].mean()
+    assert f"look most at key 17, with {mean:.2f} on average" in text
+    assert f"spreads over {used.mean():.2f} keys" in text
+    assert f"Sharpest: query {used.argmin()}, {used.min():.2f} keys" in text
+    assert f"flattest: query {used.argmax()}, {used.max():.2f} keys" in text
+    assert f"Largest on average: key 17 ({mean:.2f})." in text
+
+
+# Heads.
+
+
+def test_every_head_has_its_map_on_the_one_scale():
+    weights = weights_of(5, 3, 4)
+    axes = heads_map(weights, ["a", "b", "c"], columns=2)
+    assert [ax.get_title("left") for ax in axes] == [f"head {h}" for h in range(5)]
+    for ax, matrix in zip(axes, weights, strict=True):
+        (mesh,) = ax.collections
+        assert mesh.get_clim() == (0.0, 1.0)
+        assert torch.equal(torch.tensor(mesh.get_array().tolist()), matrix)
+        assert len(ax.texts) == 12
+    assert len(axes[0].figure.axes) == 5
+    assert [bool(ax.get_ylabel()) for ax in axes] == [True, False, True, False, True]
+    assert [bool(ax.get_xlabel()) for ax in axes] == [False, False, False, True, True]
+    assert [t.get_text() for t in axes[2].get_yticklabels()] == ["a", "b", "c"]
+
+
+def test_heads_of_long_inputs_share_a_colour_bar():
+    axes = heads_map(weights_of(12, 200, 100))
+    assert len(axes) == 12
+    assert len(axes[0].figure.axes) == 13
+    assert axes[0].figure.get_size_inches()[0] < 9
+    assert len(axes[-1].get_xticks()) <= 6
+
+
+def test_a_stack_of_heads_is_described_by_pattern():
+    weights = torch.stack([sharp(5, lambda i: i), sharp(5, lambda i: 0), sharp(5, lambda i: i), torch.full((5, 5), 0.2)])
+    axes = heads_map(weights)
+    assert description_of(axes[0]) == describe(weights)
+    assert description_of(axes[3].figure) == description_of(axes[3]) == describe(weights)
+    assert describe(weights) == (
+        "Attention weights of 4 heads, each 5 queries (rows) over 5 keys. Sharpest is head 0: a query spreads over 1.59 "
+        "keys on average; flattest is head 3: over 5.00. Heads 0 and 2: all 5 queries look most at the same position "
+        "(the diagonal). Head 1: all 5 queries look most at key 0, with 0.90 on average. Head 3: all weights are nearly "
+        "equal, 0.20 each (one in 5)."
+    )
+
+
+def test_heads_that_are_alike_are_told_in_one():
+    causal = torch.ones(3, 4, 4).tril() / torch.arange(1, 5)[:, None]
+    text = describe(causal)
+    assert "in every head" in text
+    assert "No query looks at a later key in any head." in text
+    assert "All heads: no plain pattern." in text
+    many = torch.cat([weights_of(1, 1, 2), torch.full((20, 1, 2), 0.5)])
+    assert "20 heads: all weights are nearly equal" in describe(many)
+    assert "Head 0: no plain pattern" in describe(weights_of(1, 2, 1)) or "Head 0: all" in describe(weights_of(1, 2, 1))
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "message"),
+    [
+        (torch.ones(2, 2, 3, 3), {}, r"\(H, L_q, L_k\).*got \(2, 2, 3, 3\); choose one sentence, weights\[batch\]"),
+        (torch.ones(2, 3), {}, r"got \(2, 3\)"),
+        (torch.ones(2, 1, 1), {"columns": 0}, "columns must be at least 1, got 0"),
+    ],
+)
+def test_what_is_no_stack_of_heads_is_refused(weights, options, message):
     with pytest.raises(ValueError, match=message):
-        attention_map(weights, **labels)
+        heads_map(weights, **options)
+
+
+# What the figure carries.
+
+
+def test_a_figure_carries_the_descriptions_of_its_maps():
+    figure, (left, right) = plt.subplots(1, 2)
+    a, b = weights_of(2, 3), weights_of(3, 2)
+    attention_map(a, ax=left)
+    attention_map(b, ax=right, title="Right.")
+    left.set_title("set later")
+    assert description_of(left) == describe(a)
+    assert description_of(figure) == f"set later: {describe(a)} Right: {describe(b)}"
+    right.clear()
+    assert description_of(figure) == f"set later: {describe(a)}"
+    assert description_of(right) == ""
+
+
+def test_a_figure_without_maps_has_no_description():
+    figure, ax = plt.subplots()
+    assert description_of(figure) == description_of(ax) == ""
+    attention_map(torch.ones(1, 1), ax=ax)
+    ax.clear()
+    assert figure._repr_mimebundle_() == ({}, {})
+
+
+def test_a_figure_with_maps_can_be_pickled():
+    ax = attention_map(weights_of(2, 3))
+    again = pickle.loads(pickle.dumps(ax.figure))
+    assert description_of(again) == description_of(ax)
+
+
+def test_a_map_in_a_sub_figure_is_carried_by_the_whole():
+    figure = plt.figure()
+    part = figure.subfigures(1, 2)[1]
+    ax = attention_map(weights_of(2, 3), ax=part.subplots())
+    assert description_of(figure) == description_of(part) == description_of(ax) != ""
+
+
+def test_notebooks_get_the_description_as_alternative_text():
+    """As IPython's own machinery publishes a figure."""
+    from IPython.core.formatters import DisplayFormatter
+    from IPython.core.pylabtools import print_figure
+
+    formatter = DisplayFormatter()
+    png = formatter.formatters["image/png"]
+    png.enabled = True
+    png.for_type(mpl.figure.Figure, lambda figure: print_figure(figure, fmt="png", base64=True))
+    figure = attention_map(weights_of(2, 3)).figure
+    data, metadata = formatter.format(figure)
+    assert data["image/png"].startswith("iVBOR")
+    assert data["text/plain"] == repr(figure)
+    assert metadata["image/png"]["alt"] == description_of(figure)
+
+
+@pytest.mark.parametrize("title", ["who looks where", ""])
+def test_saved_files_have_title_and_description(tmp_path, title):
+    ax = attention_map(weights_of(2, 3), title=title)
+    png = save_figure(ax, tmp_path / "map.png")
+    svg = save_figure(ax.figure, tmp_path / "map.svg")
+    expected = {"Title": title or "Attention weights", "Description": description_of(ax.figure)}
+    assert {name: Image.open(png).text[name] for name in expected} == expected
+    assert all(text.replace("&", "&amp;") in svg.read_text() for text in expected.values())
+    assert f"<dc:title>{save_title(ax)}</dc:title>" in svg.read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["map.png", "map.svg"]
+
+
+def save_title(ax):
+    return ax.get_title("left") or "Attention weights"
+
+
+def test_a_title_can_be_given_to_the_file(tmp_path):
+    path = save_figure(attention_map(torch.ones(1, 1), title="a"), tmp_path / "map.png", title="b")
+    assert Image.open(path).text["Title"] == "b"
+
+
+def test_a_file_that_cannot_be_written_is_left_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "map.png"
+    path.write_text("before")
+
+    def fails(*_, **__):
+        (tmp_path / ".map.partial.png").write_text("half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(mpl.figure.Figure, "savefig", fails)
+    with pytest.raises(OSError, match="no space"):
+        save_figure(attention_map(torch.ones(1, 1)), path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError, match=r"must end in .png or .svg.*got 'map.jpg'"):
+        save_figure(attention_map(torch.ones(1, 1)), tmp_path / "map.jpg")

@@ -100,13 +100,33 @@ def read_assignment(path: Path) -> Assignment:
     import yaml
 
     try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        given = yaml.load(path.read_text(encoding="utf-8"), _loader()) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not YAML: {error}") from None
+    except ValueError as error:  # 2026-02-30 looks like a date, and is none
+        raise ValueError(f"{path}: a date or number that there is not: {error}") from None
     try:
         return assignment_from(given)
     except (ValueError, KeyError) as error:
         raise ValueError(f"{path}: {error.args[0]}") from None
+
+
+def _loader() -> type:
+    """YAML without code, and without a name that is given twice, of which YAML would keep the last one."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    def mapping(loader: Loader, node: yaml.MappingNode) -> dict:
+        names = [loader.construct_object(key, deep=True) for key, _ in node.value]
+        for key, (place, _) in zip(names, node.value, strict=True):
+            if isinstance(key, str | int | float | bool) and names.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} is given twice", place.start_mark)
+        return loader.construct_mapping(node, deep=True)
+
+    Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    return Loader
 
 
 def assignment_from(given: Any) -> Assignment:
@@ -134,11 +154,17 @@ def assignment_from(given: Any) -> Assignment:
     return Assignment(
         tasks=_tasks(given.get("exercises") or {}),
         seed=seed,
-        title=str(given.get("title") or ""),
+        title=_title(given.get("title")),
         due=_moment(given.get("due")),
         late_penalty=_share(given.get("late_penalty", 0)),
         limits=Limits(**limits),
     )
+
+
+def _title(given: Any) -> str:
+    if isinstance(given, list | dict):
+        raise ValueError(f"title must be text, got {given!r}; quotes keep brackets and colons as they are")
+    return "" if given is None else str(given)
 
 
 def _only(given: Any, known: set[str], where: str) -> None:
@@ -157,6 +183,8 @@ def _tasks(given: Any) -> tuple[Task, ...]:
         raise ValueError(f"exercises: expected names with points, got {given!r}")
     tasks = []
     for name, value in given.items():
+        if not isinstance(name, str):
+            raise ValueError(f"exercises: expected names of exercises, got {name!r}; `course-lib list` shows them")
         options = value if isinstance(value, dict) else {"points": value}
         _only(options, {"points", "allow_twins"}, f"exercises: {name}")
         points, allow = options.get("points", 1), options.get("allow_twins", False)

@@ -104,12 +104,16 @@ class Grader:
     def __init__(self, assignment: Assignment):
         self.assignment = assignment
         self._lock = threading.Lock()
+        self._closed = False
         self.server = ForkServer(assignment.limits, assignment.walls)
 
     def grade(self, submission: Submission) -> Result:
         """Run and judge one submission."""
         for _ in range(ATTEMPTS):
             server = self.server
+            if self._closed:
+                text = "not graded: the grading was stopped"
+                break
             try:
                 return self._graded(submission, server)
             except ServerGone:  # this submission's doing, or that of one that runs beside it
@@ -122,7 +126,7 @@ class Grader:
 
     def _renew(self, old: ForkServer) -> None:
         with self._lock:
-            if self.server is old:
+            if self.server is old and not self._closed:
                 old.close()
                 self.server = ForkServer(self.assignment.limits, self.assignment.walls)
 
@@ -166,8 +170,10 @@ class Grader:
         return _result(report, task, note)
 
     def close(self) -> None:
-        """End the fork server."""
-        self.server.close()
+        """End the fork server, and with it whatever still runs."""
+        with self._lock:
+            self._closed = True
+            self.server.close()
 
     def __enter__(self) -> Grader:
         return self
@@ -439,13 +445,12 @@ def earlier_results(
 
 
 def _graded(grader: Grader, todo: list[Submission], jobs: int) -> Iterator[tuple[Submission, Result]]:
-    with ThreadPoolExecutor(jobs) as pool:
-        waiting: dict[Future, Submission] = {pool.submit(grader.grade, submission): submission for submission in todo}
-        try:
-            while waiting:
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield waiting.pop(future), future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ThreadPoolExecutor(jobs)
+    waiting: dict[Future, Submission] = {pool.submit(grader.grade, submission): submission for submission in todo}
+    try:
+        while waiting:
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield waiting.pop(future), future.result()
+    finally:  # whoever stops the grading need not wait for what still runs
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -32,16 +32,17 @@ def _without_html(result: Result) -> dict[str, Any]:
 
 
 def csv_text(results: list[Result], assignment: Assignment) -> str:
-    """A row a student: points, what can be had, points of each exercise, days late, notes."""
+    """A row a student: points, what can be had, points of each exercise, days late, notes, sandbox."""
     names = [task.name for task in assignment.tasks]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["student", "points", "of", *names, "days late", "notes"])
+    writer.writerow(["student", "points", "of", *names, "days late", "notes", "sandbox"])
     for result in results:
         by_name = {task.name: task for task in result.tasks}
         row = [result.student, _plain(result.points), _plain(result.of)]
         row += [_plain(by_name[name].points) for name in names]
-        writer.writerow([*map(_harmless, row), result.late_days, _harmless("; ".join(_notes(result)))])
+        notes = _harmless("; ".join(_notes(result)))
+        writer.writerow([*map(_harmless, row), result.late_days, notes, _harmless(result.walls)])
     return buffer.getvalue()
 
 
@@ -63,7 +64,9 @@ def junit(results: list[Result]) -> str:
     root = ElementTree.Element("testsuites", name="course-lib grade")
     for result in results:
         suite = ElementTree.SubElement(root, "testsuite", name=_xml(result.student))
-        counts = {"tests": 0, "failures": 0, "skipped": 0}
+        properties = ElementTree.SubElement(suite, "properties")
+        ElementTree.SubElement(properties, "property", name="sandbox", value=_xml(result.walls))
+        counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
         for task in result.tasks:
             for line in task.lines or [{"says": task.note or task.status, "holds": None}]:
                 case = ElementTree.SubElement(suite, "testcase", classname=task.name, name=_xml(line["says"]))
@@ -83,7 +86,8 @@ def junit(results: list[Result]) -> str:
 
 def _xml(text: str) -> str:
     return "".join(
-        c if c in "\n\t" or (ord(c) >= 32 and not 0xD800 <= ord(c) < 0xE000 and ord(c) < 0xFFFE) else "�" for c in text
+        c if c in "\n\t" or (ord(c) >= 32 and not 0xD800 <= ord(c) < 0xE000 and ord(c) not in (0xFFFE, 0xFFFF)) else "�"
+        for c in text
     )
 
 

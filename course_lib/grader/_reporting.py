@@ -366,7 +366,9 @@ def _example_html(example: Example) -> str:
     if example.expected is not None:
         maps = (_heat_map("expected", example.expected, example), _heat_map("got", example.actual, example))
         style = "display:flex;flex-wrap:wrap;gap:1.5em;overflow-x:auto"
-        parts.append(f'<div tabindex="0" role="group" aria-label="expected and got" style="{style}">{"".join(maps)}</div>')
+        parts.append(
+            f'<div tabindex="0" role="group" aria-label="expected and got" style="{style}">{"".join(maps)}</div>'
+        )
     return "".join(parts)
 
 

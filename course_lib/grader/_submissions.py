@@ -17,6 +17,7 @@ import symtable
 import textwrap
 import warnings
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,7 +157,9 @@ class Submission:
 # Finding and reading
 
 
-def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator[Submission]:
+def read_submissions(
+    paths: Iterable[Path], *, as_one: bool = False, results: Path | None = None
+) -> Iterator[Submission]:
     """Every submission below the paths, in order of the students' names.
 
     A file is a submission. In a folder, each file is one and each folder is one, with all files below it.
@@ -164,6 +167,8 @@ def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator
     Args:
         paths: files and folders.
         as_one: everything below the paths is one student's.
+        results: a folder that is no submission, since results are written there. Folders of results of earlier runs
+            are none either.
 
     Raises:
         FileNotFoundError: a path does not exist, or nothing below it is a `.py` or `.ipynb`.
@@ -172,7 +177,7 @@ def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"expected a file or folder of submissions, got {path}, which does not exist")
-        below = [entry for entry, _ in _entries(path)] if path.is_dir() and not as_one else [path]
+        below = _entries(path, results) if path.is_dir() and not as_one else [path]
         new = [(entry, _files(entry)) for entry in below]
         new = [(entry, files) for entry, files in new if files or (entry.is_dir() and (as_one or entry is not path))]
         if not new:
@@ -190,10 +195,22 @@ def read_submissions(paths: Iterable[Path], *, as_one: bool = False) -> Iterator
         yield read_submission(student, found[student])
 
 
-def _entries(folder: Path) -> list[tuple[Path, bool]]:
-    """What lies in a folder of submissions, and whether it is one; links may point to somebody else's work."""
+def _entries(folder: Path, results: Path | None = None) -> list[Path]:
+    """The submissions that lie in a folder; links may point to somebody else's work, and results are none."""
     visible = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith((".", "__"))]
-    return [(entry, True) for entry in visible if not entry.is_symlink() and (entry.is_dir() or _is_code(entry))]
+    return [
+        entry
+        for entry in visible
+        if not entry.is_symlink()
+        and (entry.is_dir() or _is_code(entry))
+        and not (results and entry.resolve() == results.resolve())
+        and not _holds_results(entry)
+    ]
+
+
+def _holds_results(entry: Path) -> bool:
+    """Whether an earlier run wrote its results there; a folder with code in it is a student's in any case."""
+    return (entry / "submissions").is_dir() and (entry / "results.json").is_file() and not _files(entry)
 
 
 def ignored_files(paths: Iterable[Path]) -> list[str]:
@@ -201,10 +218,9 @@ def ignored_files(paths: Iterable[Path]) -> list[str]:
     ignored = []
     for path in paths:
         if path.is_dir():
-            taken = {entry for entry, _ in _entries(path)}
-            ignored += [
-                readable(e.name) for e in sorted(path.iterdir()) if e not in taken and not e.name.startswith(".")
-            ]
+            taken = set(_entries(path))
+            others = [entry for entry in sorted(path.iterdir()) if entry not in taken and not _holds_results(entry)]
+            ignored += [readable(entry.name) for entry in others if not entry.name.startswith(".")]
     return ignored
 
 
@@ -215,7 +231,7 @@ def _files(entry: Path) -> list[Path]:
 
 
 def _by_student(entries: list[tuple[Path, list[Path]]]) -> dict[str, list[Path]]:
-    """Names of students. Where two would have the same, they keep their suffix, or the folder that they lie in."""
+    """Names of students. Where two would have the same, those keep their suffix, or the folder that they lie in."""
     names = [
         (
             readable(entry.name if entry.is_dir() else entry.stem),
@@ -225,11 +241,22 @@ def _by_student(entries: list[tuple[Path, list[Path]]]) -> dict[str, list[Path]]
         )
         for entry, _ in entries
     ]
-    for choice in range(4):
-        chosen = [name[choice] for name in names]
-        if len(set(chosen)) == len(chosen):
+    level = [0] * len(names)
+    while True:
+        chosen = [name[at] for name, at in zip(names, level, strict=True)]
+        counts = Counter(chosen)
+        twice = [place for place, name in enumerate(chosen) if counts[name] > 1 and level[place] < 3]
+        if not twice:
             break
-    return dict(zip(chosen, (files for _, files in entries), strict=True))
+        for place in twice:
+            level[place] += 1
+    found: dict[str, list[Path]] = {}
+    for name, (_, files) in zip(chosen, entries, strict=True):
+        number = 1
+        while (key := name if number == 1 else f"{name} ({number})") in found:
+            number += 1  # names that differ only in bytes that are no text
+        found[key] = files
+    return found
 
 
 def readable(name: str) -> str:
@@ -247,7 +274,10 @@ def read_submission(student: str, files: list[Path]) -> Submission:
 def _read_submission(student: str, files: list[Path]) -> Submission:
     submission = Submission(student)
     digest = hashlib.sha256()
+    counts = Counter(path.name for path in files)
     for path in files:
+        # Two files of one name are told apart by the folder that they lie in.
+        shown = path.name if counts[path.name] == 1 else f"{path.parent.name}/{path.name}"
         try:
             size = path.stat().st_size
             if size > LARGEST_FILE:
@@ -266,7 +296,7 @@ def _read_submission(student: str, files: list[Path]) -> Submission:
         digest.update(os.fsencode(path.name) + f" {len(raw)} ".encode() + raw)
         try:
             read = read_notebook if path.suffix.lower() == ".ipynb" else read_python
-            source = read(readable(path.name), raw)
+            source = read(readable(shown), raw)
             submission.sources.append(source)
         except ValueError as error:
             submission.problems.append(f"{readable(path.name)}: {error}")
@@ -321,13 +351,14 @@ def read_notebook(name: str, raw: bytes) -> Source:
     for number, kind, text in texts:
         if kind == "code":
             _add(source, f"{name}, cell {number}", _without_magics(text))
-    defined = {n for piece in source.pieces for n in piece.binds}
+    defined = {n for piece in source.pieces if not piece.imported for n in piece.binds}
     for number, kind, text in texts:
         if kind in {"raw", "markdown"} and re.search(r"^(def|class) \w", _unfenced(text), re.MULTILINE):
             other = Source(name)
             _add(other, f"{name}, cell {number}", _unfenced(text))
-            if not {n for piece in other.pieces for n in piece.binds} & defined:
-                source.pieces += other.pieces
+            new = [piece for piece in other.pieces if piece.imported or not piece.binds & defined]
+            if any(not piece.imported and piece.binds for piece in new):
+                source.pieces += new
                 source.cells |= other.cells
     return source
 
@@ -360,17 +391,39 @@ def _without_magics(text: str) -> str:
     if _parsed(text) is not None:
         return text
     lines = []
+    quotes, continued = "", False
     for line in text.split("\n"):
+        if quotes or continued:  # inside a text of several lines, or of a magic of several lines
+            lines.append(line if quotes else "")
+            continued = not quotes and line.rstrip().endswith("\\")
+            quotes = _open_quotes(line, quotes)
+            continue
         bare = line.lstrip()
         indent = line[: len(line) - len(bare)]
         assigned = re.match(r"([\w\s,.]+=\s*)[%!]", bare)
         if bare.startswith(("%", "!", "?")) or re.fullmatch(r"[\w.]+\?{1,2}\s*", bare):
             lines.append(f"{indent}pass")
+            continued = bare[0] in "%!" and bare.rstrip().endswith("\\")
         elif assigned:
             lines.append(f"{indent}{assigned[1]}None")
+            continued = bare.rstrip().endswith("\\")
         else:
             lines.append(line)
+            quotes = _open_quotes(line, "")
     return "\n".join(lines)
+
+
+def _open_quotes(line: str, quotes: str) -> str:
+    """The triple quotes that are open after a line, "" if none, given those that were open before it."""
+    for found in re.findall(r"\"\"\"|'''|#", line):
+        if found == "#":
+            if not quotes:
+                break
+        elif not quotes:
+            quotes = found
+        elif found == quotes:
+            quotes = ""
+    return quotes
 
 
 def _parsed(text: str) -> ast.Module | None:
@@ -392,12 +445,25 @@ def _add(source: Source, place: str, text: str) -> None:
         tree = ast.parse(text)
         lines = text.split("\n")
         for node in tree.body:
-            source.pieces.append(_piece(place, lines, node))
+            if not _is_main_guard(node):
+                source.pieces.append(_piece(place, lines, node))
     except SyntaxError as error:
         reason = f"{error.msg} in line {error.lineno}"
         source.broken.append((place, reason, _seeming(text)))
     except (ValueError, RecursionError, MemoryError):
         source.broken.append((place, "it is nested too deeply, or holds characters that are no text", _seeming(text)))
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":` — a submission is imported, so that its block never runs."""
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and isinstance(node.test, ast.Compare)
+        and isinstance(node.test.left, ast.Name)
+        and node.test.left.id == "__name__"
+        and isinstance(node.test.ops[0], ast.Eq)
+    )
 
 
 def _seeming(text: str) -> frozenset[str]:
@@ -433,8 +499,12 @@ class _Names:
         self.now: set[str] = set()
         self.later: set[str] = set()
         top = symtable.symtable(textwrap.dedent(code), "statement", "exec")
+        only_inside, walrus = _bound_in_comprehensions(node)  # Python 3.12 and later count those as bound here
+        self.binds |= walrus
+        declared = isinstance(node, ast.AnnAssign) and node.value is None  # `width: int` defines nothing
         for symbol in top.get_symbols():
-            if symbol.is_assigned() or symbol.is_imported():
+            assigned = symbol.is_assigned() and symbol.get_name() not in only_inside and not declared
+            if assigned or symbol.is_imported():
                 self.binds.add(symbol.get_name())
             if symbol.is_referenced():
                 self.now.add(symbol.get_name())
@@ -451,6 +521,30 @@ class _Names:
             self._inside(child, into)
 
 
+def _bound_in_comprehensions(node: ast.stmt) -> tuple[set[str], set[str]]:
+    """Names that comprehensions of a statement bind and nothing else of it does; names that `:=` binds."""
+    inside: set[str] = set()
+    outside: set[str] = set()
+    walrus: set[str] = set()
+    stack: list[tuple[ast.AST, bool]] = [(node, False)]
+    while stack:
+        part, target = stack.pop()
+        if isinstance(part, ast.NamedExpr):
+            walrus.add(part.target.id)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            (inside if target else outside).add(part.id)
+        elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            outside.add(part.name)
+            continue
+        elif isinstance(part, ast.Lambda):
+            continue
+        for name, child in ast.iter_fields(part):
+            for one in child if isinstance(child, list) else [child]:
+                if isinstance(one, ast.AST):
+                    stack.append((one, target or (isinstance(part, ast.comprehension) and name == "target")))
+    return inside - outside, walrus
+
+
 def _changed(node: ast.stmt) -> Iterator[str]:
     """Names of things that a statement changes: `x += 1`, `A.forward = f`, `table[0] = 1`, `setattr(A, …)`."""
     stack: list[ast.AST] = [node]
@@ -463,6 +557,9 @@ def _changed(node: ast.stmt) -> Iterator[str]:
             yield from _root(part.target)
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "setattr" and part.args:
             targets = part.args[:1]
+        elif isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+            called = part.value.func  # `table.append(1)`: what is called for nothing but its effect
+            targets = [called] if isinstance(called, ast.Attribute) else []
         for target in targets:
             if isinstance(part, ast.Call) or isinstance(target, ast.Attribute | ast.Subscript):
                 yield from _root(target)
@@ -518,7 +615,9 @@ class _Slicer:
                 piece = self.pieces[place]
                 waiting += [p for n in sorted(piece.later) if (p := self._binder(n)) is not None and p not in self.done]
                 # Changes made before the definition that counts were made to another one.
-                changes = [p for n in sorted(piece.binds) for p in self.changers.get(n, ()) if p > place]
+                # What is imported is not changed for the definition's sake: `plt.show()`, `torch.manual_seed(0)`.
+                own = () if piece.imported else sorted(piece.binds)
+                changes = [p for n in own for p in self.changers.get(n, ()) if p > place]
                 waiting += [p for p in changes if p not in self.done]
             if len(self.order) > MOST_PIECES:
                 raise ValueError(f"a definition that needs more than {MOST_PIECES} statements is not run")

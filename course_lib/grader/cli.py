@@ -24,7 +24,8 @@ from course_lib.grader._submissions import Submission, ignored_files, read_submi
 
 __all__ = ["main"]
 
-NEEDS = 'course-lib needs {}, which is not installed: pip install "course_lib[grading]"'
+NEEDS = "course-lib needs {0}, which is not installed: pip install {1}, or the package with its extra [{2}]"
+PACKAGES = {"rich": ("rich", "grading"), "yaml": ("pyyaml", "grading"), "distributed": ("distributed", "dask")}
 SEED_FILE = "seed.txt"
 
 
@@ -39,9 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"course-lib: {error.args[0] if isinstance(error, KeyError) else error}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in {"rich", "yaml", "distributed"}:
+        missing = (error.name or "").split(".")[0]
+        if missing not in PACKAGES:
             raise
-        print(NEEDS.format(error.name), file=sys.stderr)
+        print(NEEDS.format(missing, *PACKAGES[missing]), file=sys.stderr)
         return 2
     except OSError as error:
         print(f"course-lib: {error}", file=sys.stderr)
@@ -119,12 +121,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _grade(options: argparse.Namespace) -> int:
-    submissions = list(read_submissions(options.paths, as_one=options.as_one))
+    out = options.out or Path("grading")
+    submissions = list(read_submissions(options.paths, as_one=options.as_one, results=out))
     if options.gradescope and len(submissions) != 1:
         raise ValueError(f"--gradescope writes the results of one submission, got {len(submissions)}")
     if options.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
-    out = options.out or (Path("grading") if len(submissions) > 1 else None)
+    out = options.out or (out if len(submissions) > 1 else None)
     assignment = _assignment(options, submissions, out)
     if not assignment.tasks:
         raise ValueError(
@@ -162,14 +165,21 @@ def _assignment(options: argparse.Namespace, submissions: list[Submission], out:
         given = _remembered_seed(out)
     if given is not None:
         assignment = dataclasses.replace(assignment, seed=given)
-    if options.exercise:
-        chosen = {find(name).name for name in options.exercise}
-        tasks = [task for task in assignment.tasks if task.name in chosen] or tasks_for(chosen)
-        assignment = dataclasses.replace(assignment, tasks=tuple(tasks))
+    assignment = _only(assignment, options.exercise or [])
     if not assignment.tasks:
         names = set().union(*(submission.defined() for submission in submissions))
         assignment = dataclasses.replace(assignment, tasks=tasks_for(names))
     return assignment
+
+
+def _only(assignment: Assignment, names: list[str]) -> Assignment:
+    """The assignment with these exercises, and their points where it gives them; all of it if none is named."""
+    if not names:
+        return assignment
+    chosen = {find(name).name for name in names}
+    given = {task.name for task in assignment.tasks}
+    tasks = [task for task in assignment.tasks if task.name in chosen]
+    return dataclasses.replace(assignment, tasks=(*tasks, *tasks_for(chosen - given)))
 
 
 def _has_seed(path: Path) -> bool:
@@ -220,11 +230,11 @@ class _Console:
     def __init__(self, *, quiet: bool):
         from rich.console import Console
 
-        self.console = Console(quiet=quiet, highlight=False, stderr=False)
+        self.console = Console(quiet=quiet, highlight=False, stderr=False, emoji=False)
         self.quiet = quiet
 
     def say(self, text: str) -> None:
-        self.console.print(text, markup=False)
+        self.console.print(text, markup=False, emoji=False, soft_wrap=True)
 
     def progress(self, total: int):
         from contextlib import contextmanager
@@ -258,13 +268,21 @@ class _Console:
 
     def table(self, results: list[Result], assignment: Assignment) -> None:
         from rich import box
-        from rich.table import Table
+        from rich.table import Column, Table
         from rich.text import Text
 
         if len(results) == 1:
             self._one(results[0])
         else:
-            table = Table("student", "points", "passed", "failed", "not attempted", "remarks", box=box.SIMPLE_HEAD)
+            table = Table(
+                Column("student", overflow="fold"),
+                "points",
+                "passed",
+                "failed",
+                "not attempted",
+                "remarks",
+                box=box.SIMPLE_HEAD,
+            )
             for result in results:
                 counts = [
                     sum(task.status == status for task in result.tasks)
@@ -380,20 +398,24 @@ def _export(options: argparse.Namespace) -> int:
     from course_lib.grader._exporting import export
 
     assignment = read_assignment(options.assignment) if options.assignment else Assignment(seed=draw_seed())
-    if options.names:
-        assignment = dataclasses.replace(assignment, tasks=tasks_for({find(name).name for name in options.names}))
+    assignment = _only(assignment, options.names)
     if not assignment.tasks:
         raise ValueError("expected names of exercises, or an assignment that names some; `course-lib list` shows all")
     targets = {"notebook": options.notebook, "gradescope": options.gradescope, "classroom": options.classroom}
     if not any(targets.values()):
         raise ValueError("expected --notebook, --gradescope or --classroom with a file to write")
     for kind, path in targets.items():
+        if path and kind != "notebook" and not options.install:
+            raise ValueError(
+                f"--{kind} needs --install REQUIREMENT, what pip installs where it is graded: for instance "
+                f'"course_lib[grading] @ git+https://…" with the address of your copy of the course and a version'
+            )
+    if set(options.install or "") & set("\"'\\`$\n"):
+        raise ValueError(
+            f"--install: expected a requirement without quotes, $ and backslashes, got {options.install!r}"
+        )
+    for kind, path in targets.items():
         if path:
-            if kind != "notebook" and not options.install:
-                raise ValueError(
-                    f"--{kind} needs --install REQUIREMENT, what pip installs where it is graded: for instance "
-                    f'"course_lib[grading] @ git+https://…" with the address of your copy of the course and a version'
-                )
             export(kind, path, assignment, options.install or "")
             print(f"{path}: written")
     return 0

@@ -7,10 +7,10 @@ from course_lib.viz.heads_map import heads_map
 from course_lib.viz.style import PALETTE, SERIES, WEIGHTS, use_style
 
 __all__ = [
-    "BlockDiagram",
     "PALETTE",
     "SERIES",
     "WEIGHTS",
+    "BlockDiagram",
     "attention_map",
     "block_diagram",
     "describe",

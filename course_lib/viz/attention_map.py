@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 from torch import Tensor
 
 from course_lib.viz.describing import checked, describe, shortened
@@ -54,12 +53,13 @@ def attention_map(
     """
     array = checked(weights, queries, keys)
     len_q, len_k = array.shape
-    own = ax is None
-    if own:
-        _, ax = plt.subplots(figsize=(1.6 + 0.6 * min(len_k, 12), 1.2 + 0.5 * min(len_q, 12)))
+    with_bar = ax is None and max(len_q, len_k) > MOST_VALUES
+    if ax is None:
+        more = 0.8 if with_bar else 0.0  # for the bar, and for long labels beside a narrow map
+        _, ax = plt.subplots(figsize=(1.6 + more + 0.6 * min(len_k, 12), 1.2 + more / 2 + 0.5 * min(len_q, 12)))
     mesh = draw(array, queries, keys, ax)
     ax.set_title(title)
-    if own and max(len_q, len_k) > MOST_VALUES:
+    if with_bar:
         ax.figure.colorbar(mesh, ax=ax, ticks=[0, 0.5, 1], label="weight", shrink=0.8)
     carry(mesh, describe(weights, queries, keys))
     return ax
@@ -156,7 +156,7 @@ def title_of(ax: Axes) -> str:
     return ax.get_title("left") or ax.get_title("center") or ax.get_title("right")
 
 
-def description_of(drawn: Axes | Figure) -> str:
+def description_of(drawn: Axes | FigureBase) -> str:
     """What is to be seen in a figure, or in one of its axes, as `attention_map` and `heads_map` described it.
 
     Returns:
@@ -167,7 +167,7 @@ def description_of(drawn: Axes | Figure) -> str:
     return carried.text(ax) if isinstance(carried, _Descriptions) else ""
 
 
-def save_figure(drawn: Axes | Figure, path: str | os.PathLike, *, title: str = "") -> Path:
+def save_figure(drawn: Axes | FigureBase, path: str | os.PathLike, *, title: str = "") -> Path:
     """Write a figure as PNG or SVG with its description inside, all of it or nothing.
 
     Args:
@@ -187,13 +187,12 @@ def save_figure(drawn: Axes | Figure, path: str | os.PathLike, *, title: str = "
     figure = drawn.figure.figure
     title = title or next(filter(None, map(title_of, figure.axes)), "")
     metadata = {"Title": title or "Attention weights", "Description": description_of(figure)}
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=path.suffix, delete=False) as partial:
-        pass
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
-        figure.savefig(partial.name, metadata=metadata)
-        os.replace(partial.name, path)
+        figure.savefig(partial, metadata=metadata)
+        os.replace(partial, path)
     finally:
-        Path(partial.name).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
     return path
 
 

@@ -92,8 +92,8 @@ def checked(
     slack = 1e-3  # of half precision, whose rounded weights may pass 1 a little
     if not ((array >= -slack) & (array <= 1 + slack)).all():
         raise ValueError(
-            f"weights must lie in [0, 1], got {array.min():.3f} … {array.max():.3f}; are these scores? Apply a softmax. "
-            f"Dropout scales weights up: call model.eval() first"
+            f"weights must lie in [0, 1], got {array.min():.3f} … {array.max():.3f}; are these scores? "
+            f"Apply a softmax. Dropout scales weights up, too: call model.eval() first"
         )
     return array
 
@@ -117,7 +117,9 @@ def _of_one(array: np.ndarray, queries, keys, tolerance: float) -> list[str]:
     looking = np.flatnonzero(array.sum(-1) > 0)
     if len_k > 1 and looking.size:
         sharp, flat = looking[used[looking].argmin()], looking[used[looking].argmax()]
-        sentences.append(f"A query spreads over {used[looking].mean():.2f} keys on average (1 to {len_k} are possible).")
+        sentences.append(
+            f"A query spreads over {used[looking].mean():.2f} keys on average (1 to {len_k} are possible)."
+        )
         if len_q > 1 and f"{used[sharp]:.2f}" != f"{used[flat]:.2f}":
             sentences.append(
                 f"Sharpest: {query_names[sharp]}, {used[sharp]:.2f} keys, most on {leaders[sharp]}; "
@@ -178,11 +180,12 @@ def _pattern(array: np.ndarray, key_names: list[str]) -> str:
             return f"{_share(hits, int(there.sum()))}{having} look most at {words}"
     hits = int((first == len_k - 1 - rows).sum())
     if hits >= max(3, ENOUGH * len_q):
-        return f"{_share(hits, len_q)} look most along the other diagonal: the first at the last key, and so on backwards"
+        return f"{_share(hits, len_q)} look most along the other diagonal: the first at the last key, and so on"
     leader = int(np.bincount(first[first >= 0], minlength=len_k).argmax())
     hits = int((first == leader).sum())
     if len_k > 1 and hits >= max(2, ENOUGH * len_q):
-        return f"{_share(hits, len_q)} look most at {key_names[leader]}, weight {array[:, leader].mean():.2f} on average"
+        mean = array[:, leader].mean()
+        return f"{_share(hits, len_q)} look most at {key_names[leader]}, with {mean:.2f} on average"
     return ""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import html
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +24,7 @@ Axes = tuple[str, ...]
 
 # Sizes in CSS pixels. A diagram is at most as wide as a phone's text column.
 WIDEST = 364
-MARGIN, GAP, ROW_GAP, LANE = 4, 8, 24, 26
+MARGIN, GAP, ROW_GAP, LANE = 4, 8, 24, 22
 NAME_SIZE, SHAPE_SIZE = 12.5, 10.5
 CHARACTER = 0.612  # width of a monospace character, as part of its size; DejaVu Sans Mono and Courier have 0.602
 FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -132,12 +131,12 @@ class BlockDiagram:
             f"@media (prefers-color-scheme:dark){{svg{{{night};background:#121212}}}}</style>"
         )
         text = '<?xml version="1.0" encoding="UTF-8"?>\n' + self._svg("", style) + "\n"
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as partial:
-            partial.write(text)
+        partial = path.with_name(f".{path.name}.partial")
         try:
-            os.replace(partial.name, path)
+            partial.write_text(text, encoding="utf-8")
+            os.replace(partial, path)
         finally:
-            Path(partial.name).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
         return path
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
@@ -211,7 +210,7 @@ def block_diagram(module: nn.Module, *inputs: Tensor, title: str = "", **options
 
 @dataclass
 class _Record:
-    """What the hooks saw: inputs, direct children in the order in which they ended, and the shapes they took and gave."""
+    """What the hooks saw: direct children in the order in which they ended, and the shapes that they took and gave."""
 
     inputs: tuple[Tensor, ...]
     options: dict
@@ -321,7 +320,7 @@ def _multi_head(module: nn.Module, record: _Record) -> Wired:
     scores, shape = ("B", "H", "L_q", "L_k"), tuple(record.output[1].shape)
     bias = " + bias" if module.position is not None else ""
     masked = len(record.inputs) > 3 or record.options.get("mask") is not None
-    softmax = f"weights = {'masked_' if masked else ''}softmax(scores)"
+    softmax = "= masked_softmax(scores, mask)" if masked else "= softmax(scores)"
     attended = next(n.shape for n in nodes if n.name == "split_heads q")
     merged, out = record.taken["out_proj"][0], ("B", "L_q", "d_model")
     nodes += [
@@ -332,10 +331,10 @@ def _multi_head(module: nn.Module, record: _Record) -> Wired:
             scores,
             (0, 1),
             row + 1,
-            title=f"scores = q kᵀ / √d_head{bias}",
+            note=f"= q kᵀ / √d_head{bias}",
             shape=shape,
         ),
-        Node("weights", "function", (("scores", ""),), scores, (0, 1), row + 2, title=softmax, shape=shape),
+        Node("weights", "function", (("scores", ""),), scores, (0, 1), row + 2, note=softmax, shape=shape),
         Node(
             "heads",
             "function",
@@ -344,7 +343,7 @@ def _multi_head(module: nn.Module, record: _Record) -> Wired:
             (0, 2),
             row + 3,
             "output",
-            "heads = weights · v",
+            note="= weights · v",
             shape=attended,
         ),
         Node("merge_heads", "function", (("heads", ""),), out, (0, 2), row + 4, "output", shape=merged),
@@ -514,7 +513,7 @@ def _column_widths(nodes: Sequence[Node], lines: dict[str, tuple[str, ...]], gap
         first, last = node.column
         name, *rest = lines[node.name]
         if node.kind == "add":
-            name, rest = "", [" " * 2 * (len(name) + 3)]  # beside its circle, in half of the column
+            name, rest = "", [" " * 2 * (len(name) + 2)]  # beside its circle, in half of the column
         needed = max(_width(name, NAME_SIZE), *(_width(line, SHAPE_SIZE) for line in rest)) + 10
         missing = needed - (sum(widths[first : last + 1]) + gap * (last - first))
         widths[last] += max(0.0, missing)
@@ -553,7 +552,9 @@ def _described(title: str, nodes: Sequence[Node]) -> str:
     for node in nodes:
         axes, sizes = node.lines[-2:]
         shape = f"{axes} = {sizes}"
-        what = f"{node.title or node.name}{f', {node.note},' if node.note else ''}"
+        what = node.title or node.name
+        if node.note:
+            what += f" {node.note}" if node.note.startswith("=") else f" ({node.note})"
         takes = " and ".join(name + (f" as {label}" if label else "") for name, label in node.sources)
         if node.kind == "input":
             sentences.append(f"Input {what}: {shape}.")
@@ -585,11 +586,11 @@ def _drawn(node: _Drawn, box: Box) -> str:
     if node.kind == "add":
         x, y, radius = box.middle, box.y + box.height / 2, box.height / 2
         cross = f"M{x - 6:g} {y:g}h12M{x:g} {y - 6:g}v12"
-        stroke = f'fill="none" stroke="currentColor" stroke-width="1.5"'
+        stroke = 'fill="none" stroke="currentColor" stroke-width="1.5"'
         return f'<g {stroke}><circle cx="{x:g}" cy="{y:g}" r="{radius:g}"/><path d="{cross}"/></g>'
     role = node.role or "muted"
     filled = f'fill="{_colour(node.role)}" fill-opacity="0.1"' if node.role else 'fill="none"'
-    radius = box.height / 2 if node.kind in {"input", "output"} else 6
+    radius = 16 if node.kind in {"input", "output"} else 5
     dashes = ' stroke-dasharray="4 3"' if node.kind == "function" else ""
     frame = (
         f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="{radius:g}" {filled} '

@@ -30,7 +30,9 @@ def test_no_serious_fault_on_any_page(visit, address, width, scheme):
 
 def test_a_fault_would_be_found(visit):
     page = visit(PAGES[0]).page
-    page.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<img src=\"data:,\"><button></button>')")
+    page.evaluate(
+        "document.querySelector('article').insertAdjacentHTML('beforeend', '<img src=\"data:,\"><button></button>')"
+    )
     found = faults(page)
     assert any(fault.startswith("button-name") for fault in found)
     assert any(fault.startswith("image-alt") for fault in found)

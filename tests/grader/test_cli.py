@@ -441,8 +441,55 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(ada, week, mon
     monkeypatch.setitem(sys.modules, missing, None)
     assert run("grade", ada, "-a", week) == 2
     said = capsys.readouterr().err
-    assert missing in said
-    assert 'pip install "course_lib[grading]"' in said
+    package = {"yaml": "pyyaml"}.get(missing, missing)
+    assert f"course-lib needs {missing}, which is not installed: pip install {package}," in said
+    assert "[grading]" in said
+
+
+@grades
+def test_results_in_the_folder_of_the_class_are_no_student(ada, monkeypatch):
+    Path("class").mkdir()
+    Path(ada).rename("class/ada.py")
+    Path("class/bob.py").write_text(CAUSAL)
+    for out in ("class/one", "class/two", "class/one"):
+        assert run("grade", "class", "--out", out) == 0
+        assert [s["student"] for s in results(f"{out}/results.json")["submissions"]] == ["ada", "bob"]
+    monkeypatch.chdir("class")
+    for _ in range(2):
+        assert run("grade", ".") == 0
+        assert [s["student"] for s in results("grading/results.json")["submissions"]] == ["ada", "bob"]
+
+
+@grades
+def test_names_that_look_like_emoji_or_are_long_are_shown_as_they_are(capsys):
+    Path("class").mkdir()
+    for name in (":smile:", "a" * 150):
+        Path(f"class/{name}.py").write_text(CAUSAL)
+    assert run("grade", "class") == 0
+    said = capsys.readouterr().out
+    assert ":smile:" in said
+    assert re.sub(r"[^a]", "", said).count("a") >= 150
+
+
+def test_an_export_of_chosen_exercises_keeps_their_points(week):
+    assert run("export", "softmax", "causal_mask", "-a", week, "--notebook", "n.ipynb") == 0
+    text = Path("n.ipynb").read_text()
+    given = {task.name: task for task in read_assignment(Path(week)).tasks}
+    worth = sum(given[name].points if name in given else 1 for name in ("softmax", "causal_mask"))
+    assert f"{worth:g} points in all" in text
+
+
+def test_nothing_is_written_where_one_of_several_exports_cannot_be(week, capsys):
+    assert run("export", "-a", week, "--notebook", "n.ipynb", "--gradescope", "g.zip") == 2
+    assert "--gradescope needs --install" in capsys.readouterr().err
+    assert not Path("n.ipynb").exists()
+
+
+@pytest.mark.parametrize("requirement", ['a"b', "a'b", "a$(b)", "a`b`", "a\\b", "a\nb"])
+def test_a_requirement_that_would_break_a_shell_line_is_refused(week, capsys, requirement):
+    assert run("export", "-a", week, "--classroom", "c.yml", "--install", requirement) == 2
+    assert "--install: expected a requirement without quotes" in capsys.readouterr().err
+    assert not Path("c.yml").exists()
 
 
 # list, show, doctor

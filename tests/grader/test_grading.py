@@ -253,7 +253,7 @@ def test_two_students_of_one_name_stay_two(tmp_path):
         (tmp_path / place).parent.mkdir(exist_ok=True)
         (tmp_path / place).write_text('{"cells": []}' if place.endswith("ipynb") else CAUSAL)
     students = [s.student for s in read_submissions([tmp_path / "a", tmp_path / "b"])]
-    assert sorted(students) == ["a/bob.ipynb", "a/bob.py", "b/bob.py"]
+    assert sorted(students) == ["a/bob.py", "b/bob.py", "bob.ipynb"]
     assert [s.student for s in read_submissions([tmp_path / "b"])] == ["bob"]
 
 

@@ -99,11 +99,12 @@ def rows(results, assignment=ASSIGNMENT):
 
 def test_csv_has_a_row_a_student_with_points_of_each_exercise():
     text = csv_text([result(), result(student="bob", late_days=3)], ASSIGNMENT)
-    assert text.splitlines()[0] == "student,points,of,softmax,attend,causal_mask,days late,notes"
+    assert text.splitlines()[0] == "student,points,of,softmax,attend,causal_mask,days late,notes,sandbox"
     ada, bob = rows([result(), result(student="bob", late_days=3)])
     assert (ada["student"], ada["points"], ada["of"]) == ("ada", "3.5", "6")
     assert (ada["softmax"], ada["attend"], ada["causal_mask"], ada["days late"]) == ("2", "1.5", "0", "0")
     assert bob["days late"] == "3"
+    assert ada["sandbox"] == result().walls
 
 
 def test_csv_columns_follow_the_assignment_whatever_the_order_of_the_results():
@@ -219,6 +220,13 @@ def test_junit_is_xml_whatever_the_names(name):
     (suite,) = suites(result(task, student=name))
     assert len(suite.get("name")) == len(name)
     assert suite.find("testcase/failure") is not None
+
+
+def test_junit_counts_errors_names_the_sandbox_and_keeps_every_letter():
+    suite = ElementTree.fromstring(junit([result(student="ada 🎓 \ufffe")]))[0]
+    assert suite.attrib["errors"] == "0"
+    assert suite.attrib["name"] == "ada 🎓 �"
+    assert suite.find("properties/property").attrib == {"name": "sandbox", "value": result().walls}
 
 
 # Gradescope: https://gradescope-autograders.readthedocs.io/en/latest/specs/

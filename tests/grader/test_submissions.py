@@ -179,11 +179,49 @@ def test_definitions_work_in_whatever_way_they_need_others(text, expected):
         ("table = {}\nfor i in range(3):\n    table[i] = i\ndef f(): return table", {0: 0, 1: 1, 2: 2}),
         ("class A: pass\nA.size = 3\ndef f(): return A.size", 3),
         ("class A: pass\nsetattr(A, 'size', 3)\ndef f(): return A.size", 3),
+        ("table = []\ntable.append(3)\ndef f(): return table", [3]),
+        ("table = {}\nfor i in range(2):\n    table.update({i: i})\ndef f(): return table", {0: 0, 1: 1}),
         ("def f(): return A().go()\nclass A: pass\ndef go(self): return 5\nA.go = go", 5),
     ],
 )
 def test_changes_to_what_is_needed_are_made_too(text, expected):
     assert answer(code(text)) == expected
+
+
+def test_what_is_called_for_its_effect_on_a_package_is_left_alone():
+    source = code("import math\nmath.seed(1)\nmath.show().now()\ndef f(): return math.floor(1.5)")
+    assert texts(source) == "import math\ndef f(): return math.floor(1.5)"
+
+
+@pytest.mark.parametrize(
+    "hiding",
+    ["f: int", "if __name__ == '__main__':\n    f = None", "x = [f for f in range(3)]", "x = {f: 1 for f in 'ab'}"],
+)
+def test_what_defines_nothing_hides_no_definition(hiding):
+    assert answer(code(f"def f(): return 1\n{hiding}")) == 1
+
+
+def test_a_name_in_a_walrus_of_a_comprehension_is_defined():
+    assert answer(code("y = [last := i for i in range(3)]\ndef f(): return last")) == 2
+
+
+def test_two_files_of_one_name_stay_two(tmp_path):
+    for folder, number in (("a", 1), ("b", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "week.py").write_text(f"def g(): return {number}\ndef {folder}(): return g()")
+    submission = read_submission("ada", sorted(tmp_path.rglob("*.py")))
+    assert [source.name for source in submission.sources] == ["a/week.py", "b/week.py"]
+    assert len(submission.request({"a": "", "b": ""})["files"]) == 2
+
+
+def test_names_that_differ_in_bytes_that_are_no_text_stay_two(tmp_path):
+    for name in (b"caf\xe8.py", b"caf\xe9.py"):
+        with open(os.fsencode(tmp_path) + b"/" + name, "w") as file:
+            file.write("def f(): return 1")
+    (tmp_path / "eve.py").write_text("def f(): return 1")
+    students = [s.student for s in read_submissions([tmp_path])]
+    assert len(set(students)) == 3
+    assert "eve" in students  # who shares no name keeps it
 
 
 @pytest.mark.parametrize("wrap", ["f = wrap(f)", "f = wrap(wrap(f))"])
@@ -283,6 +321,9 @@ def test_the_text_of_a_cell_is_kept_for_tracebacks():
         "a, b = %who\ndef f(): return 1",
         "def f(): return 1\nf?",
         "def f(): return 1\nf??\n?f\n??f\nmath.pi?",
+        "!pip install \\\n  torch\ndef f(): return 1",
+        "%pip install \\\n  torch \\\n  x\nfiles = !ls \\\n  -l\ndef f(): return 1",
+        "%time\ndef f():\n    '''Says\n    % of all, # and\n    !not more\n    '''\n    return 1",
         "%%time\ndef f(): return 1",
         "%%time -q\n%matplotlib inline\ndef f(): return 1",
         "%%capture out\ndef f(): return 1",
@@ -305,6 +346,21 @@ def test_what_only_ipython_understands_does_no_harm(text):
 
 def test_what_a_magic_assigned_is_none():
     assert answer(notebook("files = !ls\ndef f(): return files")) is None
+
+
+def test_a_text_with_percent_signs_is_kept_beside_a_magic():
+    source = notebook('%time\ntext = """\n% one\n!two\n"""\ndef f(): return text')
+    assert answer(source) == "\n% one\n!two\n"
+
+
+def test_a_cell_that_became_text_counts_although_its_imports_are_elsewhere():
+    source = notebook(
+        "import math",
+        ("markdown", "import math\ndef f(): return math.floor(2.5)\ndef g(): return 1"),
+        "def g(): return 2",
+    )
+    assert answer(source) == 2
+    assert answer(source, "g") == 2
 
 
 def test_lines_keep_their_numbers_around_magics():

@@ -127,7 +127,9 @@ def unpacked(text):
 
 
 def test_packed_weights_keep_their_third_decimal():
-    weights = torch.cat([torch.randn(40, 100).softmax(-1).flatten(), torch.rand(4000), torch.tensor([0.0, 1.0, 0.0005, 0.9995])])
+    weights = torch.cat(
+        [torch.randn(40, 100).softmax(-1).flatten(), torch.rand(4000), torch.tensor([0.0, 1.0, 0.0005, 0.9995])]
+    )
     back = unpacked(packed(weights))
     assert [fixed(x) for x in back] == [fixed(x) for x in weights.double().tolist()]
     assert len(packed(weights)) == 2 * weights.numel()

@@ -8,7 +8,7 @@
     set(ui.$("arrow"), {d: `M160 160L${x} ${y}`});
     weights.forEach((w, i) => {
       set(ui.$("disc" + i), {r: 4 + 22 * w ** .5});
-      set(ui.$("bar" + i), {width: 130 * w});
+      set(ui.$("bar" + i), {width: 100 * w});
       ui.text("weight" + i, fix(w));
     });
     const output = fix(dot(weights, data.value)), at = fix(q[0], 2) + ", " + fix(q[1], 2);

@@ -1,0 +1,98 @@
+"""The static figures whose pictures are kept in `baseline`. Weights come from formulas, so that no draw can change."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import torch
+from matplotlib.figure import Figure
+from PIL import Image
+from torch import Tensor
+
+from course_lib.viz import attention_map, heads_map, use_style
+
+BASELINE = Path(__file__).parent / "baseline"
+WORDS = "time flies like an arrow".split()
+
+
+def weights(*shape: int, sharpness: float = 2.0) -> Tensor:
+    """Rows that sum to one, of which no two are alike and none is symmetric."""
+    numbers = torch.arange(torch.Size(shape).numel(), dtype=torch.float64)
+    return (sharpness * torch.sin(numbers**1.7)).view(shape).softmax(-1)
+
+
+def words() -> Figure:
+    """Printed values, words on both sides, a title."""
+    return attention_map(weights(5, 5), WORDS, WORDS, title="who looks where").figure
+
+
+def wide() -> Figure:
+    """More keys than queries, positions instead of words."""
+    return attention_map(weights(3, 7)).figure
+
+
+def long() -> Figure:
+    """Two hundred tokens with a diagonal: thinned labels, a colour bar."""
+    diagonal = 6 * torch.eye(200, dtype=torch.float64)
+    return attention_map((diagonal + weights(200, 200)).softmax(-1), [f"word {i}" for i in range(200)]).figure
+
+
+def odd_rows() -> Figure:
+    """Rows that do not sum to one, one of them empty."""
+    odd = weights(4, 4)
+    odd[1] = 0.0
+    odd[2] *= 0.5
+    return attention_map(odd).figure
+
+
+def one_token() -> Figure:
+    """The smallest map."""
+    return attention_map(torch.ones(1, 1)).figure
+
+
+def side_by_side() -> Figure:
+    """Two maps in axes that were there before."""
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.8))
+    for ax, sharpness in zip(axes, (1.0, 4.0), strict=True):
+        attention_map(weights(3, 4, sharpness=sharpness), ax=ax, title=f"sharpness {sharpness:g}")
+    return figure
+
+
+def heads() -> Figure:
+    """Five heads with printed values: one place of the grid stays empty."""
+    return heads_map(weights(5, 3, 4), columns=3)[0].figure
+
+
+def many_heads() -> Figure:
+    """Twelve heads without values: one colour bar for all."""
+    return heads_map(weights(12, 16, 16, sharpness=4.0))[0].figure
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    function.__name__: function
+    for function in (words, wide, long, odd_rows, one_token, side_by_side, heads, many_heads)
+}
+
+
+def picture(draw: Callable[[], Figure]) -> bytes:
+    """A figure in the style of the book as a small PNG."""
+    with mpl.rc_context({"backend": "Agg"}):
+        use_style()
+        file = io.BytesIO()
+        draw().savefig(file, format="png", dpi=60)
+        plt.close("all")
+    # In 256 colours, each within the comparison's tolerance of its own, a file is half as large.
+    few = Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    file = io.BytesIO()
+    few.save(file, format="png", optimize=True)
+    return file.getvalue()
+
+
+def as_text(png: bytes) -> str:
+    """Base64, as pictures stand in notebooks and as `tools.pictures` takes them."""
+    return base64.b64encode(png).decode()
