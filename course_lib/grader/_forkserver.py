@@ -92,8 +92,8 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, limits: Limits,
         sys.stdin = open(os.devnull)  # noqa: SIM115 - open as long as the process
         os.dup2(output, 1)
         os.dup2(output, 2)
-        sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - open as long as the process
+        sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - open as long as the process
         os.environ.clear()
         os.environ.update(HOME=scratch, TMPDIR=scratch, MPLBACKEND="Agg", MPLCONFIGDIR=scratch, OMP_NUM_THREADS="1")
         sys.argv = ["submission"]

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from course_lib.exercises import Case, Exercise
 
-__all__ = ["Foreign", "Observation", "Problem", "Sequence", "calls_of", "observe"]
+__all__ = ["Foreign", "Observation", "Problem", "Sequence", "observe"]
 
 # Frames of this package are cut from a learner's traceback.
 PACKAGE = str(Path(__file__).parents[1])
@@ -206,12 +206,6 @@ def plain(value: Any, *, detach: bool = True) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple is a tuple
         return Sequence("tuple", tuple(plain(item, detach=detach) for item in tuple(value)))
     return Foreign(type(value).__name__)
-
-
-def calls_of(problem: Problem) -> str:
-    """The problem as a line of text."""
-    where = f", line {problem.line}: {problem.code}" if problem.line else ""
-    return f"{problem.type}: {problem.message}{where}"
 
 
 def _copies(args: tuple) -> list:

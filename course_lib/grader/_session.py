@@ -42,7 +42,7 @@ START_SECONDS = 120.0  # for the fork server to start
 ANSWER_SECONDS = 15.0  # for an answer of the fork server; it needs milliseconds
 
 
-class ServerGone(RuntimeError):  # noqa: N818
+class ServerGone(RuntimeError):  # noqa: N818 - it may have been asked to go
     """The fork server has ended; nothing more can be graded by it."""
 
 

@@ -144,7 +144,7 @@ def alignment(
 
     Raises:
         TypeError: weights is no tensor: None (the fused path computes none), or a pair (output, weights).
-        ValueError: weights is not a matrix, is empty, has over 40 rows or columns, NaN or entries outside [0, 1], or the
+        ValueError: weights is no matrix, is empty, has over 40 rows or columns, NaN or entries outside [0, 1], or the
             words do not fit.
     """
     array = checked(weights, queries, keys)

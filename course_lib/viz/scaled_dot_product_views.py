@@ -35,7 +35,7 @@ def attention_calculator(query: Tensor, key: Tensor, value: Tensor) -> View:
         value: `(L_k, d_v)`. Each of the four sizes is 1 to 4, each number between −10 and 10.
 
     Raises:
-        ValueError: shapes that do not fit, more than four tokens or features, or numbers that are too large or not finite.
+        ValueError: shapes that do not fit, more than four tokens or features, numbers too large or not finite.
     """
     given = {"query": query, "key": key, "value": value}
     for name, tensor in given.items():
@@ -78,8 +78,8 @@ def attention_calculator(query: Tensor, key: Tensor, value: Tensor) -> View:
         + element("div", *(_fields(name, tensor) for name, tensor in given.items()), class_="steps")
         + element("div", *(_step(i, *step) for i, step in enumerate(steps)), class_="steps"),
         data=data,
-        hint="Change a number above. Point at a number below, tap it, or reach it with Tab and the arrow keys: it says how "
-        "it comes about.",
+        hint="Change a number above. Point at a number below, tap it, or reach it with Tab and the arrow keys: it says "
+        "how it comes about.",
     )
 
 
@@ -115,13 +115,17 @@ def _step(number: int, title: str, step: Tensor, below: str) -> str:
         for j, result in enumerate(row):
             shade = result if number == 2 else 0.0
             x, y = float(_LEFT + _CELL * j), float(_TOP + _ROW * i)
-            rect = element("rect", x=x, y=y, width=_CELL, height=_ROW, fill_opacity=shade)
             parts.append(
                 element(
-                    "g", rect, words(x + _CELL / 2, y + _ROW / 2, fixed(result), class_="small"), class_="cell high" if shade > 0.5 else "cell",
-                    data_k=f"c{i}", role="button", aria_label=f"{_STEPS[number]} {i + 1},{j + 1}",
+                    "g",
+                    element("rect", x=x, y=y, width=_CELL, height=_ROW, fill_opacity=shade),
+                    words(x + _CELL / 2, y + _ROW / 2, fixed(result), class_="small"),
+                    class_="cell high" if shade > 0.5 else "cell",
+                    data_k=f"c{i}",
+                    role="button",
+                    aria_label=f"{_STEPS[number]} {i + 1},{j + 1}",
                 )
-            )  # fmt: skip
+            )
     for j in range(step.shape[1]):
         label = f"k{j + 1}" if below == "key" else f"{j + 1}"
         x = _LEFT + _CELL * (j + 0.5)
@@ -139,8 +143,8 @@ _WIDE = 320
 def scale_explorer(query: Tensor, key: Tensor) -> View:
     """What dot products do as the number of features grows, with and without the division by √d.
 
-    For d = 4, 8, 16, … the first d features of the given queries and keys make the scores. Shown are their histogram, on
-    one ruler for all d, their standard deviation, the keys in use (exponential of the entropy of the weights, mean over
+    For d = 4, 8, 16, … the first d features of the given queries and keys make the scores. Shown are their histogram,
+    on one ruler for all d, their standard deviation, the keys in use (exponential of the entropy of the weights, mean over
     the queries), and the size of the softmax's derivative (root of the sum of squares of its matrix, median over the
     queries).
 
@@ -161,8 +165,8 @@ def scale_explorer(query: Tensor, key: Tensor) -> View:
     fits = query.dim() == 2 and key.dim() in (2, 3) and key.shape[-1] == query.shape[-1]
     if not fits or len(query) < 1 or key.shape[-2] < 2 or (key.dim() == 3 and len(key) != len(query)):
         raise ValueError(
-            f"query must be (n, d) and key (n, L_k, d) or (L_k, d) with two keys or more, got query {tuple(query.shape)} "
-            f"and key {tuple(key.shape)}; choose one batch and one head"
+            f"query must be (n, d) and key (n, L_k, d) or (L_k, d) with two keys or more, got query "
+            f"{tuple(query.shape)} and key {tuple(key.shape)}; choose one batch and one head"
         )
     if query.shape[-1] < _LEAST_WIDTH:
         raise ValueError(f"query must have {_LEAST_WIDTH} features or more, got {query.shape[-1]}; d starts there")
