@@ -451,7 +451,7 @@ class _Kit:
             )
         if name in self.given:
             raise ValueError(f"expected each part once, got {name} twice; leave one of them out")
-        if not callable(part) or isinstance(part, nn.Module) or inspect.isclass(part) != (name in _CLASSES):
+        if not callable(part) or inspect.isclass(part) != (name in _CLASSES):
             wanted = "the class" if name in _CLASSES else "the function"
             raise TypeError(f"expected {wanted} {name} itself, got {_kind_of(part)}")
         if str(getattr(part, "__module__", "")).startswith("course_lib."):

@@ -1,6 +1,7 @@
 """Static figures: what a map of attention shows, says and refuses."""
 
 import pickle
+from itertools import pairwise
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -93,7 +94,7 @@ def test_of_many_tokens_every_tenth_is_named_and_nothing_overlaps(shape):
         if length == 200:
             assert [t.get_text() for t in labels] == words[::10]
         centres = [t.get_position()[axis] for t in labels]
-        assert all((b - a) * size / length >= 15 for a, b in zip(centres, centres[1:], strict=False))
+        assert all((b - a) * size / length >= 15 for a, b in pairwise(centres))
 
 
 def test_a_label_that_is_too_long_is_cut():
@@ -143,7 +144,7 @@ def test_the_weights_of_a_model_on_the_fused_path_are_asked_for(unchecked):
 
     x = torch.randn(1, 3, 4)
     _, weights = cl.MultiHeadAttention(4, 2)(x, x, x, need_weights=False)
-    with pytest.raises(TypeError, match="got None.*need_weights=True"):
+    with pytest.raises(TypeError, match=r"got None.*need_weights=True"):
         heads_map(weights)
 
 
@@ -155,9 +156,9 @@ def test_the_description_by_hand():
     text = describe(weights, ["the", "cat"], ["a", "b", "c"], title="Two words.")
     # exp of the entropies: 2.23 for the first row, 2.87 for the second.
     assert text == (
-        "Two words: Attention weights of 2 queries (rows) over 3 keys. Largest weight of each query: “the”: “a” (0.70); "
-        "“cat”: “a” and “b” (0.40 each). A query spreads over 2.55 keys on average (1 to 3 are possible). "
-        "Sharpest: “the”, 2.23 keys, most on “a” (0.70); flattest: “cat”, 2.87 keys."
+        "Two words: Attention weights of 2 queries (rows) over 3 keys. Largest weight of each query: "
+        "“the”: “a” (0.70); “cat”: “a” and “b” (0.40 each). A query spreads over 2.55 keys on average "
+        "(1 to 3 are possible). Sharpest: “the”, 2.23 keys, most on “a” (0.70); flattest: “cat”, 2.87 keys."
     )
 
 
@@ -276,15 +277,17 @@ def test_heads_of_long_inputs_share_a_colour_bar():
 
 
 def test_a_stack_of_heads_is_described_by_pattern():
-    weights = torch.stack([sharp(5, lambda i: i), sharp(5, lambda i: 0), sharp(5, lambda i: i), torch.full((5, 5), 0.2)])
+    weights = torch.stack(
+        [sharp(5, lambda i: i), sharp(5, lambda i: 0), sharp(5, lambda i: i), torch.full((5, 5), 0.2)]
+    )
     axes = heads_map(weights)
     assert description_of(axes[0]) == describe(weights)
     assert description_of(axes[3].figure) == description_of(axes[3]) == describe(weights)
     assert describe(weights) == (
-        "Attention weights of 4 heads, each 5 queries (rows) over 5 keys. Sharpest is head 0: a query spreads over 1.59 "
-        "keys on average; flattest is head 3: over 5.00. Heads 0 and 2: all 5 queries look most at the same position "
-        "(the diagonal). Head 1: all 5 queries look most at key 0, with 0.90 on average. Head 3: all weights are nearly "
-        "equal, 0.20 each (one in 5)."
+        "Attention weights of 4 heads, each 5 queries (rows) over 5 keys. Sharpest is head 0: a query spreads over "
+        "1.59 keys on average; flattest is head 3: over 5.00. Heads 0 and 2: all 5 queries look most at the same "
+        "position (the diagonal). Head 1: all 5 queries look most at key 0, with 0.90 on average. Head 3: all weights "
+        "are nearly equal, 0.20 each (one in 5)."
     )
 
 
@@ -322,10 +325,21 @@ def test_a_figure_carries_the_descriptions_of_its_maps():
     attention_map(b, ax=right, title="Right.")
     left.set_title("set later")
     assert description_of(left) == describe(a)
-    assert description_of(figure) == f"set later: {describe(a)} Right: {describe(b)}"
+    text = description_of(figure)
+    assert text.startswith("set later: Attention weights of 2 queries (rows) over 3 keys. ")
+    assert " Right: Attention weights of 3 queries (rows) over 2 keys. " in text
     right.clear()
-    assert description_of(figure) == f"set later: {describe(a)}"
+    assert description_of(figure) == describe(a, title="set later")
     assert description_of(right) == ""
+
+
+def test_the_more_maps_the_shorter_the_description_of_each():
+    figure, axes = plt.subplots(1, 4)
+    for ax in axes:
+        attention_map(weights_of(8, 8), ax=ax)
+    assert len(description_of(axes[0])) > 200
+    assert 200 < len(description_of(figure)) <= 603
+    assert description_of(figure).count("Attention weights of") == 4
 
 
 def test_a_figure_without_maps_has_no_description():

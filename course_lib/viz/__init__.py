@@ -1,9 +1,14 @@
-"""Figures of the course, of tensors only: nothing here knows a model."""
+"""Figures and interactive views of the course, of tensors only: nothing here knows a model."""
 
 from course_lib.viz.attention_map import attention_map, description_of, save_figure
+from course_lib.viz.attention_views import alignment, query_plane
 from course_lib.viz.describing import describe
 from course_lib.viz.diagram import BlockDiagram, block_diagram
 from course_lib.viz.heads_map import heads_map
+from course_lib.viz.masking_views import leak_detector, mask_painter
+from course_lib.viz.multi_head_views import head_grid, head_split
+from course_lib.viz.positional_encoding_views import rotary_pair, sinusoid_probe
+from course_lib.viz.scaled_dot_product_views import attention_calculator, scale_explorer
 from course_lib.viz.style import PALETTE, SERIES, WEIGHTS, use_style
 
 __all__ = [
@@ -11,11 +16,21 @@ __all__ = [
     "SERIES",
     "WEIGHTS",
     "BlockDiagram",
+    "alignment",
+    "attention_calculator",
     "attention_map",
     "block_diagram",
     "describe",
     "description_of",
+    "head_grid",
+    "head_split",
     "heads_map",
+    "leak_detector",
+    "mask_painter",
+    "query_plane",
+    "rotary_pair",
     "save_figure",
+    "scale_explorer",
+    "sinusoid_probe",
     "use_style",
 ]

@@ -14,7 +14,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import FigureBase
 from torch import Tensor
 
-from course_lib.viz.describing import checked, describe, shortened
+from course_lib.viz.describing import MOST_CHARACTERS, checked, joined, sentences, shortened
 from course_lib.viz.style import PALETTE, WEIGHTS
 
 __all__ = ["attention_map", "description_of", "save_figure"]
@@ -61,7 +61,7 @@ def attention_map(
     ax.set_title(title)
     if with_bar:
         ax.figure.colorbar(mesh, ax=ax, ticks=[0, 0.5, 1], label="weight", shrink=0.8)
-    carry(mesh, describe(weights, queries, keys))
+    carry(mesh, sentences(weights, queries, keys))
     return ax
 
 
@@ -108,19 +108,19 @@ def draw(
     return mesh
 
 
-def carry(mesh: QuadMesh, description: str, axes: Sequence[Axes] = ()) -> None:
-    """Let the mesh's figure carry the description, for as long as the mesh is in it.
+def carry(mesh: QuadMesh, said: Sequence[str], axes: Sequence[Axes] = ()) -> None:
+    """Let the mesh's figure carry a description, for as long as the mesh is in it.
 
     Args:
         mesh: the heat map, or the first of several.
-        description: of all that is in `axes`.
+        said: the sentences of the description, the most important first.
         axes: where several heat maps are described at once; the axes of the mesh if empty.
     """
     figure = mesh.axes.figure.figure  # of a sub-figure the whole one
     carried = getattr(figure, "_repr_mimebundle_", None)
     if not isinstance(carried, _Descriptions):
         carried = figure._repr_mimebundle_ = _Descriptions()
-    carried.entries.append((mesh, description, tuple(axes)))
+    carried.entries.append((mesh, tuple(said), tuple(axes)))
 
 
 class _Descriptions:
@@ -131,24 +131,19 @@ class _Descriptions:
     """
 
     def __init__(self):
-        self.entries: list[tuple[QuadMesh, str, tuple[Axes, ...]]] = []
+        self.entries: list[tuple[QuadMesh, tuple[str, ...], tuple[Axes, ...]]] = []
 
     def __call__(self, include=None, exclude=None) -> tuple[dict, dict]:
         text = self.text()
-        return {}, {"image/png": {"alt": text}, "image/svg+xml": {"alt": text}} if text else {}
+        return {}, {"image/png": {"alt": text}} if text else {}
 
     def text(self, ax: Axes | None = None) -> str:
-        """What is in one of the axes, or in all of them, each with its title."""
-        parts = []
-        for mesh, description, axes in self.entries:
-            if mesh.axes is None:  # cleared away since
-                continue
-            if ax in (axes or (mesh.axes,)):
-                parts.append(description)
-            elif ax is None:
-                title = "" if axes else title_of(mesh.axes)
-                parts.append(f"{title.rstrip('.:')}: {description}" if title else description)
-        return " ".join(parts)
+        """What is in one of the axes; or in all of them, each with its title, and shorter the more there are."""
+        alive = [entry for entry in self.entries if entry[0].axes is not None]  # None: cleared away since
+        if ax is not None:
+            return " ".join(joined(said) for mesh, said, axes in alive if ax in (axes or (mesh.axes,)))
+        most = MOST_CHARACTERS // max(len(alive), 1)
+        return " ".join(joined(said, "" if axes else title_of(mesh.axes), most) for mesh, said, axes in alive)
 
 
 def title_of(ax: Axes) -> str:

@@ -43,13 +43,21 @@ def describe(
         TypeError: weights is no tensor: None (the fused path computes none), or a pair (output, weights).
         ValueError: weights has another shape, no entries, NaN, or entries outside [0, 1], or the labels do not fit it.
     """
+    return joined(sentences(weights, queries, keys), title)
+
+
+def sentences(weights: Tensor, queries: Sequence[str] | None, keys: Sequence[str] | None) -> list[str]:
+    """All that can be said, the most important first."""
     several = isinstance(weights, Tensor) and weights.dim() == 3
     array = checked(weights, queries, keys, heads=several)
-    title = f"{_cut(title, 60).rstrip('.:')}: " if title else ""
-    sentences = _of_heads(array, keys) if several else _of_one(array, queries, keys, _tolerance(weights))
-    text = title + sentences[0]
-    for sentence in sentences[1:]:
-        if len(text) + 1 + len(sentence) <= MOST_CHARACTERS:
+    return _of_heads(array, keys) if several else _of_one(array, queries, keys, _tolerance(weights))
+
+
+def joined(said: Sequence[str], title: str = "", most: int = MOST_CHARACTERS) -> str:
+    """The title, the first sentence, and as many of the others as fit into the characters."""
+    text = (f"{_cut(title, 60).rstrip('.:')}: " if title else "") + said[0]
+    for sentence in said[1:]:
+        if len(text) + 1 + len(sentence) <= most:
             text += " " + sentence
     return text
 
@@ -101,41 +109,39 @@ def checked(
 def _of_one(array: np.ndarray, queries, keys, tolerance: float) -> list[str]:
     len_q, len_k = array.shape
     query_names, key_names = _names(queries, len_q, "query"), _names(keys, len_k, "key")
-    sentences = [f"Attention weights of {_size(len_q, len_k)}."]
+    said = [f"Attention weights of {_size(len_q, len_k)}."]
     pattern = _pattern(array, key_names)
     if pattern:
-        sentences.append(f"{pattern[0].upper()}{pattern[1:]}.")
+        said.append(f"{pattern[0].upper()}{pattern[1:]}.")
     if _no_later_keys(array):
-        sentences.append("Every weight above the diagonal is 0: no query looks at a later key.")
-    sentences += _about_sums(array, query_names, tolerance)
+        said.append("Every weight above the diagonal is 0: no query looks at a later key.")
+    said += _about_sums(array, query_names, tolerance)
     leaders = [_leaders(row, key_names) for row in array]
     listed = "; ".join(f"{name}: {leader}" for name, leader in zip(query_names, leaders, strict=True))
     short = len_q <= MOST_LISTED and len(listed) <= MOST_CHARACTERS // 2
     if short and "nearly equal" not in pattern:
-        sentences.append(f"Largest weight of each query: {listed}.")
+        said.append(f"Largest weight of each query: {listed}.")
     used = _keys_used(array)
     looking = np.flatnonzero(array.sum(-1) > 0)
     if len_k > 1 and looking.size:
         sharp, flat = looking[used[looking].argmin()], looking[used[looking].argmax()]
-        sentences.append(
-            f"A query spreads over {used[looking].mean():.2f} keys on average (1 to {len_k} are possible)."
-        )
+        said.append(f"A query spreads over {used[looking].mean():.2f} keys on average (1 to {len_k} are possible).")
         if len_q > 1 and f"{used[sharp]:.2f}" != f"{used[flat]:.2f}":
-            sentences.append(
+            said.append(
                 f"Sharpest: {query_names[sharp]}, {used[sharp]:.2f} keys, most on {leaders[sharp]}; "
                 f"flattest: {query_names[flat]}, {used[flat]:.2f} keys."
             )
         if not short:
             leader = _leaders(array.mean(0), key_names)
             if "alike" not in leader:
-                sentences.append(f"Largest on average: {leader}.")
-    return sentences
+                said.append(f"Largest on average: {leader}.")
+    return said
 
 
 def _of_heads(array: np.ndarray, keys) -> list[str]:
     num_heads, len_q, len_k = array.shape
     names = _names(keys, len_k, "key")
-    sentences = [f"Attention weights of {_count(num_heads, 'head')}, each {_size(len_q, len_k)}."]
+    said = [f"Attention weights of {_count(num_heads, 'head')}, each {_size(len_q, len_k)}."]
     found: dict[str, list[int]] = {}
     for head in range(num_heads):
         found.setdefault(_pattern(array[head], names) or "no plain pattern", []).append(head)
@@ -143,16 +149,16 @@ def _of_heads(array: np.ndarray, keys) -> list[str]:
     if len_k > 1 and used.all():
         sharp, flat = int(used.argmin()), int(used.argmax())
         if f"{used[sharp]:.2f}" == f"{used[flat]:.2f}":
-            sentences.append(f"A query spreads over {used[sharp]:.2f} keys on average in every head.")
+            said.append(f"A query spreads over {used[sharp]:.2f} keys on average in every head.")
         else:
-            sentences.append(
+            said.append(
                 f"Sharpest is head {sharp}: a query spreads over {used[sharp]:.2f} keys on average; flattest is head "
                 f"{flat}: over {used[flat]:.2f}."
             )
     if all(_no_later_keys(matrix) for matrix in array):
-        sentences.append("No query looks at a later key in any head.")
-    sentences += [f"{_heads(heads, num_heads)}: {pattern}." for pattern, heads in found.items()]
-    return sentences
+        said.append("No query looks at a later key in any head.")
+    said += [f"{_heads(heads, num_heads)}: {pattern}." for pattern, heads in found.items()]
+    return said
 
 
 def _pattern(array: np.ndarray, key_names: list[str]) -> str:
@@ -191,17 +197,17 @@ def _pattern(array: np.ndarray, key_names: list[str]) -> str:
 
 def _about_sums(array: np.ndarray, names: list[str], tolerance: float) -> list[str]:
     sums = array.sum(-1)
-    sentences = []
+    said = []
     empty = np.flatnonzero(~array.any(-1))
     if 0 < empty.size < len(array):
         verb = "is" if empty.size == 1 else "are"
-        sentences.append(f"Of the rows, {_listed(empty, names)} {verb} all zeros, as fully masked rows are.")
+        said.append(f"Of the rows, {_listed(empty, names)} {verb} all zeros, as fully masked rows are.")
     off = np.flatnonzero((abs(sums - 1) > tolerance) & array.any(-1))
     if off.size:
         low, high = f"{sums[off].min():.2f}", f"{sums[off].max():.2f}"
         total = low if low == high else f"{low} … {high}"
-        sentences.append(f"The weights of {_listed(off, names)} sum to {total}, not to 1.")
-    return sentences
+        said.append(f"The weights of {_listed(off, names)} sum to {total}, not to 1.")
+    return said
 
 
 def _listed(rows: np.ndarray, names: list[str]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from course_lib.viz.attention_map import MOST_VALUES, carry, draw
-from course_lib.viz.describing import checked, describe
+from course_lib.viz.describing import checked, sentences
 
 __all__ = ["heads_map"]
 
@@ -68,5 +68,5 @@ def heads_map(
             first = mesh
     if not with_values:
         figure.colorbar(first, ax=list(axes), ticks=[0, 0.5, 1], label="weight", shrink=0.8)
-    carry(first, describe(weights, queries, keys), axes=list(axes))
+    carry(first, sentences(weights, queries, keys), axes=list(axes))
     return axes

@@ -103,7 +103,7 @@ def _fields(name: str, tensor: Tensor) -> str:
             box = number_box(f"{name} {place}", f"{name} {i + 1}, feature {j + 1}", round(number, 3))
             fields.append(box)
     head = element("div", text_of(name), style=f"color:var(--{name})")
-    table = element("div", *fields, class_="numbers", style=f"grid-template-columns:1.4rem repeat({count},3.6rem)")
+    table = element("div", *fields, class_="numbers", style=f"grid-template-columns:1.4rem repeat({count},3.35rem)")
     return element("div", head, table)
 
 
@@ -144,9 +144,9 @@ def scale_explorer(query: Tensor, key: Tensor) -> View:
     """What dot products do as the number of features grows, with and without the division by √d.
 
     For d = 4, 8, 16, … the first d features of the given queries and keys make the scores. Shown are their histogram,
-    on one ruler for all d, their standard deviation, the keys in use (exponential of the entropy of the weights, mean over
-    the queries), and the size of the softmax's derivative (root of the sum of squares of its matrix, median over the
-    queries).
+    on one ruler for all d, their standard deviation, the keys in use (exponential of the entropy of the weights, mean
+    over the queries), and the size of the softmax's derivative (root of the sum of squares of its matrix, median over
+    the queries).
 
     Args:
         query: `(n, d_max)`, with d_max of 4 or more.

@@ -17,12 +17,12 @@ from torch import Tensor
 from course_lib.viz import attention_map, heads_map, use_style
 from tools.pictures import decode, unexplained
 
-# Share of pixels that may differ. Another hinting of the font leaves up to 0.2 % unexplained, a weight that is off by 0.1
-# in one cell of 25 more than 1 %, a diagonal of 200 tokens that is off by four 0.3 %.
+# Share of pixels that may differ. Another hinting of the font leaves up to 0.2 % unexplained, a weight that is off by
+# 0.1 in one cell of 25 more than 1 %, a diagonal of 200 tokens that is off by four 0.3 %.
 SHARE = 0.0025
 
 BASELINE = Path(__file__).parent / "baseline"
-WORDS = "time flies like an arrow".split()
+WORDS = ["time", "flies", "like", "an", "arrow"]
 
 
 def weights(*shape: int, sharpness: float = 2.0) -> Tensor:

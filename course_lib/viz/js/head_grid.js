@@ -1,9 +1,11 @@
 (el, data, ui) => {
-  const {queries, keys, columns, packed, is} = data, K = keys.length, Q = queries.length, size = Q * K,
+  const {queries, keys, columns, packed, is} = data, K = keys.length, Q = queries.length, size = K * Q, twin = ui.$("kept"),
     [cells, nodes] = [".map g", ".heads g"].map(rows => ui.all(rows).map(row => [...row.children])),
-    heads = nodes.flat(), values = packed ? unpack(packed) : data.exact,
-    tell = (m, n) => m ? `, ${m.ariaLabel} ${fix(m.w[n], m.digits)}` : "",
+    heads = nodes.flat(), values = data.exact || unpack(packed),
+    tell = (m, n) => m ? `, ${m.ariaLabel}: ${fix(m.w[n], m.digits)}` : "",
     draw = () => {
+      if (is.keep) kept ||= (twin.append(ui.$("map").cloneNode(true)), now);
+      else kept = twin.textContent = "";
       head.off = is.hide;
       const seen = heads.filter(m => !m.off);
       now = is.mean ? {
@@ -14,27 +16,20 @@
         "fill-opacity": now.w[n], "data-more": fix(now.w[n] - (kept || now).w[n], 1),
         role: "img", "aria-label": queries[n / K | 0] + " to " + keys[n % K] + tell(now, n) + tell(kept, n)
       }));
-      heads.forEach(m => set(m, {"fill-opacity": m.off ? .9 : 0, "aria-pressed": m == head}));
-      set(ui.$("hide"), {"aria-pressed": is.hide});
+      heads.forEach(m => set(m, {role: "button", "fill-opacity": m.off ? .9 : 0, "aria-pressed": m == head}));
+      ui.$("hide").ariaPressed = is.hide;
       // the first part is the whole output
-      ui.all(".part").forEach((node, n) => node.style.display = n == (is.remove && heads.indexOf(head) + 1) ? "" : "none");
+      ui.all(".part").forEach((part, n) => part.hidden = n != (is.remove && heads.indexOf(head) + 1));
       ui.text("name", now.ariaLabel);
       ui.say(now.ariaLabel);
     };
   let head = heads[0], now, kept;
-  heads.forEach((m, h) => { m.w = values.slice(h * size, h * size + size); m.off = false });
-  if (packed) set(ui.$("small"), {d: values.map((v, n) =>
+  heads.forEach((m, h) => m.w = values.slice(h * size, h * size + size));
+  // many maps: a stroke for each weight, as long as it says
+  packed && set(ui.$("small"), {d: values.map((v, n) =>
     `M${(n / size | 0) % columns * K + n % K} ${(n / size / columns | 0) * Q + (n / K | 0) % Q}h${v}`).join("")});
   ui.grid(cells, (i, j) => ui.say(cells[i][j].ariaLabel));
-  ui.grid(nodes, () => {}, (i, j) => { head = nodes[i][j]; is.hide = head.off; draw() });
-  for (const k in is) ui.press(k, on => {
-    is[k] = on;
-    if (k == "keep") {
-      kept = on && now;
-      ui.text("kept", "");
-      if (on) ui.$("kept").append(ui.$("map").cloneNode(true));
-    }
-    draw();
-  });
+  ui.grid(nodes, () => 0, (i, j) => { head = nodes[i][j]; is.hide = !!head.off; draw() });
+  for (const k in is) ui.press(k, on => { is[k] = on; draw() });
   draw();
 }

@@ -1,0 +1,349 @@
+"""Views of the chapter `masking`: a mask to paint, and what a changed token moves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from course_lib.viz.multi_head_views import WIDTH, axis_labels, cut, frame
+from course_lib.viz.view import (
+    View,
+    button,
+    cell,
+    choice,
+    controls,
+    drawing,
+    element,
+    fixed,
+    labels_for,
+    numbers,
+    panels,
+    words,
+)
+
+__all__ = ["leak_detector", "mask_painter"]
+
+MOST = 10  # rows and columns: more would be too small to be tapped
+ROW = 32
+
+_PAINT_STYLE = """<style>
+attention-view svg :focus{outline:none}
+attention-view .paint>[aria-pressed=true]>rect{fill-opacity:0}
+attention-view .paint>[aria-pressed=false]>rect{fill-opacity:.75}
+attention-view .paint>[aria-pressed=true]>.shut,attention-view .paint>[aria-pressed=false]>.score{display:none}
+attention-view .paint .shut{fill:var(--on)}
+attention-view :is(.paint,.weights) text{font-size:12px}
+</style>"""
+
+_LEAK_STYLE = """<style>
+attention-view svg :focus{outline:none}
+attention-view .input>rect{fill:var(--key);fill-opacity:.1;stroke:var(--key)}
+attention-view .input[aria-pressed=true]>rect{fill-opacity:.35;stroke-width:3}
+</style>"""
+
+
+def mask_painter(
+    scores: Tensor,
+    mask: Tensor | None = None,
+    *,
+    tokens: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+) -> View:
+    """A mask to paint cell by cell; the weights stay hidden until they are asked for, so that one can predict them.
+
+    The weights are the softmax of the scores over the keys that are open. A query without an open key gets zeros, and
+    the view says what torch.softmax would give.
+
+    Args:
+        scores: `(L_q, L_k)`, before masking.
+        mask: bool, True = may attend, broadcasts to `(L_q, L_k)`; all open if not given.
+        tokens: a label for each query, and for each key too where L_q = L_k; positions if not given.
+        keys: a label for each key, if they differ.
+
+    Raises:
+        TypeError: scores is no tensor, or the mask is not bool.
+        ValueError: shapes that do not fit, more than 10 rows or columns, or scores that are not finite.
+    """
+    if not isinstance(scores, Tensor):
+        got = "None" if scores is None else type(scores).__name__
+        raise TypeError(f"scores must be a tensor (L_q, L_k), got {got}; query @ key.T / d_k**0.5 makes them")
+    if scores.dim() != 2 or 0 in scores.shape or max(scores.shape) > MOST:
+        raise ValueError(
+            f"scores must be (L_q, L_k) with 1 to {MOST} rows and columns, so that the cells can be tapped, got "
+            f"{tuple(scores.shape)}; choose one sentence and one head, or a part: scores[0, 0, :{MOST}, :{MOST}]"
+        )
+    if not torch.isfinite(scores).all():
+        raise ValueError(
+            "scores must be finite, got NaN or infinity; give the scores before masking, and the mask as mask= "
+            "(bool, True = may attend)"
+        )
+    len_q, len_k = scores.shape
+    opened = _bool("mask", mask, (len_q, len_k)) if mask is not None else torch.ones(len_q, len_k, dtype=torch.bool)
+    queries = labels_for(tokens, len_q, "tokens")
+    names = labels_for(tokens if keys is None and len_q == len_k else keys, len_k, "keys")
+    presets = _presets(len_q, len_k)
+    start = _bits(opened)
+    options = [(_bits(m), name) for name, m in presets]
+    own = [] if start in dict(options) else [(start, "as given")]
+    digits = 3 if len_k <= 6 else 2
+
+    left, top, size = frame(queries, names)
+    labels = axis_labels(queries, names, left, top, size)
+    paint, weights = [], []
+    for i, row in enumerate(scores.double().tolist()):
+        cells = [
+            element(
+                "g",
+                element("rect", x=left + size * j, y=top + size * i, width=size, height=size),
+                words(left + size * (j + 0.5), top + size * (i + 0.5), fixed(s, 2 if size > 38 else 1), class_="score"),
+                words(left + size * (j + 0.5), top + size * (i + 0.5), "×", class_="shut"),
+                class_="cell", role="button", tabindex=-1 if i or j else 0,
+                aria_pressed=str(opened[i, j].item()).lower(),
+                aria_label=f"Query “{queries[i]}”, key “{names[j]}”, score {fixed(s)}",
+            )
+            for j, s in enumerate(row)
+        ]  # fmt: skip
+        paint.append(element("g", *cells, class_="paint"))
+        hidden = [cell(left + size * j, top + size * i, size, size, 0.0, "?") for j in range(len_k)]
+        weights.append(element("g", *hidden, class_="weights"))
+    height = top + size * len_q + 4
+    closed = int((~opened).sum())
+    return View(
+        kind="mask_painter",
+        title="Paint a mask",
+        description=f"Scores of {len_q} queries (rows) over {len_k} keys (columns); {closed} of {len_q * len_k} cells are "
+        f"closed by the mask, marked with a cross. Beside it the weights, hidden until you ask for them: predict them first.",
+        body=_PAINT_STYLE
+        + controls(choice("rule", "mask", [*own, *options], start), button("show", "show the weights", pressed=False))
+        + panels(
+            drawing(WIDTH, height, words(2, 9, "the mask: a score where open, × where closed", class_="start"), *labels,
+                    *paint, label="The mask, to be painted: queries on rows, keys on columns"),
+            drawing(WIDTH, height, words(2, 9, "the weights", class_="start"), *labels, *weights,
+                    label="The weights: queries on rows, keys on columns"),
+        )
+        + '<p data-k="empty"></p>',
+        data={
+            "scores": numbers(scores),
+            "digits": digits,
+            "empty": [
+                f"No key is open for “{name}”: its weights are zeros here; torch.softmax, over nothing but −∞, would "
+                f"give NaN."
+                for name in queries
+            ],
+        },
+        hint="Tap a cell to close or open it; with the keyboard, arrows walk and Space paints. What will the weights be? "
+        "Then show them.",
+    )  # fmt: skip
+
+
+def _presets(len_q: int, len_k: int) -> list[tuple[str, Tensor]]:
+    """Masks with their names. The last query stands at the last key, as with a cache."""
+    position = torch.arange(len_q)[:, None] + len_k - len_q
+    key = torch.arange(len_k)[None]
+    causal = key <= position
+    masks = [("all open", torch.ones(len_q, len_k, dtype=torch.bool)), ("causal", causal)]
+    for last in range(1, min(3, len_k - 1) + 1):
+        kept = (key < len_k - last).expand(len_q, len_k)
+        plural = "key" if last == 1 else f"{last} keys"
+        masks += [(f"padding: last {plural}", kept), (f"causal and padding: last {plural}", kept & causal)]
+    masks += [(f"window of {width}", causal & (key > position - width)) for width in range(2, min(4, len_k - 1) + 1)]
+    found: dict[str, tuple[str, Tensor]] = {}
+    for name, mask in masks:  # two names of one mask would be one choice
+        found.setdefault(_bits(mask), (name, mask))
+    return list(found.values())
+
+
+def _bits(mask: Tensor) -> str:
+    return "".join(str(int(x)) for x in mask.flatten().tolist())
+
+
+def _bool(name: str, mask: Tensor, shape: tuple[int, int]) -> Tensor:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise TypeError(
+            f"{name} must be a bool tensor, True = may attend, got {got}; mask == 0 makes one of zeros and −inf"
+        )
+    try:
+        return mask.detach().cpu().broadcast_to(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"{name} must broadcast to {shape}, got {tuple(mask.shape)}; choose one sentence and one head: mask[0, 0]"
+        ) from None
+
+
+def leak_detector(
+    influence: Tensor | Mapping[str, Tensor],
+    allowed: Tensor | None = None,
+    *,
+    tokens: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    tolerance: float = 1e-6,
+) -> View:
+    """What moves when one token is changed: an allowed output, or one that must not know of it, a leak.
+
+    Args:
+        influence: `(L, L)`, how far output i moves when input token j is changed, measured with a model; or several, by
+            the name of the model.
+        allowed: bool, True = output i may depend on input j, broadcasts to `(L, L)`; causal (j ≤ i) if not given.
+        tokens: a label for each input token; positions if not given.
+        outputs: a label for each output; those of the tokens if not given.
+        tolerance: what counts as not moved: rounding.
+
+    Raises:
+        TypeError: influence holds something that is no tensor, or allowed is not bool.
+        ValueError: shapes that do not fit, more than 10 tokens or 6 models, negative or not finite entries.
+    """
+    models = dict(influence) if isinstance(influence, Mapping) else {"the model": influence}
+    if not 1 <= len(models) <= 6:
+        raise ValueError(f"influence must hold 1 to 6 models, got {len(models)}; give those to be compared")
+    shape = None
+    for name, matrix in models.items():
+        if not isinstance(matrix, Tensor):
+            raise TypeError(
+                f"influence of {name} must be a tensor (L, L), got {type(matrix).__name__}; measure it with the model"
+            )
+        if (
+            matrix.dim() != 2
+            or 0 in matrix.shape
+            or max(matrix.shape) > MOST
+            or matrix.shape != (shape or matrix.shape)
+        ):
+            raise ValueError(
+                f"influence of {name} must be {shape or f'(L, L) with 1 to {MOST} tokens'}, got {tuple(matrix.shape)}; "
+                f"row i is the output, column j the changed token; take a short sentence"
+            )
+        if not torch.isfinite(matrix).all() or (matrix < 0).any():
+            raise ValueError(
+                f"influence of {name} must be finite distances ≥ 0, got {matrix.min().item():g} … "
+                f"{matrix.max().item():g}; take the norm of the difference. NaN outputs often come from fully masked rows"
+            )
+        shape = tuple(matrix.shape)
+    len_q, len_k = shape
+    if allowed is None and len_q != len_k:
+        raise ValueError(
+            f"allowed must be given where outputs and tokens differ in number, got {shape}; True = may depend on"
+        )
+    may = _bool("allowed", allowed, shape) if allowed is not None else torch.ones(shape, dtype=torch.bool).tril()
+    inputs = labels_for(tokens, len_k, "tokens")
+    names = labels_for(tokens if outputs is None and len_q == len_k else outputs, len_q, "outputs")
+    token, height = len_k // 2, 44 + ROW * max(len_q, len_k)
+
+    arrows = [
+        words(48, 12, "change a token", class_="small key"),
+        words(226, 12, "outputs", class_="small output"),
+    ]
+    for j, name in enumerate(inputs):
+        box = element("rect", x=2.0, y=30 + ROW * j - 1.0, width=92.0, height=ROW - 4.0, rx=5)
+        arrows.append(
+            element(
+                "g", box, words(48, 43 + ROW * j, _short(name), class_="small"), class_="input", role="button",
+                aria_label=f"change “{name}”", aria_pressed=str(j == token).lower(), tabindex=-1 if j else 0,
+            )
+        )  # fmt: skip
+    arrows += [words(182, 43 + ROW * i, _short(name), class_="start small output") for i, name in enumerate(names)]
+    left, top, size = frame(names, inputs, 30)
+    maps = [words(2, 9, "all at once: a column a changed token", class_="start")]
+    maps += axis_labels(names, inputs, left, top, size, "output")
+    said = []
+    for m, (model, matrix) in enumerate(models.items()):
+        rows = matrix.detach().cpu().double().tolist()
+        maps.append(_shown(f"{m}", m == 0, *_map(rows, may, tolerance, left, top, size)))
+        sentences = []
+        for j in range(len_k):
+            parts, moved, leaks = [], [], []
+            for i in range(len_q):
+                x, y = rows[i][j], 43 + ROW * i
+                on = x > tolerance
+                leak = on and not may[i, j]
+                if on:
+                    (leaks if leak else moved).append(names[i])
+                    parts += _arrow(43 + ROW * j, y, leak)
+                word = "✗ LEAK" if leak else "moves" if on else "still"
+                parts.append(
+                    words(338, y, f"{word} {_number(x) if on else fixed(x)}", key=f"out{m}.{i}.{j}", class_="end small")
+                )
+            parts_map = element(
+                "rect",
+                x=left + size * j,
+                y=top,
+                width=size,
+                height=size * len_q,
+                fill="none",
+                stroke="var(--key)",
+                stroke_width=3,
+            )
+            arrows.append(_shown(f"{m}.{j}", m == 0 and j == token, *parts))
+            maps.append(_shown(f"{m}.{j}", m == 0 and j == token, parts_map))
+            sentences.append(_told(model, inputs[j], moved, leaks, may[:, j].any().item()))
+        said.append(sentences)
+    return View(
+        kind="leak_detector",
+        title="Leak detector",
+        description=f"{len_k} tokens, {len_q} outputs; models: {', '.join(models)}. "
+        + cut(said[0][token], 280) + " " + _counts(models, may, tolerance),
+        body=_LEAK_STYLE
+        + controls(choice("model", "model", [(str(m), name) for m, name in enumerate(models)], "0"))
+        + panels(
+            drawing(WIDTH, height, *arrows, label="The changed token, and the outputs that move"),
+            drawing(WIDTH, top + size * len_q + 30, *maps,
+                    words(2, top + size * len_q + 16, "•  moves, allowed     ✗  leak", class_="start small"),
+                    label="All outputs (rows) and changed tokens (columns)"),
+        ),
+        data={"token": token, "said": said},
+        hint="Choose a model and a token: which outputs may move? A dashed arrow and a cross mark those that must not.",
+    )  # fmt: skip
+
+
+def _arrow(start: float, end: float, leak: bool) -> list[str]:
+    """From a token to an output; that of a leak is thick and dashed."""
+    angle = math.atan2(end - start, 76)
+    head = "".join(
+        f"M174 {end}l{-9 * math.cos(angle + turn):.3g} {-9 * math.sin(angle + turn):.3g}" for turn in (-0.5, 0.5)
+    )
+    width = 3.5 if leak else 1.5
+    shaft = element(
+        "path", d=f"M98 {start}L174 {end}", class_="line", stroke_width=width, stroke_dasharray="7 4" if leak else None
+    )
+    return [shaft, element("path", d=head, class_="line", stroke_width=width)]
+
+
+def _map(rows: list[list[float]], may: Tensor, tolerance: float, left: float, top: float, size: float) -> list[str]:
+    cells = []
+    for i, row in enumerate(rows):
+        for j, x in enumerate(row):
+            on = x > tolerance
+            mark = ("•" if may[i, j] else "✗") if on else ""
+            cells.append(cell(left + size * j, top + size * i, size, size, 0.2 if on else 0.0, mark))
+    return cells
+
+
+def _shown(state: str, now: bool, *parts: str) -> str:
+    """Parts that are seen in one state only: of a model, or of a model and a token."""
+    return element("g", *parts, data_s=state, style=None if now else "display:none")
+
+
+def _told(model: str, token: str, moved: list[str], leaks: list[str], anything: bool) -> str:
+    quoted = [", ".join(f"“{name}”" for name in names) for names in (moved, leaks)]
+    change = f"In {model}, change “{token}”: "
+    may = f"{quoted[0]} may move, and does. " if len(moved) == 1 else f"{quoted[0]} may move, and do. "
+    change += may if moved else "no output that may move does. " if anything else "no output may move. "
+    return change + (
+        f"LEAK: {quoted[1]} must not move, and yet {'does' if len(leaks) == 1 else 'do'}." if leaks else "No leak."
+    )
+
+
+def _counts(models: Mapping[str, Tensor], may: Tensor, tolerance: float) -> str:
+    forbidden = int((~may).sum())
+    found = {name: int(((x.detach().cpu() > tolerance) & ~may).sum()) for name, x in models.items()}
+    return "Leaks: " + ", ".join(f"{name} {n} of {forbidden} forbidden pairs" for name, n in found.items()) + "."
+
+
+def _number(x: float) -> str:
+    return fixed(x) if x >= 0.0005 else "under 0.001"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 11 else name[:10] + "…"

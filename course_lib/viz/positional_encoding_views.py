@@ -1,0 +1,228 @@
+"""Views of the chapter `positional_encoding`: a table of sines and cosines to probe, and a rotary pair to turn."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from course_lib.viz.view import (
+    View,
+    button,
+    controls,
+    drawing,
+    element,
+    fixed,
+    numbers,
+    panels,
+    slider,
+    words,
+)
+
+__all__ = ["rotary_pair", "sinusoid_probe"]
+
+_SIDE = 320
+_LEVELS = 12  # shades in which the table is drawn; numbers are shown exactly
+_MOST_ROWS, _MOST_COLUMNS = 64, 32
+
+
+def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base: float = 10000.0) -> View:
+    """A table of positions to probe: the sine or cosine behind a cell, the clock hands of a row, and how similar the
+    row is to the others.
+
+    Args:
+        encoding: `(length, d_model)`, the table; your own, or `sinusoidal_encoding(length, d_model)`. Where an entry is
+            not what the formula of sines and cosines gives, the view says so.
+        position: the row probed at first.
+        column: the column probed at first.
+        base: of the wavelengths in the formula.
+
+    Raises:
+        ValueError: no table, one that is too large to be drawn, entries that are not finite, or a place outside.
+    """
+    if encoding.dim() != 2 or not (1 <= len(encoding) <= _MOST_ROWS and 2 <= encoding.shape[1] <= _MOST_COLUMNS):
+        raise ValueError(
+            f"encoding must be (length, d_model) with at most {_MOST_ROWS} positions and 2 to {_MOST_COLUMNS} columns, "
+            f"got {tuple(encoding.shape)}; show a part of it, encoding[:64, :32]"
+        )
+    length, d_model = encoding.shape
+    if not (0 <= position < length and 0 <= column < d_model):
+        raise ValueError(f"expected a place in a table of {length} × {d_model}, got {position}, {column}")
+    if not base > 0:
+        raise ValueError(f"base must be above 0, got {base}")
+    table = encoding.detach().cpu().double()
+    data = {"table": numbers(encoding), "base": base}
+    pairs = (d_model + 1) // 2
+    width, height = _SIDE / d_model, min(16.0, _SIDE / length)
+    picture = drawing(
+        _SIDE,
+        height * length + 22,
+        element("g", *_shades(table, width, height), data_k="cells", style="touch-action:none;cursor:crosshair"),
+        element(
+            "rect", x=0, y=position * height, width=_SIDE, height=height, class_="line", stroke_width=1.5, data_k="row"
+        ),
+        element(
+            "rect", x=column * width, y=position * height, width=width, height=height, fill="none",
+            stroke="var(--output)", stroke_width=3, data_k="mark",
+        ),
+        words(0, height * length + 12, "↓ position", class_="start small"),
+        words(_SIDE, height * length + 12, "column →", class_="end small"),
+        label=f"Table of {length} positions in {d_model} columns",
+    )  # fmt: skip
+    hands, across = [], min(pairs, 4)
+    room = _SIDE / across
+    for pair in range(pairs):
+        x, y = room * (pair % across + 0.5), room * (pair // across + 0.5)
+        angle = position * base ** (-2 * pair / d_model)
+        radius = 0.42 * room
+        hands += [
+            element(
+                "circle", cx=x, cy=y, r=radius, class_="line", data_k=f"clock{pair}",
+                stroke_width=4 if pair == column // 2 else 1,
+            ),
+            element(
+                "g",
+                element(
+                    "path", d=f"M0 0h{radius:.6g}", stroke="var(--output)", stroke_width=3, data_k=f"hand{pair}",
+                    transform=f"rotate({-math.degrees(angle):.6g})",
+                ),
+                transform=f"translate({x:.6g} {y:.6g})",
+            ),
+        ]  # fmt: skip
+    clocks = drawing(_SIDE, room * math.ceil(pairs / across), *hands, label="A clock hand for each pair of columns")
+    curve = drawing(
+        _SIDE, 130,
+        element("path", d="M0 110H320M0 60H320M0 10H320", class_="line", stroke_opacity=0.35),
+        element("path", d=_curve(table, position), class_="line", style="stroke:var(--weight);stroke-width:2",
+                data_k="curve"),
+        words(2, 5, "similarity 1", class_="start small"), words(2, 55, "0", class_="start small"),
+        words(160, 124, "other position: earlier ← this one → later", class_="small"),
+        label="Cosine similarity of the chosen position with every other, against their distance",
+    )  # fmt: skip
+    value = fixed(table[position, column].item())
+    return View(
+        kind="sinusoid_probe",
+        title="A table of positions",
+        description=f"{length} positions in {d_model} columns; light is −1, dark is 1. Position {position}, "
+        f"column {column} is {value}: {_formula(position, column, d_model, base)}. Below, a clock hand for each of the "
+        f"{pairs} pairs of columns, and the cosine similarity of position {position} with every other.",
+        body=controls(
+            slider("position", "position", 0, length - 1, position), slider("column", "column", 0, d_model - 1, column)
+        )
+        + panels(picture, element("div", clocks, curve)),
+        data=data,
+        hint="Move the sliders, or touch the table. The clock of the chosen column is drawn thick.",
+    )
+
+
+def _formula(position: int, column: int, d_model: int, base: float) -> str:
+    name = "cos" if column % 2 else "sin"
+    return f"{name}({position} / {base:g}^({column - column % 2}/{d_model}))"
+
+
+def _shades(table: Tensor, width: float, height: float) -> list[str]:
+    """The table as one path a shade, from −1 (nothing) to 1 (full)."""
+    top = max(1.0, table.abs().max().item())
+    levels = ((table / top + 1) / 2 * (_LEVELS - 1)).round().long().tolist()
+    paths: dict[int, list[str]] = {}
+    for i, row in enumerate(levels):
+        for j, level in enumerate(row):
+            paths.setdefault(level, []).append(
+                f"M{j * width:.5g} {i * height:.5g}h{width:.5g}v{height:.5g}h-{width:.5g}z"
+            )
+    return [
+        element("path", d="".join(d), fill="var(--weight)", fill_opacity=level / (_LEVELS - 1), stroke="none")
+        for level, d in sorted(paths.items())
+    ]
+
+
+def _curve(table: Tensor, position: int) -> str:
+    """Cosine similarity with every position, as a path; the chosen position is in the middle."""
+    length = len(table)
+    similarity = torch.cosine_similarity(table[position], table, dim=-1).tolist()
+    step = _SIDE / (2 * length)
+    return "".join(
+        f"{'L' if other else 'M'}{160 + step * (other - position):.6g} {60 - 50 * s:.6g}"
+        for other, s in enumerate(similarity)
+    )
+
+
+def rotary_pair(
+    query: Tensor, key: Tensor, *, angle: float = 0.3, positions: tuple[int, int] = (6, 2), longest: int = 24
+) -> View:
+    """A pair of query features and a pair of key features, turned by their positions as rotary encoding turns them.
+
+    Args:
+        query: `(2,)`, before it is turned.
+        key: `(2,)`, before it is turned.
+        angle: radians a position; for pair i of d features it is base^(−2i/d).
+        positions: of the query and of the key at first.
+        longest: the last position that can be chosen.
+
+    Raises:
+        ValueError: shapes that are not (2,), two zero vectors, entries that are not finite, or positions outside.
+    """
+    for name, pair in (("query", query), ("key", key)):
+        if pair.shape != (2,):
+            raise ValueError(f"{name} must be (2,), one pair of features, got {tuple(pair.shape)}")
+    data = {"query": numbers(query), "key": numbers(key), "angle": angle}
+    reach = max(query.norm().item(), key.norm().item())
+    if not reach > 0:
+        raise ValueError("query and key are both zero: there is nothing to turn")
+    if not all(0 <= position <= longest for position in positions):
+        raise ValueError(f"positions must lie in 0 … {longest}, got {positions}")
+    scale = 140 / reach
+    turned, shapes = {}, [element("path", d="M0 160H320M160 0V320", class_="line", stroke_opacity=0.4)]
+    for name, pair, position in (("query", query, positions[0]), ("key", key, positions[1])):
+        x, y = pair.double().tolist()
+        cos, sin = math.cos(angle * position), math.sin(angle * position)
+        turned[name] = (x * cos - y * sin, x * sin + y * cos)
+        shapes.append(_arrow(x, y, scale, f"var(--{name})"))
+        shapes.append(_arrow(x, y, scale, f"var(--{name})", key=name, turned_by=math.degrees(angle * position)))
+    picture = drawing(_SIDE, _SIDE, *shapes, label="Query and key before they are turned, dashed, and after")
+    angles = [f"{position} · {angle:g} = {fixed(angle * position)}" for position in positions]
+    score = sum(a * b for a, b in zip(turned["query"], turned["key"], strict=True))
+    offset = positions[0] - positions[1]
+    lines = drawing(
+        _SIDE, 130,
+        *(
+            part
+            for row, (label, class_, name, text) in enumerate(
+                (
+                    ("query turned by", "query", "query-turn", angles[0]),
+                    ("key turned by", "key", "key-turn", angles[1]),
+                    ("distance of positions", None, "offset", str(offset)),
+                    ("score of the turned pair", "output", "score", fixed(score)),
+                )
+            )
+            for part in (
+                words(2, 16 + 30 * row, label, class_=f"start {class_ or ''}".strip()),
+                words(316, 16 + 30 * row, text, key=name, class_=f"end {class_ or ''}".strip()),
+            )
+        ),
+        label="Angles, distance and score",
+    )  # fmt: skip
+    return View(
+        kind="rotary_pair",
+        title="A rotary pair",
+        description=f"A query pair at position {positions[0]} and a key pair at position {positions[1]}, each turned "
+        f"by {angle:g} radians a position. Their score is {fixed(score)}; it depends on the distance {offset} alone.",
+        body=controls(
+            slider("m", "position of the query", 0, longest, positions[0]),
+            slider("n", "position of the key", 0, longest, positions[1]),
+            button("both", "both one further"),
+        )
+        + panels(picture, lines),
+        data=data,
+        hint="Dashed: before the turn. “Both one further” moves query and key together.",
+    )
+
+
+def _arrow(x: float, y: float, scale: float, colour: str, *, key: str | None = None, turned_by: float = 0.0) -> str:
+    """A vector from the middle: dashed, or thick where it has a key and is turned."""
+    return element(
+        "path", d=f"M160 160L{160 + scale * x:.6g} {160 - scale * y:.6g}", stroke=colour, fill="none", data_k=key,
+        stroke_width=5 if key else 2, stroke_dasharray=None if key else "5 5", stroke_linecap="round",
+        transform=f"rotate({-turned_by:.6g} 160 160)" if key else None,
+    )  # fmt: skip

@@ -1,0 +1,255 @@
+"""The views of the chapter `scaled_dot_product`, in a browser without a network: by mouse, keyboard and touch."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.viz import attention_calculator, scale_explorer
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+QUERY = torch.tensor([[2.0, 0, 0, 2], [0, 1, 1, 0], [1, 1, -1, 1]])
+KEY = torch.tensor([[1.0, 0, 0, 1], [0, 2, 2, 0], [1, -1, 1, 1]])
+VALUE = torch.tensor([[3.0, 0], [0, 3], [3, 3]])
+
+SCREENS = [(1000, "light"), (390, "light"), (1000, "dark"), (390, "dark")]
+everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s}" for w, s in SCREENS])
+
+
+def said(page, words):
+    page.wait_for_function("w => document.querySelector('.say').textContent.includes(w)", arg=words, timeout=3000)
+    return page.locator(".say").inner_text()
+
+
+def clean(seen):
+    assert seen.errors == []
+    assert seen.outside == []
+    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+# attention_calculator -------------------------------------------------------------------------------------------------
+
+
+def calculator(show, **settings):
+    return show(attention_calculator(QUERY, KEY, VALUE), **settings)
+
+
+def numbers(page):
+    """All numbers below the fields, a list for each query."""
+    rows = [page.locator(f'[data-k="c{i}"]').all_text_contents() for i in range(3)]
+    return [[float(text) for text in row] for row in rows]
+
+
+def by_torch(query, key, value):
+    query, key, value = query.double(), key.double(), value.double()
+    scores = query @ key.T
+    scaled = scores / math.sqrt(key.shape[1])
+    output = F.scaled_dot_product_attention(query, key, value)
+    return torch.cat([scores, scaled, scaled.softmax(-1), output], dim=-1).tolist()
+
+
+def agree(page, query=QUERY, key=KEY, value=VALUE):
+    for shown, exact in zip(numbers(page), by_torch(query, key, value), strict=True):
+        assert shown == pytest.approx(exact, abs=5.01e-4)
+
+
+def changed(tensor, i, j, number):
+    tensor = tensor.clone()
+    tensor[i, j] = number
+    return tensor
+
+
+def field(page, name, i, j):
+    return page.get_by_label(f"{name} {i + 1}, feature {j + 1}", exact=True)
+
+
+def cell(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+@everywhere
+def test_every_number_follows_a_changed_field(show, width, scheme):
+    seen = calculator(show, width=width, scheme=scheme)
+    page = seen.page
+    agree(page)
+    field(page, "query", 1, 0).fill("1.5")
+    agree(page, query=changed(QUERY, 1, 0, 1.5))
+    field(page, "key", 2, 1).fill("-0.25")
+    key = changed(KEY, 2, 1, -0.25)
+    agree(page, query=changed(QUERY, 1, 0, 1.5), key=key)
+    field(page, "value", 0, 1).fill("-7")
+    agree(page, query=changed(QUERY, 1, 0, 1.5), key=key, value=changed(VALUE, 0, 1, -7))
+    shades = [float(x) for x in page.locator('[data-k="c1"] rect').evaluate_all(
+        "list => list.map(rect => rect.getAttribute('fill-opacity'))")]  # fmt: skip
+    assert shades[:6] + shades[9:] == [0] * 8  # only weights have a shade
+    assert shades[6:9] == pytest.approx(numbers(page)[1][6:9], abs=5.01e-4)
+    clean(seen)
+
+
+FORMULAS = [
+    ("score 2,1", "score 2,1 = 0·1 + 1·0 + 1·0 + 0·1 = 0.000"),
+    ("score 3,3", "score 3,3 = 1·1 + 1·(-1) + (-1)·1 + 1·1 = 0.000"),
+    ("scaled score 2,2", "scaled score 2,2 = 4 / √4 = 2.000"),
+    ("weight 2,2", "weight 2,2 = e^2 / (e^0 + e^2 + e^0) = 0.787"),
+    ("output 2,1", "output 2,1 = 0.107·3 + 0.787·0 + 0.107·3 = 0.639"),
+    ("output 2,2", "output 2,2 = 0.107·0 + 0.787·3 + 0.107·3 = 2.680"),
+]
+
+
+@everywhere
+def test_pointing_at_a_number_shows_its_formula(show, width, scheme):
+    seen = calculator(show, width=width, scheme=scheme)
+    for name, formula in FORMULAS:
+        cell(seen.page, name).hover()
+        assert said(seen.page, name) == formula
+    clean(seen)
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_a_tap_shows_the_formula_and_its_target_is_large_enough(show, width):
+    seen = calculator(show, width=width, touch=True)
+    for name, formula in FORMULAS:
+        cell(seen.page, name).tap()
+        assert said(seen.page, name) == formula
+    box = cell(seen.page, "output 2,1").bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    box = field(seen.page, "value", 0, 0).bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    clean(seen)
+
+
+def test_the_keyboard_fills_fields_and_walks_along_the_steps(show):
+    seen = calculator(show)
+    page = seen.page
+    page.keyboard.press("Tab")
+    page.keyboard.type("3")  # the field's number is selected
+    query = changed(QUERY, 0, 0, 3)
+    agree(page, query=query)
+    page.keyboard.press("ArrowDown")
+    agree(page, query=changed(QUERY, 0, 0, 2.5))
+    for _ in range(30):
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "score 1,1"
+    assert said(page, "score 1,1") == "score 1,1 = 2.5·1 + 0·0 + 0·0 + 2·1 = 4.500"
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert said(page, "scaled score") == "scaled score 1,1 = 4.5 / √4 = 2.250"
+    page.keyboard.press("ArrowDown")
+    said(page, "scaled score 2,1")
+    clean(seen)
+
+
+def test_the_formula_looked_at_follows_a_change(show):
+    seen = calculator(show)
+    page = seen.page
+    cell(page, "score 2,2").click()
+    said(page, "score 2,2 = 0·0 + 1·2 + 1·2 + 0·0 = 4.000")
+    field(page, "key", 1, 1).fill("-3")
+    said(page, "score 2,2 = 0·0 + 1·(-3) + 1·2 + 0·0 = -1.000")
+    clean(seen)
+
+
+def test_an_empty_or_unfinished_field_counts_as_zero_and_a_large_one_is_cut(show):
+    seen = calculator(show)
+    page = seen.page
+    first = field(page, "query", 0, 0)
+    for typed, counts in (("", 0), ("-", 0), ("1e", 0), (".", 0), ("99999", 10), ("-1e300", -10), ("0.1", 0.1)):
+        first.click()
+        page.keyboard.press("Control+A")
+        page.keyboard.press("Delete")
+        page.keyboard.type(typed)
+        agree(page, query=changed(QUERY, 0, 0, counts))
+        page.keyboard.press("Tab")
+        assert float(first.input_value()) == counts
+        agree(page, query=changed(QUERY, 0, 0, counts))
+    clean(seen)
+
+
+def test_four_tokens_of_four_features_and_many_decimals(show):
+    tensors = torch.randn(3, 4, 4, generator=torch.Generator().manual_seed(0))
+    seen = show(attention_calculator(*tensors), width=390)
+    page = seen.page
+    field(page, "key", 3, 3).fill("0.123")
+    query, key, value = tensors
+    expected = by_torch(query, changed(key, 3, 3, 0.123), value)
+    for i in range(4):
+        shown = [float(text) for text in page.locator(f'[data-k="c{i}"]').all_text_contents()]
+        assert shown == pytest.approx(expected[i], abs=5.01e-4)
+    clean(seen)
+
+
+# scale_explorer -------------------------------------------------------------------------------------------------------
+
+
+def drawn():
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(60, 1024, generator=generator, dtype=torch.float64)
+    return query, torch.randn(60, 16, 1024, generator=generator, dtype=torch.float64)
+
+
+def measured(d):
+    query, key = drawn()
+    for divisor in (1, math.sqrt(d)):
+        scores = (key[..., :d] @ query[:, :d, None]).squeeze(-1) / divisor
+        weights = scores.softmax(-1)
+        matrix = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+        yield from (
+            scores.std(correction=0).item(),
+            torch.special.entr(weights).sum(-1).exp().mean().item(),
+            matrix.flatten(-2).norm(dim=-1).median().item(),
+        )
+
+
+def shown(page):
+    return [float(page.locator(f'[data-k="text{k}{j}"]').text_content()) for k in range(2) for j in range(3)]
+
+
+@everywhere
+def test_the_slider_shows_what_torch_measures(show, width, scheme):
+    seen = show(scale_explorer(*drawn()), width=width, scheme=scheme)
+    page = seen.page
+    slider = page.get_by_label("features d")
+    assert page.locator('[data-k="d-value"]').inner_text() == "64"
+    assert shown(page) == pytest.approx(list(measured(64)), abs=5.01e-4)
+    paths = set()
+    for place, d in ((0, 4), (8, 1024), (3, 32)):
+        slider.fill(str(place))
+        assert page.locator('[data-k="d-value"]').inner_text() == str(d)
+        assert slider.get_attribute("aria-valuetext") == f"{d} features"
+        assert shown(page) == pytest.approx(list(measured(d)), abs=5.01e-4)
+        paths.add(page.locator('[data-k="path0"]').get_attribute("d"))
+        in_use = shown(page)[1]
+        bar = float(page.locator('[data-k="bar01"]').get_attribute("width"))
+        assert bar == pytest.approx(110 * in_use / 16)
+    assert len(paths) == 3
+    clean(seen)
+
+
+def test_the_slider_moves_by_mouse_and_keyboard_and_says_what_it_shows(show):
+    seen = show(scale_explorer(*drawn()))
+    page = seen.page
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    numbers = [f"{x:.3f}" for x in shown(page)]
+    text = said(page, "128 features")
+    assert text.startswith(
+        f"128 features. Without division: spread {numbers[0]}, keys in use {numbers[1]}, derivative "
+    )
+    assert f"With it: spread {numbers[3]}, keys in use {numbers[4]}" in text
+    box = page.get_by_label("features d").bounding_box()
+    page.mouse.click(box["x"] + box["width"] - 3, box["y"] + box["height"] / 2)
+    said(page, "1024 features")
+    clean(seen)
+
+
+def test_the_slider_moves_by_touch(show):
+    seen = show(scale_explorer(*drawn()), width=390, touch=True)
+    page = seen.page
+    box = page.get_by_label("features d").bounding_box()
+    assert box["height"] >= 24
+    page.touchscreen.tap(box["x"] + 4, box["y"] + box["height"] / 2)
+    said(page, "4 features")
+    assert shown(page) == pytest.approx(list(measured(4)), abs=5.01e-4)
+    clean(seen)

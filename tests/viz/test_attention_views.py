@@ -1,0 +1,152 @@
+"""Views of the chapter `attention`, without a browser: the picture as it stands, its data, its words, its errors."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from course_lib.viz import alignment, query_plane
+
+KEY = torch.tensor([[2.0, 0.5], [-1.0, 1.5], [1.0, -2.0]])
+VALUE = torch.tensor([1.0, 3.0, -2.0])
+WEIGHTS = torch.tensor([[0.7, 0.2, 0.1], [0.125, 0.375, 0.5]])
+
+
+def texts(view):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", view.body)
+
+
+# query_plane ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_plane_shows_the_numbers_of_torch():
+    query = torch.tensor([0.5, -0.25])
+    view = query_plane(KEY, VALUE, query, labels=["sun", "rain", "wind"])
+    weights = torch.softmax(KEY @ query, 0)
+    shown = dict(re.findall(r'data-k="(weight\d|output)"[^>]*>([^<]+)<', view.body))
+    assert shown == {
+        **{f"weight{i}": f"{w:.3f}" for i, w in enumerate(weights.tolist())},
+        "output": f"{(weights @ VALUE).item():.3f}",
+    }
+    assert view.data["key"] == KEY.tolist()
+    assert view.data["query"] == [0.5, -0.25]
+    assert all(f"{name} {w:.3f}" in view.description for name, w in zip(("sun", "rain", "wind"), weights, strict=True))
+
+
+def test_the_query_starts_near_the_first_key():
+    assert query_plane(KEY, VALUE).data["query"] == pytest.approx([1.2, 0.3])
+    assert "k0" in texts(query_plane(KEY, VALUE))
+
+
+def test_one_key_takes_all():
+    view = query_plane(torch.zeros(1, 2), torch.tensor([4.0]))
+    assert "1 key in a plane" in view.description
+    assert "k0 1.000" in view.description
+
+
+def test_the_plane_holds_whole_numbers_and_long_words():
+    view = query_plane(torch.tensor([[1, 2]]), torch.tensor([3]), labels=["<incomprehensibilities>"])
+    assert "&lt;incomprehensib…" in view.body
+    assert json.loads(json.dumps(view.data))["value"] == [3]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((torch.ones(3), VALUE), r"key must be a tensor \(L_k, 2\).*got \(3,\); choose two features"),
+        ((torch.ones(3, 4), VALUE), r"got \(3, 4\)"),
+        ((torch.ones(0, 2), torch.ones(0)), r"1 to 12 keys.*got \(0, 2\)"),
+        ((torch.ones(13, 2), torch.ones(13)), r"1 to 12 keys.*got \(13, 2\)"),
+        (([[1.0, 2.0]], VALUE), "key must be a tensor.*got list"),
+        ((KEY, torch.ones(2)), r"value must be a tensor \(3,\).*got \(2,\)"),
+        ((KEY, None), "value must be a tensor.*got NoneType"),
+        ((KEY, VALUE, torch.ones(3)), r"query must be a tensor \(2,\).*got \(3,\)"),
+        ((KEY * float("nan"), VALUE), "expected finite numbers"),
+        ((KEY, VALUE, torch.tensor([float("inf"), 0.0])), "expected finite numbers"),
+    ],
+)
+def test_what_fits_no_plane_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        query_plane(*arguments)
+
+
+def test_labels_of_the_plane_must_fit():
+    with pytest.raises(ValueError, match="labels must have a label for each of the 3, got 1"):
+        query_plane(KEY, VALUE, labels=["a"])
+
+
+# alignment ------------------------------------------------------------------------------------------------------------
+
+
+def test_lines_are_as_thick_as_weights_and_cells_as_dark():
+    view = alignment(WEIGHTS, ["je", "sais"], ["I", "do", "know"])
+    for i, row in enumerate(WEIGHTS.tolist()):
+        lines = re.search(rf'<g [^>]*data-k="l{i}">(.*?)</g>', view.body)[1]
+        assert [float(w) for w in re.findall(r'stroke-width="([\d.]+)"', lines)] == pytest.approx([12 * w for w in row])
+        cells = re.search(rf'<g [^>]*data-k="r{i}">(.*?)</g>', view.body)[1]
+        assert [float(w) for w in re.findall(r'fill-opacity="([\d.]+)"', cells)] == pytest.approx(row)
+    assert view.data["weights"] == [[0.7, 0.2, 0.1], [0.125, 0.375, 0.5]]
+    assert {"je", "sais", "I", "do", "know", "0.70"} <= set(texts(view))
+    assert "“je”: “I” (0.70)" in view.description
+
+
+def test_a_third_decimal_is_that_of_the_tensor():
+    weights = torch.rand(7, 11, generator=torch.Generator().manual_seed(0))
+    for shown, exact in zip(alignment(weights).data["weights"], weights.tolist(), strict=True):
+        assert [f"{x:.3f}" for x in shown] == [f"{x:.3f}" for x in exact]
+
+
+def test_lines_too_thin_to_see_are_left_out():
+    view = alignment(torch.tensor([[0.995, 0.005]]))
+    assert len(re.findall("stroke-width", re.search(r'data-k="l0">(.*?)</g>', view.body)[1])) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (8, 8), (9, 3), (40, 40)])
+def test_it_takes_one_token_to_forty(shape):
+    weights = torch.softmax(torch.randn(shape, generator=torch.Generator().manual_seed(1)), -1)
+    view = alignment(weights)
+    assert len(re.findall('data-k="q', view.body)) == shape[0]
+    assert len(re.findall('<rect[^>]*fill-opacity="[01]', view.body)) == weights.numel() + shape[0]
+    assert len(view.html()) < 220_000
+    values = [text for text in texts(view) if re.fullmatch(r"\d\.\d\d", text)]
+    assert len(values) == (weights.numel() if max(shape) <= 8 else 0)
+
+
+def test_where_columns_are_narrow_only_some_are_named():
+    view = alignment(torch.full((2, 40), 0.025))
+    turned = re.findall(r"rotate\(-45\)", view.body)
+    assert 10 <= len(turned) < 40
+
+
+def test_rows_that_do_not_sum_to_one_are_named():
+    assert "sum to 0.60, not to 1" in alignment(torch.tensor([[0.5, 0.5], [0.5, 0.1]]), ["a", "b"]).description
+
+
+def test_words_are_escaped():
+    view = alignment(torch.ones(1, 1), ["<b>&"], ["</script>"], title="<i>")
+    assert "&lt;b&gt;&amp;" in view.body
+    assert "<b>" not in view.body + view.html()[: view.html().index("<script")]
+    assert view.html().count("</script>") == 2
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((None,), TypeError, "need_weights=True"),
+        (((torch.ones(1), WEIGHTS),), TypeError, "take the second"),
+        ((torch.ones(2, 3, 4),), ValueError, "one head"),
+        ((torch.ones(0, 3),), ValueError, "at least one entry"),
+        ((torch.full((1, 2), float("nan")),), ValueError, "fully masked row"),
+        ((torch.tensor([[2.0, -1.0]]),), ValueError, "Apply a softmax"),
+        ((torch.full((41, 2), 0.5),), ValueError, r"at most 40 rows.*got \(41, 2\).*weights\[:40, :40\]"),
+        ((torch.full((2, 200), 0.005),), ValueError, r"got \(2, 200\)"),
+        ((WEIGHTS, ["a"]), ValueError, "queries must have a label for each of the 2, got 1"),
+        ((WEIGHTS, None, ["a"]), ValueError, "keys must have a label for each of the 3, got 1"),
+    ],
+)
+def test_what_are_no_weights_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        alignment(*arguments)

@@ -1,0 +1,435 @@
+"""Diagrams of data flow: they compute what the library computes, say so in words, and nothing in them overlaps."""
+
+import math
+import xml.etree.ElementTree as ElementTree
+from itertools import combinations, pairwise
+
+import pytest
+import torch
+from torch import nn
+
+import course_lib as cl
+from course_lib.viz import block_diagram
+
+SVG = "{http://www.w3.org/2000/svg}"
+B, L, MEMORY, D_MODEL, HEADS, D_FF, VOCAB = 2, 5, 7, 12, 3, 23, 31
+AXES = {"B": B, "L": L, "L_memory": MEMORY, "d_model": D_MODEL, "d_ff": D_FF, "H": HEADS, "d_head": 4, "vocab": VOCAB}
+AXES |= {"L_q": L, "L_k": MEMORY, "L_source": MEMORY, "L_target": L}
+
+
+def cases():
+    x, memory = torch.randn(B, L, D_MODEL), torch.randn(B, MEMORY, D_MODEL)
+    yield "feed_forward", cl.FeedForward(D_MODEL, D_FF, dropout=0.1), (x,)
+    yield "attention", cl.MultiHeadAttention(D_MODEL, HEADS), (x, memory, memory)
+    yield (
+        "rotary",
+        cl.MultiHeadAttention(D_MODEL, HEADS, position=cl.RotaryPosition()),
+        (x, memory[:, :L], memory[:, :L]),
+    )
+    for norm_first in (False, True):
+        options = {"norm_first": norm_first, "dropout": 0.1}
+        yield f"encoder_{norm_first}", cl.EncoderLayer(D_MODEL, HEADS, D_FF, **options), (x,)
+        yield f"decoder_{norm_first}", cl.DecoderLayer(D_MODEL, HEADS, D_FF, **options), (x, memory)
+    config = cl.TransformerConfig(vocab_size=VOCAB, d_model=D_MODEL, num_heads=HEADS, num_layers=2, d_ff=D_FF)
+    ids = (torch.randint(1, VOCAB, (B, MEMORY)), torch.randint(1, VOCAB, (B, L)))
+    yield "transformer", cl.Transformer(config), ids
+
+
+CASES = [name for name, *_ in cases()]
+each = pytest.mark.parametrize("name", CASES)
+
+
+def case(name):
+    return next((module, inputs) for other, module, inputs in cases() if other == name)
+
+
+def diagram_of(name):
+    module, inputs = case(name)
+    return block_diagram(module, *inputs)
+
+
+# What is drawn is what is computed.
+
+
+def computed(diagram, module, inputs):
+    """Values of all boxes, found by following the arrows: no box knows more than what its arrows bring."""
+    d_head = D_MODEL / HEADS
+    position = getattr(module, "position", None)
+    masks = {"encoder": {}, "decoder": {}}
+    if isinstance(module, cl.Transformer):
+        source, target = inputs
+        masks["encoder"] = {"mask": cl.padding_mask(source, 0)}
+        masks["decoder"] = {"self_mask": cl.decoder_mask(target, 0), "memory_mask": cl.padding_mask(source, 0)}
+    functions = {
+        "relu": torch.relu,
+        "split_heads": lambda x: cl.split_heads(x, HEADS),
+        "position.rotate q": lambda q: position.rotate(q, q)[0],  # as many queries as keys
+        "position.rotate k": lambda k: position.rotate(k, k)[1],
+        "scores": lambda q, k: q @ k.transpose(-1, -2) / math.sqrt(d_head),
+        "weights": lambda scores: scores.softmax(-1),
+        "heads": lambda weights, v: weights @ v,
+        "merge_heads": cl.merge_heads,
+    }
+    values, given = {}, iter(inputs)
+    for node in diagram.nodes:
+        takes = [values[name] for name, _ in node.sources]
+        if node.kind == "input":
+            values[node.name] = next(given)
+        elif node.kind == "add":
+            values[node.name] = takes[0] + takes[1]
+        elif node.kind == "output":
+            (values[node.name],) = takes
+        elif node.kind == "function":
+            function = functions.get(node.name) or functions[node.name.split(" ")[0]]
+            values[node.name] = function(*takes)
+        else:
+            part = getattr(module, node.name)
+            if isinstance(part, cl.MultiHeadAttention):  # as many arguments as the arrows' labels name
+                labels = [label.split(", ") for _, label in node.sources]
+                assert [name for names in labels for name in names] == ["q", "k", "v"]
+                takes = [x for x, names in zip(takes, labels, strict=True) for _ in names]
+            result = part(*takes, **masks.get(node.name, {}))
+            values[node.name] = result[0] if isinstance(result, tuple) else result
+    return values
+
+
+@each
+def test_following_the_arrows_gives_what_the_module_gives(name):
+    module, inputs = case(name)
+    module.eval()
+    diagram = block_diagram(module, *inputs)
+    with torch.no_grad():
+        values = computed(diagram, module, inputs)
+        expected = module(*inputs)
+    expected = expected[0] if isinstance(expected, tuple) else expected
+    assert diagram.nodes[-1].kind == "output"
+    torch.testing.assert_close(values[diagram.nodes[-1].name], expected)
+
+
+@each
+def test_shapes_are_those_of_the_values_and_axes_have_their_names(name):
+    module, inputs = case(name)
+    module.eval()
+    diagram = block_diagram(module, *inputs)
+    with torch.no_grad():
+        values = computed(diagram, module, inputs)
+    sizes = AXES | ({"L_k": L} if name == "rotary" else {})
+    for node in diagram.nodes:
+        assert node.shape == values[node.name].shape, node.name
+        assert node.shape == tuple(sizes[axis] for axis in node.axes), node.name
+
+
+@each
+def test_every_part_is_drawn_once_and_in_the_order_of_the_call(name):
+    module, inputs = case(name)
+    order = []
+    handles = [
+        child.register_forward_hook(lambda *_, name=name: order.append(name)) for name, child in module.named_children()
+    ]
+    module(*(x.clone() for x in inputs))
+    for handle in handles:
+        handle.remove()
+    drawn = [node.name.split(" ")[0] for node in block_diagram(module, *inputs).nodes]
+    parts = {child for child, _ in module.named_children()}
+    assert parts <= {name.split(".")[0] for name in drawn}
+    assert [n for n in drawn if n in parts - {"residual"}] == [n for n in order if n != "residual"]
+    assert drawn.count("residual") == order.count("residual")
+
+
+def test_split_heads_is_drawn_with_the_shapes_that_it_gives(monkeypatch):
+    from course_lib import multi_head
+
+    module, inputs = case("attention")
+    shapes, split = [], multi_head.split_heads
+
+    def spy(x, num_heads):
+        shapes.append(tuple(split(x, num_heads).shape))
+        return split(x, num_heads)
+
+    monkeypatch.setattr(multi_head, "split_heads", spy)
+    diagram = block_diagram(module, *inputs)
+    assert [node.shape for node in diagram.nodes if node.name.startswith("split_heads")] == shapes
+
+
+def test_pre_and_post_norm_differ_in_what_feeds_what():
+    sources = {
+        norm_first: {n.name: [s for s, _ in n.sources] for n in diagram_of(f"encoder_{norm_first}").nodes}
+        for norm_first in (False, True)
+    }
+    assert sources[False]["norm1"] == ["residual 1"]
+    assert sources[True]["norm1"] == ["x"]
+    assert sources[True]["residual 2"] == ["feed_forward", "residual 1"]
+    assert diagram_of("encoder_True").title == "Data flow of EncoderLayer, pre-norm"
+
+
+def test_drawing_leaves_the_module_as_it_was():
+    module, inputs = case("encoder_False")
+    module.train()
+    module.norm1.eval()
+    draws = torch.random.get_rng_state()
+    before = {name: p.clone() for name, p in module.state_dict().items()}
+    block_diagram(module, *inputs)
+    assert [part.training for part in (module, module.norm1, module.self_attention)] == [True, False, True]
+    assert not any(part._forward_hooks for part in module.modules())
+    assert torch.equal(draws, torch.random.get_rng_state())
+    assert all(torch.equal(before[name], p) for name, p in module.state_dict().items())
+
+
+def test_a_call_that_fails_leaves_no_hooks_behind():
+    module, _ = case("feed_forward")
+    with pytest.raises(RuntimeError):
+        block_diagram(module, torch.ones(2, 5))
+    assert not any(part._forward_hooks for part in module.modules())
+    assert module.training
+
+
+@pytest.mark.parametrize("lead", [(), (5,), (2, 5), (2, 3, 5)])
+def test_feed_forward_is_drawn_for_any_leading_axes(lead):
+    first = block_diagram(cl.FeedForward(4, 7), torch.zeros(*lead, 4)).nodes[0]
+    assert first.shape == (*lead, 4)
+    assert first.axes == (*{0: (), 1: ("L",), 2: ("B", "L"), 3: ("B", "N0", "L")}[len(lead)], "d_model")
+
+
+def test_self_attention_is_drawn_with_its_three_projections():
+    x = torch.randn(2, 5, 12)
+    mask = torch.ones(5, 5, dtype=torch.bool).tril()
+    for given, options in (((x, x, x), {"mask": mask}), ((x, x, x, mask), {})):
+        nodes = {n.name: n for n in block_diagram(cl.MultiHeadAttention(12, 3), *given, **options).nodes}
+        assert {"q_proj", "k_proj", "v_proj"} <= nodes.keys()
+        assert nodes["weights"].note == "= masked_softmax(scores, mask)"
+
+
+# What is refused.
+
+
+class Sheep(nn.Linear):
+    pass
+
+
+class Odd(cl.FeedForward):
+    def forward(self, x):
+        return self.linear2(self.linear1(self.dropout(x)).relu())
+
+
+class Partless(nn.Module):
+    def forward(self, x):
+        return x
+
+
+Partless.__name__ = "EncoderLayer"
+
+
+class Wide(cl.FeedForward):
+    def __init__(self):
+        super().__init__(4, 7)
+        self.linear2 = nn.Linear(7, 5)
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs", "options", "error", "message"),
+    [
+        (
+            Sheep(2, 2),
+            (torch.ones(1, 2),),
+            {},
+            TypeError,
+            "one of DecoderLayer, .*, got Sheep; draw its parts",
+        ),
+        (cl.FeedForward(2, 3), (), {}, TypeError, "tensors to call FeedForward with, got none; torch.zeros"),
+        (cl.FeedForward(2, 3), ("x",), {}, TypeError, "got str"),
+        (Odd(2, 2), (torch.ones(1, 2),), {}, ValueError, "to call linear1, dropout, linear2, got dropout, linear1"),
+        (Partless(), (torch.ones(1, 2),), {}, ValueError, "expected EncoderLayer to have .* without .*residual"),
+        (Wide(), (torch.ones(1, 4),), {}, ValueError, r"linear2 of Wide to give \(L, d_model\).*got \(1, 5\)"),
+        (
+            cl.MultiHeadAttention(4, 2),
+            (torch.ones(1, 2, 4),) * 3,
+            {"need_weights": False},
+            ValueError,
+            "need_weights=True",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(unchecked, module, inputs, options, error, message):
+    with pytest.raises(error, match=message):
+        block_diagram(module, *inputs, **options)
+
+
+def test_a_class_that_inherits_is_drawn_like_its_parent():
+    class Mine(cl.EncoderLayer):
+        pass
+
+    assert block_diagram(Mine(4, 2, 7), torch.zeros(1, 3, 4)).title == "Data flow of Mine, post-norm"
+    named = block_diagram(cl.EncoderLayer(4, 2, 7), torch.zeros(1, 3, 4), title="the first block")
+    assert named.title == "Data flow of the first block"
+
+
+# The picture.
+
+
+def parsed(diagram):
+    return ElementTree.fromstring(diagram.svg)
+
+
+def texts(root):
+    return [element.text for element in root.iter(f"{SVG}text")]
+
+
+@each
+def test_the_svg_is_well_formed_and_has_a_name_and_a_description(name):
+    diagram = diagram_of(name)
+    root = parsed(diagram)
+    assert root.get("role") == "img"
+    assert root[0].tag == f"{SVG}title"
+    assert root[0].text == diagram.title
+    assert root[1].tag == f"{SVG}desc"
+    assert root[1].text == diagram.description
+    for node in diagram.nodes:
+        shape = f"({', '.join(node.axes)}) = ({', '.join(map(str, node.shape))})"
+        assert shape in diagram.description
+        assert all(source in diagram.description for source, _ in node.sources)
+
+
+@each
+def test_names_axes_and_sizes_are_written_into_the_boxes(name):
+    diagram = diagram_of(name)
+    written = [text.replace(" ", "") for text in texts(parsed(diagram))]
+    for node in diagram.nodes:
+        if node.kind != "add":
+            for line in node.lines:
+                assert line.replace(" ", "") in written, line
+    assert written.count("residual") == sum(node.kind == "add" for node in diagram.nodes)
+
+
+def test_several_on_one_page_share_no_id():
+    page = "".join(diagram_of(name)._repr_mimebundle_()["text/html"] for name in CASES)
+    root = ElementTree.fromstring(f"<main>{page}</main>")
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    assert "url(#" not in page  # nothing refers to an id that another could have
+    assert "href" not in page
+
+
+@each
+def test_boxes_are_in_the_picture_and_apart(name):
+    diagram = diagram_of(name)
+    width, height = diagram.size
+    assert parsed(diagram).get("viewBox") == f"0 0 {width:g} {height:g}"
+    for box in diagram.boxes.values():
+        assert 0 < box.x < box.right < width
+        assert 0 < box.y < box.bottom < height
+    for a, b in combinations(diagram.boxes.values(), 2):
+        assert a.right < b.x or b.right < a.x or a.bottom < b.y or b.bottom < a.y
+
+
+@each
+def test_text_stays_in_its_box_and_the_picture_in_a_phone(name):
+    diagram = diagram_of(name)
+    assert diagram.size[0] <= 364
+    boxes = [box for node, box in zip(diagram.nodes, diagram.boxes.values(), strict=True) if node.kind != "add"]
+    for text in parsed(diagram).iter(f"{SVG}text"):
+        size, x, y = (float(text.get(name)) for name in ("font-size", "x", "y"))
+        assert size >= 10
+        length = 0.602 * size * len(text.text)  # of the widest usual monospace font
+        left = x if text.get("text-anchor") == "start" else x - length / 2
+        assert left > 0
+        assert left + length < diagram.size[0]
+        assert y < diagram.size[1]
+        for box in boxes:
+            across = left < box.right and box.x < left + length
+            if across and y > box.y and y - 0.75 * size < box.bottom:
+                assert box.x < left
+                assert left + length < box.right
+                assert box.y < y - 0.75 * size
+                assert y + 0.25 * size < box.bottom
+
+
+def test_large_sizes_make_the_picture_wider_and_are_not_cut():
+    query, memory = torch.zeros(1, 1234, 64), torch.zeros(1, 2, 64)
+    diagram = block_diagram(cl.MultiHeadAttention(64, 16), query.expand(10, -1, -1), *[memory.expand(10, -1, -1)] * 2)
+    assert 364 < diagram.size[0] < 400
+    assert "(10,16,1234,4)" in texts(parsed(diagram))
+    narrowest = min(box.width for box in diagram.boxes.values())
+    assert narrowest > 0.602 * 10.5 * len("(10,16,1234,4)")
+
+
+@each
+def test_arrows_begin_and_end_at_boxes_and_cross_none(name):
+    diagram = diagram_of(name)
+    assert len(diagram.arrows) == sum(len(node.sources) for node in diagram.nodes)
+    ends = iter(diagram.arrows)
+    for node in diagram.nodes:
+        for source, _ in node.sources:
+            points, start, end = next(ends), diagram.boxes[source], diagram.boxes[node.name]
+            assert touches(points[-1], end)
+            assert touches(points[0], start) or (
+                points[0][0] == start.middle and start.bottom < points[0][1] < start.bottom + 24
+            )
+            for (x0, y0), (x1, y1) in pairwise(points):
+                assert x0 == x1 or y0 == y1
+                low, high = (min(x0, x1), min(y0, y1)), (max(x0, x1), max(y0, y1))
+                for box in diagram.boxes.values():
+                    inside = low[0] < box.right and high[0] > box.x and low[1] < box.bottom and high[1] > box.y
+                    assert not inside, (node.name, source)
+
+
+def touches(point, box):
+    x, y = point
+    on_x, on_y = box.x <= x <= box.right, box.y <= y <= box.bottom
+    return (x in (box.x, box.right) and on_y) or (y in (box.y, box.bottom) and on_x)
+
+
+def test_colours_are_those_of_the_page_with_ours_to_fall_back_on():
+    svg = diagram_of("attention").svg
+    for role in ("query", "key", "value", "output", "muted"):
+        assert f"var(--{role}, #" in svg
+    assert 'fill="currentColor"' in svg
+    assert "<style" not in svg  # a style in a page would be one for all of it
+
+
+def test_a_notebook_shows_the_picture_and_a_terminal_the_text():
+    diagram = diagram_of("feed_forward")
+    bundle = diagram._repr_mimebundle_()
+    assert bundle == {
+        "text/html": f'<div class="course-lib-diagram">{diagram.svg}</div>',
+        "text/plain": diagram.description,
+    }
+    assert repr(diagram) == "BlockDiagram('Data flow of FeedForward', 6 boxes)"
+    assert diagram.description == (
+        "Data flow of FeedForward, from top to bottom. Input x: (B, L, d_model) = (2, 5, 12). linear1 takes x and "
+        "gives (B, L, d_ff) = (2, 5, 23). relu takes linear1 and gives (B, L, d_ff) = (2, 5, 23). dropout (p = 0.1) "
+        "takes relu and gives (B, L, d_ff) = (2, 5, 23). linear2 takes dropout and gives (B, L, d_model) = (2, 5, 12). "
+        "Output: (B, L, d_model) = (2, 5, 12)."
+    )
+
+
+def test_a_drawing_is_the_same_every_time():
+    module, inputs = case("decoder_True")
+    assert block_diagram(module, *inputs).svg == block_diagram(module, *inputs).svg
+
+
+def test_a_saved_file_stands_alone(tmp_path):
+    diagram = diagram_of("attention")
+    path = diagram.save(tmp_path / "flow.svg")
+    root = ElementTree.parse(path).getroot()
+    assert root.find(f"{SVG}title").text == diagram.title
+    assert float(root.get("width")) == diagram.size[0]
+    style = root.find(f"{SVG}style").text
+    assert "--query:#0072b2" in style
+    assert "prefers-color-scheme:dark" in style
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    diagram, path = diagram_of("feed_forward"), tmp_path / "flow.svg"
+    path.write_text("before")
+
+    def fails(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.replace", fails)
+    with pytest.raises(OSError, match="no space"):
+        diagram.save(path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError, match=r"must end in .svg, got 'flow.png'"):
+        diagram.save(tmp_path / "flow.png")

@@ -1,0 +1,91 @@
+"""The table of positions and the rotary pair: what is drawn and said before anybody touches them."""
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from course_lib import apply_rotary, sinusoidal_encoding
+from course_lib.viz import rotary_pair, sinusoid_probe
+
+
+def drawings(view):
+    return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", view.body, re.DOTALL)]
+
+
+def part(view, key):
+    (found,) = [node for svg in drawings(view) for node in svg.iter() if node.get("data-k") == key]
+    return found
+
+
+@pytest.mark.parametrize(("length", "d_model"), [(1, 2), (7, 5), (32, 16), (64, 32)])
+def test_a_table_of_any_size_is_drawn_whole(length, d_model):
+    view = sinusoid_probe(sinusoidal_encoding(length, d_model), position=0)
+    cells = sum(path.get("d").count("M") for path in part(view, "cells"))
+    assert cells == length * d_model
+    assert len(view.data["table"]) == length
+    assert len(view.html()) < 100_000
+
+
+def test_a_row_is_told_in_words_clock_hands_and_similarity():
+    table = sinusoidal_encoding(9, 6)
+    view = sinusoid_probe(table, position=4, column=3)
+    value = f"{table[4, 3].item():.3f}"
+    assert f"Position 4, column 3 is {value}: cos(4 / 10000^(2/6))" in view.description
+    turned = [float(re.search(r"rotate\(-?([\d.e-]+)\)", part(view, f"hand{i}").get("transform"))[1]) for i in range(3)]
+    assert turned == pytest.approx([math.degrees(4 * 10000 ** (-2 * i / 6)) for i in range(3)], rel=1e-4)
+    curve = [tuple(map(float, p.split())) for p in re.split("[ML]", part(view, "curve").get("d"))[1:]]
+    similarity = torch.cosine_similarity(table[4], table, dim=-1)
+    assert [60 - y for _, y in curve] == pytest.approx((50 * similarity).tolist(), abs=1e-3)
+    assert curve[4] == (160, 10)  # itself, in the middle
+
+
+def test_shades_go_from_minus_one_to_one():
+    view = sinusoid_probe(torch.tensor([[-1.0, 1.0], [0.0, 1.0]]), position=0)
+    shades = {float(path.get("fill-opacity")): path.get("d").count("M") for path in part(view, "cells")}
+    assert shades[0.0] == 1
+    assert shades[1.0] == 2
+
+
+def test_a_rotary_pair_is_turned_as_the_library_turns_it():
+    query, key = torch.tensor([1.0, 0.4]), torch.tensor([0.6, -0.9])
+    view = rotary_pair(query, key, angle=1.0, positions=(5, 2))
+    turned = apply_rotary(torch.stack([query, key]), torch.tensor([5, 2]))
+    assert part(view, "score").text == f"{(turned[0] @ turned[1]).item():.3f}"
+    assert part(view, "offset").text == "3"
+    assert part(view, "query-turn").text == "5 · 1 = 5.000"
+    assert float(re.search(r"rotate\((\S+)", part(view, "query").get("transform"))[1]) == pytest.approx(
+        -math.degrees(5.0), rel=1e-4
+    )
+
+
+def test_a_score_depends_on_the_distance_alone():
+    query, key = torch.randn(2), torch.randn(2)
+    scores = {
+        part(rotary_pair(query, key, angle=0.7, positions=(n + 3, n)), "score").text for n in (0, 1, 5, 17)
+    }  # fmt: skip
+    assert len(scores) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sinusoid_probe(torch.zeros(5)), r"at most 64 positions and 2 to 32 columns, got \(5,\)"),
+        (lambda: sinusoid_probe(torch.zeros(65, 4)), r"got \(65, 4\); show a part of it"),
+        (lambda: sinusoid_probe(torch.zeros(0, 4)), r"got \(0, 4\)"),
+        (lambda: sinusoid_probe(torch.zeros(4, 4), position=4), "a place in a table of 4 × 4, got 4, 0"),
+        (lambda: sinusoid_probe(torch.zeros(4, 4), column=-1), "a place in a table of 4 × 4, got 3, -1"),
+        (lambda: sinusoid_probe(torch.zeros(4, 4), base=0), "base must be above 0, got 0"),
+        (lambda: sinusoid_probe(torch.full((4, 4), math.nan)), "expected finite numbers"),
+        (lambda: rotary_pair(torch.ones(3), torch.ones(2)), r"query must be \(2,\).*got \(3,\)"),
+        (lambda: rotary_pair(torch.ones(2), torch.ones(1, 2)), r"key must be \(2,\).*got \(1, 2\)"),
+        (lambda: rotary_pair(torch.zeros(2), torch.zeros(2)), "nothing to turn"),
+        (lambda: rotary_pair(torch.ones(2), torch.ones(2), positions=(25, 0)), r"must lie in 0 … 24, got \(25, 0\)"),
+        (lambda: rotary_pair(torch.tensor([math.inf, 0]), torch.ones(2)), "expected finite numbers"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
