@@ -93,8 +93,9 @@ def test_a_chapter_has_at_least_four_figures(page):
 def test_every_figure_has_a_text(page):
     for cell in cells_of(page):
         if pictures(cell):
-            alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
-            assert len(alt) > 40, f"no alt text (cell metadata mystnb: image: alt): {cell.source[:80]}"
+            for output in pictures(cell):
+                alt = output.metadata.get("image/png", {}).get("alt", "")
+                assert len(alt) > 40, f"no alt text (cell metadata mystnb: image: alt): {cell.source[:80]}"
 
 
 @each_chapter

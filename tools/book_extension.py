@@ -3,9 +3,13 @@ publisher is known."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+from binascii import a2b_base64
 from pathlib import Path
 
+import nbformat
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
@@ -40,6 +44,20 @@ def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
         if path.exists():
             app.env.note_dependency(str(path))
     source[0] = fold(expand_questions(expand(source[0])))
+
+
+def _give_alternative_texts(app: Sphinx, doctree: nodes.document) -> None:
+    """Pictures without a text written by hand get the one that came with the output, such as of `attention_map`."""
+    path, texts = Page(app.env.docname).notebook, {}
+    if not path.exists():
+        return
+    for cell in nbformat.read(path, as_version=4).cells:
+        for output in cell.get("outputs", ()):
+            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+                texts[hashlib.sha256(a2b_base64(output.data["image/png"])).hexdigest()] = alt
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt") and (alt := texts.get(Path(image["uri"]).stem)):
+            image["alt"] = alt
 
 
 def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -108,6 +126,7 @@ def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
     app.connect("source-read", _put_in_exercises)
+    app.connect("doctree-read", _give_alternative_texts)
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
     app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_thebe, priority=900)

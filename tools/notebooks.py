@@ -73,7 +73,10 @@ def execute_notebook(notebook: nbformat.NotebookNode, name: str, kernel_name: st
             raise RuntimeError(f"{name}: a cell failed\n{error}") from None
     notebook.metadata["language_info"] = {"name": "python"}  # the exact Python version is no part of the page
     for cell in code_cells(notebook):
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt")
         for output in cell.outputs:
+            if alt and "image/png" in output.get("data", {}):  # the book reads the cell's, notebooks the output's
+                output.metadata["image/png"] = {**output.metadata.get("image/png", {}), "alt": alt.strip()}
             if output.get("name") == "stderr":
                 raise RuntimeError(f"{name}: a cell wrote to standard error\n{cell.source}\n---\n{output.text}")
 

@@ -10,6 +10,7 @@ from course_lib.viz.multi_head_views import head_grid, head_split
 from course_lib.viz.positional_encoding_views import rotary_pair, sinusoid_probe
 from course_lib.viz.scaled_dot_product_views import attention_calculator, scale_explorer
 from course_lib.viz.style import PALETTE, SERIES, WEIGHTS, use_style
+from course_lib.viz.transformer_views import block_stepper, norm_switch, parameter_calculator, three_attentions
 
 __all__ = [
     "PALETTE",
@@ -20,6 +21,7 @@ __all__ = [
     "attention_calculator",
     "attention_map",
     "block_diagram",
+    "block_stepper",
     "describe",
     "description_of",
     "head_grid",
@@ -27,10 +29,13 @@ __all__ = [
     "heads_map",
     "leak_detector",
     "mask_painter",
+    "norm_switch",
+    "parameter_calculator",
     "query_plane",
     "rotary_pair",
     "save_figure",
     "scale_explorer",
     "sinusoid_probe",
+    "three_attentions",
     "use_style",
 ]

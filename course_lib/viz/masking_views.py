@@ -114,8 +114,9 @@ def mask_painter(
     return View(
         kind="mask_painter",
         title="Paint a mask",
-        description=f"Scores of {len_q} queries (rows) over {len_k} keys (columns); {closed} of {len_q * len_k} cells are "
-        f"closed by the mask, marked with a cross. Beside it the weights, hidden until you ask for them: predict them first.",
+        description=f"Scores of {len_q} queries (rows) over {len_k} keys (columns); {closed} of {len_q * len_k} cells "
+        f"are closed by the mask, marked with a cross. Beside it the weights, hidden until you ask for them: predict "
+        f"them first.",
         body=_PAINT_STYLE
         + controls(choice("rule", "mask", [*own, *options], start), button("show", "show the weights", pressed=False))
         + panels(
@@ -134,8 +135,8 @@ def mask_painter(
                 for name in queries
             ],
         },
-        hint="Tap a cell to close or open it; with the keyboard, arrows walk and Space paints. What will the weights be? "
-        "Then show them.",
+        hint="Tap a cell to close or open it; with the keyboard, arrows walk and Space paints. What will the weights "
+        "be? Then show them.",
     )  # fmt: skip
 
 
@@ -218,7 +219,8 @@ def leak_detector(
         if not torch.isfinite(matrix).all() or (matrix < 0).any():
             raise ValueError(
                 f"influence of {name} must be finite distances ≥ 0, got {matrix.min().item():g} … "
-                f"{matrix.max().item():g}; take the norm of the difference. NaN outputs often come from fully masked rows"
+                f"{matrix.max().item():g}; take the norm of the difference. NaN outputs often come "
+                f"from fully masked rows"
             )
         shape = tuple(matrix.shape)
     len_q, len_k = shape

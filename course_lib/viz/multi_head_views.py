@@ -110,9 +110,9 @@ def head_split(
         kind="head_split",
         title=f"{d_model} features, {num_heads} heads",
         description=cut(
-            f"{d_model} features of {length} tokens are split into {num_heads} heads of {d_head}. Each head owns a slice of "
-            f"the features, the same columns after attention, and the same rows of W_O. Their contributions and the bias "
-            f"add up to the output. {said[0][0]}"
+            f"{d_model} features of {length} tokens are split into {num_heads} heads of {d_head}. Each head owns a "
+            f"slice of the features, the same columns after attention, and the same rows of W_O. Their contributions "
+            f"and the bias add up to the output. {said[0][0]}"
         ),
         body=_SPLIT_STYLE
         + controls(
@@ -286,9 +286,10 @@ def head_grid(
         "queries": queries,
         "keys": names,
         "columns": columns,
-        "is": {"mean": 0, "keep": 0, "hide": 0} | ({"remove": 0} if moved is not None else {}),
-        "mean": "average of " if exact else "about the average of ",
+        "is": {"mean": False, "keep": False, "hide": False} | ({"remove": False} if moved is not None else {}),
+        "mean": "average of" if exact else "about the average of",
         "digits": 3 if exact else 2,
+        "moved": [] if moved is None else [_told(n, table, titles) for n, table in enumerate(moved.tolist())],
     } | ({"exact": numbers(flat.flatten())} if exact else {"packed": packed(flat)})
     buttons = [button("mean", "average", pressed=False), button("keep", "keep to compare", pressed=False)]
     buttons.append(button("hide", "hide this head", pressed=False))
@@ -500,6 +501,13 @@ def _moved(contributions: Tensor, bias: Tensor | None, layered: bool, num_heads:
     whole = parts.sum(0) + (0 if bias is None else bias.detach().cpu().double())  # (L_q, d_model)
     outputs = torch.cat([whole[None], whole - parts])  # (1 + H, L_q, d_model)
     return torch.stack([outputs.norm(dim=-1), (outputs - whole).norm(dim=-1)], -1)
+
+
+def _told(number: int, table: list[list[float]], titles: list[str]) -> str:
+    if number == 0:
+        return ": no head is removed."
+    shown = ", ".join(fixed(distance) for _, distance in table)
+    return f": without {titles[number - 1]} the outputs move by {shown}."
 
 
 def _output_table(moved: Tensor, queries: list[str], titles: list[str]) -> str:

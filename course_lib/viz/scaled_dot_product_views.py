@@ -111,7 +111,7 @@ def _step(number: int, title: str, step: Tensor, below: str) -> str:
     """One of the four matrices, its cells named by step, row and column."""
     parts = [words(_LEFT, 9, title, class_="start output" if number == 3 else "start")]
     for i, row in enumerate(step.tolist()):
-        parts.append(words(8, _TOP + _ROW * (i + 0.5), f"q{i + 1}", class_="small query"))
+        parts.append(words(7, _TOP + _ROW * (i + 0.5), f"q{i + 1}", class_="small query"))
         for j, result in enumerate(row):
             shade = result if number == 2 else 0.0
             x, y = float(_LEFT + _CELL * j), float(_TOP + _ROW * i)
@@ -182,7 +182,7 @@ def scale_explorer(query: Tensor, key: Tensor) -> View:
         title="Scores as the number of features grows",
         description=_described(widths, states),
         body=slider("d", "features d", 0, len(widths) - 1, start)
-        .replace("<input ", '<input style="width:14rem" ')
+        .replace("<input ", '<input style="width:12rem" ')
         .replace(f">{start}</output>", f">{widths[start]}</output>")
         + panels(
             *(

@@ -74,7 +74,8 @@ class View:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
             f'content="width=device-width, initial-scale=1"><title>{html.escape(self.title)}</title>'
             f"<style>body{{font-family:system-ui,sans-serif;max-width:46rem;margin:1rem auto;padding:0 .8rem}}"
-            f":root{{color-scheme:light dark;background:Canvas;color:CanvasText}}h1{{font-size:1.3rem}}attention-view .title{{display:none}}</style><main><h1>{html.escape(self.title)}</h1>{self.html()}"
+            f":root{{color-scheme:light dark;background:Canvas;color:CanvasText}}h1{{font-size:1.3rem}}"
+            f"attention-view .title{{display:none}}</style><main><h1>{html.escape(self.title)}</h1>{self.html()}"
             f"<style>@media(prefers-color-scheme:dark){{attention-view{{{_variables(DARK)}}}}}</style>"
             f"<p>{html.escape(self.description)}</p></main></html>\n"
         )
@@ -104,8 +105,23 @@ def script(kind: str) -> str:
 
 
 def _lean(source: str) -> str:
+    """JavaScript without lines of comment, indentation, and blanks beside punctuation; texts stay as they are."""
     lines = (line.strip() for line in source.split("\n"))
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    text = "\n".join(line for line in lines if line and not line.startswith("//"))
+    return _BLANK_OR_TEXT.sub(_without_blank, text)
+
+
+# Blanks, or a whole text in quotes or backticks. No text may hold backticks of its own.
+_BLANK_OR_TEXT = re.compile(r'"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`| +')
+_PUNCTUATION = set("=+-*/%<>{}()[],;:?&|!\n")
+
+
+def _without_blank(match: re.Match) -> str:
+    if match[0][0] != " ":
+        return match[0]
+    before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
+    joined = before == after and before in "+-"  # a + +b is not a++b
+    return "" if {before, after} & _PUNCTUATION and not joined else " "
 
 
 @cache
@@ -132,7 +148,7 @@ def stylesheet() -> str:
             "html[theme=dark]",  # Colab
         )
     )
-    return f"attention-view{{{_variables(PALETTE)}}}{dark}{{{_variables(DARK)}}}" + _lean(_CSS)
+    return f"attention-view{{{_variables(PALETTE)}}}{dark}{{{_variables(DARK)}}}" + _CSS.strip()
 
 
 _CSS = """
@@ -156,7 +172,8 @@ attention-view .output{fill:var(--output)!important}
 attention-view .controls{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;margin:.4rem 0}
 attention-view .panels{display:flex;flex-wrap:wrap;gap:.6rem 1.2rem;align-items:flex-start}
 attention-view .panels>*{flex:1 1 300px;min-width:0}
-attention-view :is(button,select,input){font:inherit;color:inherit;background:transparent;border:1px solid var(--muted);border-radius:5px;min-height:32px;padding:2px 10px;max-width:100%}
+attention-view :is(button,select,input){font:inherit;color:inherit;background:transparent;max-width:100%}
+attention-view :is(button,select,input){border:1px solid var(--muted);border-radius:5px;min-height:32px;padding:2px 10px}
 attention-view option{background:Canvas;color:CanvasText}
 attention-view input[type=range]{padding:0;border:0;accent-color:var(--output);vertical-align:middle}
 attention-view button[aria-pressed=true]{background:var(--weight);color:var(--on)}
@@ -218,7 +235,7 @@ def fixed(number: float, digits: int = 3) -> str:
 
 
 def element(tag: str, *children: str, **attributes: Any) -> str:
-    """An element of HTML or SVG. `class_`, `data_k`, `aria_label` become class, data-k, aria-label; None leaves one out.
+    """An element of HTML or SVG: `class_`, `data_k`, `aria_label` become class, data-k, aria-label; None is left out.
 
     Children are markup; escape text with `text_of`.
     """
@@ -312,7 +329,7 @@ def number_box(key: str, label: str, value: float, step: float = 0.5) -> str:
     )
 
 
-def labels_for(labels: Sequence[str] | None, length: int, name: str, default: str = "") -> list[str]:
+def labels_for(labels: Sequence[object] | None, length: int, name: str, default: str = "") -> list[str]:
     """The labels given, or positions.
 
     Raises:

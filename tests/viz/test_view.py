@@ -101,8 +101,15 @@ def test_an_svg_is_well_formed_and_named():
 
 @pytest.mark.parametrize(
     ("number", "digits", "text"),
-    [(0.0625, 3, "0.063"), (-0.0625, 3, "-0.063"), (0.0005, 3, "0.001"), (-0.0001, 3, "0.000"), (2.5, 0, "3"), (1e-9, 2, "0.00")],
-)  # fmt: skip
+    [
+        (0.0625, 3, "0.063"),
+        (-0.0625, 3, "-0.063"),
+        (0.0005, 3, "0.001"),
+        (-0.0001, 3, "0.000"),
+        (2.5, 0, "3"),
+        (1e-9, 2, "0.00"),
+    ],
+)
 def test_numbers_are_written_as_the_script_writes_them(number, digits, text):
     assert fixed(number, digits) == text
 
@@ -117,7 +124,7 @@ def test_numbers_are_exact():
 
 
 def test_numbers_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="finite numbers, got NaN.*fully masked row"):
+    with pytest.raises(ValueError, match=r"finite numbers, got NaN.*fully masked row"):
         numbers(torch.tensor([0.5, float("nan")]))
 
 

@@ -9,7 +9,7 @@
       head.off = is.hide;
       const seen = heads.filter(m => !m.off);
       now = is.mean ? {
-        ariaLabel: data.mean + seen.length, digits: data.digits,
+        ariaLabel: `${data.mean} ${seen.length} heads`, digits: data.digits,
         w: head.w.map((_, n) => sum(seen.map(m => m.w[n])) / seen.length || 0)
       } : head;
       cells.flat().forEach((node, n) => set(node, {
@@ -19,9 +19,9 @@
       heads.forEach(m => set(m, {role: "button", "fill-opacity": m.off ? .9 : 0, "aria-pressed": m == head}));
       ui.$("hide").ariaPressed = is.hide;
       // the first part is the whole output
-      ui.all(".part").forEach((part, n) => part.hidden = n != (is.remove && heads.indexOf(head) + 1));
-      ui.text("name", now.ariaLabel);
-      ui.say(now.ariaLabel);
+      const part = is.remove && heads.indexOf(head) + 1;
+      ui.all(".part").forEach((node, n) => node.hidden = n != part);
+      ui.say(ui.text("name", now.ariaLabel) + (data.moved[part] || ""));
     };
   let head = heads[0], now, kept;
   heads.forEach((m, h) => m.w = values.slice(h * size, h * size + size));

@@ -1,8 +1,8 @@
 (el, data, ui) => {
-  const show = ui.$("show"), rule = ui.$("rule"), on = node => node.ariaPressed == "true",
+  const rule = ui.$("rule"), on = node => node.ariaPressed == "true",
     [rows, out] = [".paint", ".weights"].map(name => ui.all(name).map(row => [...row.children])),
     draw = (i = 0, j = 0) => {
-      const node = rows[i][j], seen = on(show);
+      const node = rows[i][j], seen = on(ui.$("show"));
       ui.text("empty", data.empty.filter((_, a) => {
         const w = softmax(data.scores[a].map((s, b) => on(rows[a][b]) ? s : -Infinity));
         w.forEach((x, b) => ui.cell(out[a][b], x * seen, seen ? fix(x, data.digits) : "?"));

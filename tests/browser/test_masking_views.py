@@ -1,0 +1,214 @@
+"""The views of the chapter `masking`, in a browser without a network: by mouse, keyboard and touch."""
+
+import pytest
+import torch
+
+from course_lib.masking import causal_mask, masked_softmax, sliding_window_mask
+from course_lib.viz import leak_detector, mask_painter
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+TOKENS = ["the", "cat", "sat", "on", "it"]
+SCORES = torch.tensor(
+    [
+        [1.0, -0.5, 2.0, 0.25, 0.0],
+        [0.0, 0.25, -1.0, 3.0, 1.0],
+        [3.0, 1.5, 0.125, -2.0, 0.5],
+        [-1.0, 0.0, 0.75, 1.25, 2.5],
+        [0.5, 2.0, -0.75, 0.0, 1.0],
+    ]
+)
+MODELS = {
+    "good": torch.rand(5, 5, generator=torch.Generator().manual_seed(0)).tril() + 0.01 * torch.ones(5, 5).tril(),
+    "off by one": 0.5 * torch.ones(5, 5).tril(1),
+}
+
+SCREENS = [(1000, "light"), (390, "light"), (1000, "dark"), (390, "dark")]
+everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s}" for w, s in SCREENS])
+
+
+def said(page, words):
+    page.wait_for_function("w => document.querySelector('.say').textContent.includes(w)", arg=words, timeout=3000)
+    return page.locator(".say").inner_text()
+
+
+def clean(seen):
+    assert seen.errors == []
+    assert seen.outside == []
+    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+# mask_painter ---------------------------------------------------------------------------------------------------------
+
+
+def cell_at(page, i, j):
+    return page.locator(".paint").nth(i).locator("> g").nth(j)
+
+
+def painted(page):
+    """The mask as it is on the page."""
+    states = page.locator(".paint > g").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed'))")
+    assert set(states) <= {"true", "false"}
+    return torch.tensor([state == "true" for state in states]).view(5, 5)
+
+
+def weights(page):
+    return page.locator(".weights text").all_text_contents()
+
+
+def agree(page):
+    """The weights shown are torch's for the mask shown."""
+    expected = masked_softmax(SCORES.double(), painted(page)).flatten()
+    assert [float(w) for w in weights(page)] == pytest.approx(expected.tolist(), abs=0.000501)
+    shades = page.locator(".weights rect").evaluate_all("nodes => nodes.map(n => +n.getAttribute('fill-opacity'))")
+    assert shades == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+@everywhere
+def test_a_mask_is_painted_with_the_mouse_after_a_prediction(show, width, scheme):
+    seen = show(mask_painter(SCORES, causal_mask(5), tokens=TOKENS), width=width, scheme=scheme)
+    page = seen.page
+    assert weights(page) == ["?"] * 25
+    cell_at(page, 2, 1).click()
+    said(page, "Query “sat”, key “cat”, score 1.500: closed. Weights: ?")
+    assert weights(page) == ["?"] * 25  # painting does not give them away
+    page.locator('[data-k="show"]').click()
+    assert not painted(page)[2, 1]
+    agree(page)
+    cell_at(page, 1, 4).click()
+    assert painted(page)[1, 4]
+    agree(page)
+    said(page, "Query “cat”, key “it”, score 1.000: open. Weights: " + weights(page)[5])
+    page.locator('[data-k="show"]').click()
+    assert weights(page) == ["?"] * 25
+    clean(seen)
+
+
+def test_presets_paint_the_masks_of_the_library(show):
+    seen = show(mask_painter(SCORES, tokens=TOKENS))
+    page = seen.page
+    page.locator('[data-k="show"]').click()
+    agree(page)
+    page.locator("select").select_option(label="window of 2")
+    assert torch.equal(painted(page), sliding_window_mask(5, 2))
+    agree(page)
+    page.locator("select").select_option(label="causal and padding: last 2 keys")
+    assert torch.equal(painted(page), causal_mask(5) & torch.tensor([True] * 3 + [False] * 2))
+    agree(page)
+    cell_at(page, 0, 4).click()
+    assert page.locator("select").input_value() == ""  # it is no longer that mask
+    clean(seen)
+
+
+def test_a_closed_row_gets_zeros_and_is_told_of_nan(show):
+    seen = show(mask_painter(SCORES, causal_mask(5), tokens=TOKENS))
+    page = seen.page
+    cell_at(page, 0, 0).click()
+    assert page.locator('[data-k="empty"]').inner_text() == ""  # not before the weights are shown
+    page.locator('[data-k="show"]').click()
+    assert weights(page)[:5] == ["0.000"] * 5
+    agree(page)
+    told = page.locator('[data-k="empty"]').inner_text()
+    assert "“the”" in told
+    assert "NaN" in told
+    assert torch.softmax(torch.full((5,), float("-inf")), 0).isnan().all()
+    cell_at(page, 0, 3).click()
+    assert page.locator('[data-k="empty"]').inner_text() == ""
+    clean(seen)
+
+
+@everywhere
+def test_a_mask_is_painted_with_the_keyboard(show, width, scheme):
+    seen = show(mask_painter(SCORES, tokens=TOKENS), width=width, scheme=scheme)
+    page = seen.page
+    for _ in range(3):  # the list, the button, the cells
+        page.keyboard.press("Tab")
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    focused = page.evaluate("getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth")
+    assert focused == "4px"
+    page.keyboard.press(" ")
+    assert (~painted(page)).nonzero().tolist() == [[2, 1]]
+    said(page, "Query “sat”, key “cat”, score 1.500: closed.")
+    page.locator('[data-k="show"]').focus()
+    page.keyboard.press("Enter")
+    agree(page)
+    clean(seen)
+
+
+def test_a_mask_is_painted_by_touch(show):
+    seen = show(mask_painter(SCORES, tokens=TOKENS), width=390, touch=True)
+    page = seen.page
+    page.locator('[data-k="show"]').tap()
+    for i, j in ((0, 1), (4, 4), (0, 1), (3, 2)):
+        box = cell_at(page, i, j).bounding_box()
+        assert min(box["width"], box["height"]) >= 24
+        cell_at(page, i, j).tap()
+    assert (~painted(page)).nonzero().tolist() == [[3, 2], [4, 4]]
+    agree(page)
+    clean(seen)
+
+
+# leak_detector --------------------------------------------------------------------------------------------------------
+
+
+def results(page):
+    return [text for text in page.locator('[data-k^="out"]').all_text_contents() if text], [
+        text for text in page.locator('[data-k^="out"]:visible').all_text_contents()
+    ]
+
+
+def as_torch(page, model, token):
+    matrix = MODELS[model]
+    _, visible = results(page)
+    words = {
+        (True, True): "moves",
+        (True, False): "✗ LEAK",
+        (False, True): "still",
+        (False, False): "still",
+    }
+    assert visible == [f"{words[bool(x > 0), i >= token]} {x:.3f}" for i, x in enumerate(matrix[:, token].tolist())]
+
+
+@everywhere
+def test_a_leak_is_found_with_the_mouse(show, width, scheme):
+    seen = show(leak_detector(MODELS, tokens=TOKENS), width=width, scheme=scheme)
+    page = seen.page
+    as_torch(page, "good", 2)
+    page.locator(".input").nth(3).click()
+    as_torch(page, "good", 3)
+    assert "No leak." in said(page, "In good, change “on”")
+    page.locator("select").select_option(label="off by one")
+    as_torch(page, "off by one", 3)
+    assert "LEAK: “sat” must not move" in said(page, "In off by one, change “on”")
+    pressed = page.locator(".input").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed'))")
+    assert pressed == ["false", "false", "false", "true", "false"]
+    assert page.locator("path[stroke-dasharray]:visible").count() == 1
+    assert page.locator('[data-s="1"] text:visible').filter(has_text="✗").count() == 4
+    assert page.locator('[data-s="0"] text:visible').count() == 0
+    clean(seen)
+
+
+def test_a_leak_is_found_with_the_keyboard(show):
+    seen = show(leak_detector(MODELS, tokens=TOKENS))
+    page = seen.page
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")  # the list of models
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    as_torch(page, "off by one", 2)  # walking alone changes nothing
+    page.keyboard.press("Enter")
+    as_torch(page, "off by one", 1)
+    said(page, "LEAK: “the” must not move")
+    clean(seen)
+
+
+def test_a_leak_is_found_by_touch(show):
+    seen = show(leak_detector(MODELS, tokens=TOKENS), width=390, touch=True)
+    page = seen.page
+    box = page.locator(".input").nth(4).bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    page.locator(".input").nth(4).tap()
+    as_torch(page, "good", 4)
+    said(page, "In good, change “it”: “it” may move, and does. No leak.")
+    clean(seen)

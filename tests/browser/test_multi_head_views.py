@@ -1,0 +1,299 @@
+"""The views of the chapter `multi_head`, in a browser without a network: by mouse, keyboard and touch."""
+
+import re
+
+import pytest
+import torch
+
+from course_lib.multi_head import MultiHeadAttention, split_heads
+from course_lib.scaled_dot_product import scaled_dot_product_attention
+from course_lib.viz import head_grid, head_split
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+TOKENS = ["the", "cat", "sat"]
+SCREENS = [(1000, "light"), (390, "light"), (1000, "dark"), (390, "dark")]
+everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s}" for w, s in SCREENS])
+
+
+def attended(num_heads=4, d_model=8):
+    """A layer, the values of its heads, the heads, their weights, and the output of torch."""
+    torch.manual_seed(5)
+    layer = MultiHeadAttention(d_model, num_heads).requires_grad_(False)
+    torch.nn.init.normal_(layer.out_proj.bias)
+    x = 2 * torch.randn(1, 3, d_model)
+    q, k, v = (split_heads(p(x), num_heads) for p in (layer.q_proj, layer.k_proj, layer.v_proj))
+    heads, weights = scaled_dot_product_attention(q, k, v)
+    return layer, layer.v_proj(x)[0], heads[0], weights[0], layer(x, x, x)[0][0]
+
+
+def said(page, words):
+    page.wait_for_function("w => document.querySelector('.say').textContent.includes(w)", arg=words, timeout=3000)
+    return page.locator(".say").inner_text()
+
+
+def clean(seen):
+    assert seen.errors == []
+    assert seen.outside == []
+    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def numbers_in(text):
+    return [float(n) for n in re.findall(r"-?\d+\.\d{3}", text)]
+
+
+# head_split -----------------------------------------------------------------------------------------------------------
+
+
+def split_view():
+    layer, values, heads, _, _ = attended()
+    return head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias, tokens=TOKENS)
+
+
+def lit(page):
+    """The heads whose blocks are outlined, one for each picture."""
+    return page.locator('rect[data-h][stroke-width="2"]').evaluate_all("nodes => nodes.map(n => +n.dataset.h)")
+
+
+def adds_up(page, head, token):
+    """What is said, and the table, are torch's."""
+    layer, _, heads, _, output = attended()
+    parts = heads @ layer.out_proj.weight.T.unflatten(0, (4, -1))
+    spoken = said(page, f"To the output of “{TOKENS[token]}” it adds")
+    assert f"Head {head} owns features {2 * head} to {2 * head + 1}" in spoken
+    expected = [*parts[head, token].tolist(), *output[token].tolist()]
+    assert numbers_in(spoken) == pytest.approx(expected, abs=0.000501)
+    rows = torch.tensor([float(x) for x in page.locator('[data-k^="n"]:visible').all_text_contents()]).view(8, 6)
+    torch.testing.assert_close(rows[:, :4], parts[:, token].T, atol=0.00501, rtol=0)
+    torch.testing.assert_close(rows[:, 5], output[token], atol=0.00501, rtol=0)
+    torch.testing.assert_close(rows[:, :5].sum(1), rows[:, 5], atol=0.03, rtol=0)
+
+
+@everywhere
+def test_a_head_is_followed_with_the_mouse(show, width, scheme):
+    seen = show(split_view(), width=width, scheme=scheme)
+    page = seen.page
+    assert lit(page) == [0] * 4
+    page.get_by_role("button", name="head 2").click()
+    assert lit(page) == [2] * 4
+    said(page, "Head 2")
+    adds_up(page, 2, 0)
+    page.locator('[data-k="token"]').select_option(label="sat")
+    adds_up(page, 2, 2)
+    page.locator('rect[data-h="3"]').nth(2).click(position={"x": 3, "y": 3})  # its rows of W_O
+    assert lit(page) == [3] * 4
+    said(page, "Head 3")
+    adds_up(page, 3, 2)
+    pressed = page.locator("button").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed'))")
+    assert pressed == ["false", "false", "false", "true"]
+    clean(seen)
+
+
+def test_a_head_is_followed_with_the_keyboard(show):
+    seen = show(split_view())
+    page = seen.page
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert lit(page) == [1] * 4
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    adds_up(page, 1, 1)
+    clean(seen)
+
+
+def test_a_head_is_followed_by_touch(show):
+    seen = show(split_view(), width=390, touch=True)
+    page = seen.page
+    page.locator('rect[data-h="1"]').first.tap()
+    assert lit(page) == [1] * 4
+    box = page.get_by_role("button", name="head 3").bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    page.get_by_role("button", name="head 3").tap()
+    adds_up(page, 3, 0)
+    clean(seen)
+
+
+# head_grid ------------------------------------------------------------------------------------------------------------
+
+
+def head(page, number):
+    return page.locator(".heads rect").nth(number)
+
+
+def large(page):
+    """The names of the cells of the large map, and their shades."""
+    cells = page.locator('[data-k="map"] .map rect')
+    return cells.evaluate_all(
+        "nodes => nodes.map(n => [n.getAttribute('aria-label'), +n.getAttribute('fill-opacity')])"
+    )
+
+
+def is_map(page, matrix, digits=3):
+    """Every cell of the large map says and shows the weight of torch."""
+    shown = large(page)
+    exact = matrix.flatten().tolist()
+    spoken = [float(re.findall(r"-?\d\.\d+", label)[0]) for label, _ in shown]
+    assert spoken == pytest.approx(exact, abs=0.501 * 10**-digits)
+    assert [shade for _, shade in shown] == pytest.approx(exact, abs=3e-4)
+
+
+def grid_view():
+    layer, _, heads, weights, _ = attended()
+    parts = heads @ layer.out_proj.weight.T.unflatten(0, (4, -1))
+    return head_grid(weights, TOKENS, contributions=parts, bias=layer.out_proj.bias), weights
+
+
+@everywhere
+def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, width, scheme):
+    view, weights = grid_view()
+    seen = show(view, width=width, scheme=scheme)
+    page = seen.page
+    is_map(page, weights[0])
+    head(page, 2).click()
+    is_map(page, weights[2])
+    assert head(page, 2).get_attribute("aria-pressed") == "true"
+    page.locator('[data-k="map"] .map rect').nth(4).hover()
+    assert said(page, "cat to cat") == f"cat to cat, head 2: {weights[2, 1, 1]:.3f}"
+
+    page.locator('[data-k="mean"]').click()
+    is_map(page, weights.mean(0))
+    assert page.locator('[data-k="map"] [data-k="name"]').text_content() == "average of 4 heads"
+    page.locator('[data-k="hide"]').click()  # head 2
+    is_map(page, weights[[0, 1, 3]].mean(0))
+    assert float(head(page, 2).get_attribute("fill-opacity")) > 0.5
+    head(page, 1).click()
+    assert page.locator('[data-k="hide"]').get_attribute("aria-pressed") == "false"
+    head(page, 2).click()
+    assert page.locator('[data-k="hide"]').get_attribute("aria-pressed") == "true"
+    page.locator('[data-k="hide"]').click()
+    is_map(page, weights.mean(0))
+    page.locator('[data-k="mean"]').click()
+    is_map(page, weights[2])
+
+    page.locator('[data-k="keep"]').click()
+    head(page, 0).click()
+    is_map(page, weights[0])
+    kept = page.locator('[data-k="kept"] .map rect').evaluate_all(
+        "nodes => nodes.map(n => +n.getAttribute('fill-opacity'))"
+    )
+    assert kept == pytest.approx(weights[2].flatten().tolist(), abs=1e-6)
+    assert page.locator('[data-k="kept"] text').first.text_content() == "head 2"
+    both = [[float(x) for x in re.findall(r": (\d\.\d{3})", label)] for label, _ in large(page)]
+    assert torch.tensor(both) == pytest.approx(torch.stack([weights[0], weights[2]], -1).view(-1, 2), abs=0.000501)
+    more = page.locator('[data-k="map"] .map rect').evaluate_all("nodes => nodes.map(n => +n.dataset.more)")
+    assert more == pytest.approx((weights[0] - weights[2]).flatten().tolist(), abs=0.0501)
+    colours = page.locator('[data-k="map"] .map rect').evaluate_all("nodes => nodes.map(n => getComputedStyle(n).fill)")
+    assert len({(colour, (m > 0) - (m < 0)) for colour, m in zip(colours, more, strict=True)}) == len(set(colours)) >= 2
+    page.locator('[data-k="keep"]').click()
+    assert page.locator('[data-k="kept"] svg').count() == 0
+    is_map(page, weights[0])
+    clean(seen)
+
+
+def test_all_hidden_is_an_average_of_none(show):
+    seen = show(head_grid(torch.full((2, 3, 3), 1 / 3)))
+    page = seen.page
+    page.locator('[data-k="hide"]').click()
+    head(page, 1).click()
+    page.locator('[data-k="hide"]').click()
+    page.locator('[data-k="mean"]').click()
+    is_map(page, torch.zeros(3, 3))
+    said(page, "average of 0 heads")
+    clean(seen)
+
+
+def test_a_head_is_removed_and_the_output_moves_as_in_torch(show):
+    layer, _, heads, _, output = attended()
+    view, _ = grid_view()
+    seen = show(view, width=390)
+    page = seen.page
+    shown = lambda kind: [float(x) for x in page.locator(f'[data-k^="{kind}"]:visible').all_text_contents()]  # noqa: E731
+    assert shown("moved") == [0.0] * 3
+    assert shown("length") == pytest.approx(output.norm(dim=-1).tolist(), abs=0.000501)
+    page.locator('[data-k="remove"]').click()
+    for number in (3, 1):
+        head(page, number).click()
+        kept = heads.clone()
+        kept[number] = 0.0
+        without = layer.out_proj(kept.transpose(0, 1).flatten(1))
+        assert shown("length") == pytest.approx(without.norm(dim=-1).tolist(), abs=0.000501)
+        assert shown("moved") == pytest.approx((without - output).norm(dim=-1).tolist(), abs=0.000501)
+        assert numbers_in(said(page, f"without head {number} the outputs move by")) == shown("moved")
+    page.locator('[data-k="remove"]').click()
+    assert shown("moved") == [0.0] * 3
+    clean(seen)
+
+
+@everywhere
+def test_heads_and_cells_are_reached_with_the_keyboard(show, width, scheme):
+    view, weights = grid_view()
+    seen = show(view, width=width, scheme=scheme)
+    page = seen.page
+    for _ in range(5):  # four buttons, the heads
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    is_map(page, weights[0])
+    page.keyboard.press("Enter")
+    is_map(page, weights[1])
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press(" ")
+    is_map(page, weights[3])
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert said(page, "cat to cat") == f"cat to cat, head 3: {weights[3, 1, 1]:.3f}"
+    assert page.evaluate("getComputedStyle(document.activeElement).strokeWidth") == "4px"
+    clean(seen)
+
+
+def test_heads_and_cells_are_tapped(show):
+    view, weights = grid_view()
+    seen = show(view, width=390, touch=True)
+    page = seen.page
+    for number in (3, 1):
+        box = head(page, number).bounding_box()
+        assert min(box["width"], box["height"]) >= 24
+        head(page, number).tap()
+        is_map(page, weights[number])
+    page.locator('[data-k="map"] .map rect').nth(5).tap()
+    assert said(page, "cat to sat") == f"cat to sat, head 1: {weights[1, 1, 2]:.3f}"
+    page.locator('[data-k="mean"]').tap()
+    is_map(page, weights.mean(0))
+    clean(seen)
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_twelve_by_twelve_heads(show, width):
+    torch.manual_seed(3)
+    weights = (2 * torch.randn(12, 12, 16, 16)).softmax(-1)
+    seen = show(head_grid(weights, [f"t{i}" for i in range(16)]), width=width, touch=True)
+    page = seen.page
+    for number in (0, 77, 143):
+        head(page, number).tap()
+        is_map(page, weights.flatten(0, 1)[number])
+    box = head(page, 143).bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    page.locator('[data-k="hide"]').tap()
+    page.locator('[data-k="mean"]').tap()
+    is_map(page, weights.flatten(0, 1)[:143].mean(0), digits=2)
+    said(page, "about the average of 143")
+    # the small maps: a stroke for each weight, at its place, as long as it says
+    strokes = re.findall(r"M(\d+) (\d+)h([\d.e-]+)", page.locator('[data-k="small"]').get_attribute("d"))
+    drawn = torch.zeros(192, 192)
+    for x, y, length in strokes:
+        drawn[int(y), int(x)] = float(length)
+    expected = weights.permute(0, 2, 1, 3).reshape(192, 192)  # layer and query down, head and key across
+    assert len(strokes) == expected.numel()
+    torch.testing.assert_close(drawn, expected, atol=3e-4, rtol=0)
+    clean(seen)
+
+
+def test_a_map_for_queries_and_keys_of_different_number(show):
+    weights = torch.rand(3, 2, 4)  # rows need not sum to one
+    seen = show(head_grid(weights, ["a", "b"], keys=list("wxyz")))
+    head(seen.page, 2).click()
+    is_map(seen.page, weights[2])
+    assert large(seen.page)[7][0].startswith("b to z, head 2: ")
+    clean(seen)

@@ -1,0 +1,254 @@
+"""Views of the chapter `multi_head`, without a browser: the pictures as they stand, their data, words and errors."""
+
+import re
+
+import pytest
+import torch
+
+from course_lib.multi_head import MultiHeadAttention, split_heads
+from course_lib.scaled_dot_product import scaled_dot_product_attention
+from course_lib.viz import head_grid, head_split
+from course_lib.viz.view import _DIGITS, fixed
+
+TOKENS = ["the", "cat", "sat"]
+
+
+def layer_and_heads(num_heads=2, d_model=6, length=3, bias=True):
+    """A layer, its input, its heads `(H, L, d_head)`, their weights `(H, L, L)`, and the output `(L, d_model)`."""
+    torch.manual_seed(7)
+    layer = MultiHeadAttention(d_model, num_heads, bias=bias).requires_grad_(False)
+    if bias:
+        torch.nn.init.normal_(layer.out_proj.bias)
+    x = torch.randn(1, length, d_model)
+    q, k, v = (split_heads(p(x), num_heads) for p in (layer.q_proj, layer.k_proj, layer.v_proj))
+    heads, weights = scaled_dot_product_attention(q, k, v)
+    return layer, layer.v_proj(x)[0], heads[0], weights[0], layer(x, x, x)[0][0]
+
+
+def contributions_of(layer, heads):
+    return heads @ layer.out_proj.weight.T.unflatten(0, (len(heads), -1))
+
+
+# head_split -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_heads", "bias"), [(2, True), (3, False), (6, True), (1, True)])
+def test_the_additions_are_those_of_torch(num_heads, bias):
+    layer, values, heads, _, output = layer_and_heads(num_heads, bias=bias)
+    view = head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias, tokens=TOKENS)
+    shown = {key: float(n) for key, n in re.findall(r'data-k="(n[\d.]+)"[^>]*>([^<]+)<', view.body)}
+    digits = 3 if num_heads <= 3 else 2
+    parts = contributions_of(layer, heads)
+    assert len(shown) == 3 * 6 * (num_heads + 2)
+    for t in range(3):
+        for f in range(6):
+            row = [shown[f"n{t}.{f}.{c}"] for c in range(num_heads + 2)]
+            assert row[-1] == pytest.approx(output[t, f].item(), abs=0.51 * 10**-digits)
+            for h in range(num_heads):
+                assert row[h] == pytest.approx(parts[h, t, f].item(), abs=0.51 * 10**-digits)
+            assert row[-2] == pytest.approx(layer.out_proj.bias[f].item() if bias else 0.0, abs=0.51 * 10**-digits)
+            assert sum(row[:-1]) == pytest.approx(row[-1], abs=(num_heads + 2) * 0.51 * 10**-digits)
+
+
+def test_what_is_said_of_a_head_has_the_numbers_of_torch():
+    layer, values, heads, _, output = layer_and_heads()
+    view = head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias, tokens=TOKENS)
+    parts = contributions_of(layer, heads)
+    said = view.data["said"][2][1]
+    numbers = [float(n) for n in re.findall(r"-?\d+\.\d{3}", said)]
+    assert numbers == pytest.approx([*parts[1, 2].tolist(), *output[2].tolist()], abs=0.00051)
+    assert "Head 1 owns features 3 to 5" in said
+    assert "“sat”" in said
+
+
+def test_the_first_head_lights_up_in_all_four_pictures_and_others_do_not():
+    layer, values, heads, _, _ = layer_and_heads(3)
+    body = head_split(values, heads, layer.out_proj.weight).body
+    blocks = re.findall(r'<rect [^>]*data-h="(\d)"[^>]*fill-opacity="([\d.]+)"', body)
+    assert sorted(blocks) == [("0", "0.4")] * 4 + [("1", "0.07")] * 4 + [("2", "0.07")] * 4
+    assert body.count("<svg") == 4
+
+
+def test_the_blocks_of_a_head_lie_on_its_features():
+    layer, values, heads, _, _ = layer_and_heads(2)
+    body = head_split(values, heads, layer.out_proj.weight).body
+    features, merged, matrix = re.findall(r"<svg.*?</svg>", body)[:3]
+    for picture in (features, merged):
+        (x0, w0), (x1, _) = re.findall(r'<rect x="([\d.]+)"[^>]*?width="([\d.]+)"', picture)
+        assert float(x0) + float(w0) == pytest.approx(float(x1), abs=1e-3)
+    (y0, h0), (y1, _) = re.findall(r'<rect [^>]*?y="([\d.]+)"[^>]*?height="([\d.]+)"', matrix)
+    assert float(y0) + float(h0) == pytest.approx(float(y1), abs=1e-3)
+    shown = re.findall(r'class="small">(-?\d+\.\d\d)<', matrix)
+    assert shown == [fixed(w, 2) for w in layer.out_proj.weight.T.flatten().tolist()]  # rows are what comes in
+
+
+def test_wide_layers_are_drawn_without_the_numbers_of_the_tables():
+    layer, values, heads, _, output = layer_and_heads(4, 24)
+    view = head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias)
+    assert fixed(output[0, 23].item(), 2) in re.findall(r'data-k="n0.23.5"[^>]*>([^<]+)<', view.body)
+    assert len(view.description) <= 600
+
+
+def test_one_token_one_feature():
+    view = head_split(torch.ones(1, 1), torch.full((1, 1, 1), 0.5), torch.full((1, 1), 2.0), tokens=["a<b"])
+    assert "owns feature 0," in view.description
+    assert "a&lt;b" in view.body
+    assert view.data["said"] == [
+        ["Head 0 owns feature 0, and the same rows of W_O. To the output of “a<b” it adds 1.000. "
+         "All heads and the bias together give 1.000."]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"features": None}, TypeError, r"features must be a tensor \(L, d_model\), got None; call the module"),
+        ({"heads": [1.0]}, TypeError, r"heads must be a tensor .* got list; torch.as_tensor"),
+        ({"features": torch.ones(1, 3, 6)}, ValueError, r"of one sentence, got \(1, 3, 6\); choose one with \[0\]"),
+        ({"heads": torch.ones(2, 4, 3)}, ValueError, r"heads must be \(H, L = 3, d_head\) .* got \(2, 4, 3\)"),
+        ({"heads": torch.ones(2, 3, 2)}, ValueError, r"H · d_head = d_model = 6, got \(2, 3, 2\)"),
+        ({"w_o": torch.ones(6, 5)}, ValueError, r"w_o must be \(6, 6\), as out_proj.weight is, got \(6, 5\)"),
+        ({"bias": torch.ones(5)}, ValueError, r"bias must be \(6,\), as out_proj.bias is, got \(5,\)"),
+        ({"bias": 1.0}, ValueError, r"bias must be \(6,\), as out_proj.bias is, got float"),
+        ({"w_o": torch.full((6, 6), float("nan"))}, ValueError, "expected finite numbers, got NaN"),
+        ({"tokens": ["a"]}, ValueError, "tokens must have a label for each of the 3, got 1"),
+    ],
+)
+def test_what_a_split_refuses(unchecked, change, error, message):
+    good = {"features": torch.ones(3, 6), "heads": torch.ones(2, 3, 3), "w_o": torch.ones(6, 6)}
+    with pytest.raises(error, match=message):
+        head_split(**{**good, **change})
+
+
+def test_a_split_that_would_be_illegible_is_refused():
+    with pytest.raises(ValueError, match="at most 8 heads, 6 tokens and 32 features .* got 2, 7 and 4; take fewer"):
+        head_split(torch.ones(7, 4), torch.ones(2, 7, 2), torch.ones(4, 4))
+
+
+# head_grid ------------------------------------------------------------------------------------------------------------
+
+
+def unpacked(text):
+    of = [_DIGITS.index(c) for c in text]
+    return [(a * 64 + b) / 4000 for a, b in zip(of[::2], of[1::2], strict=True)]
+
+
+def test_few_weights_are_handed_over_exactly():
+    weights = torch.randn(4, 5, 7).softmax(-1)
+    data = head_grid(weights, list("abcde"), keys=list("tuvwxyz")).data
+    assert torch.equal(torch.tensor(data["exact"]), weights.flatten())
+    assert (data["queries"], data["keys"]) == (list("abcde"), list("tuvwxyz"))
+    assert data["is"] == {"mean": 0, "keep": 0, "hide": 0}
+
+
+def test_all_weights_of_twelve_by_twelve_heads_fit_and_agree_in_the_third_decimal():
+    torch.manual_seed(3)
+    weights = (2 * torch.randn(12, 12, 16, 16)).softmax(-1)
+    view = head_grid(weights, [f"token{i}" for i in range(16)])
+    assert len(view.html().encode()) <= 100 * 1024
+    got = unpacked(view.data["packed"])
+    assert [fixed(w) for w in got] == [fixed(w) for w in weights.flatten().tolist()]
+
+
+def test_dense_maps_fit_too():
+    assert len(head_grid(torch.full((12, 12, 16, 16), 0.123)).html().encode()) <= 100 * 1024
+
+
+def test_the_large_map_is_drawn_with_its_weights():
+    weights = torch.tensor([[[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]], [[0.5, 0.0, 0.5], [0.1, 0.2, 0.7]]])
+    view = head_grid(weights)
+    large = re.search(r'class="map".*?</svg>', view.body).group()
+    rows = re.findall(r'<g transform="translate\(0 \d\)">(.*?)</g>', large)
+    shades = [re.findall(r"<rect x=(\d) fill-opacity=([.\d]+) />", row) for row in rows]
+    assert shades == [[("0", ".25"), ("1", ".75"), ("2", "0")], [("0", "1"), ("1", "0"), ("2", "0")]]
+    assert "0: 1 0.750; 1: 0 1.000" in view.description
+
+
+def test_few_maps_are_all_drawn_without_a_script():
+    weights = torch.zeros(3, 2, 2)
+    weights[0, 0, 1], weights[1, 1, 0], weights[2, 1, 1] = 1.0, 0.5, 0.024
+    body = head_grid(weights).body
+    groups = re.findall(r'<g class="shades"[^>]*>(.*?)</g>', body)
+    assert [re.findall(r'd="([^"]+)" stroke-opacity="([\d.]+)"', g) for g in groups] == [
+        [("M1 0.5h1", "1")],
+        [("M0 1.5h1", "0.5")],
+        [],
+    ]
+    assert re.findall(r'aria-label="(head \d)" />', body) == ["head 0", "head 1", "head 2"]
+
+
+def test_layers_are_rows():
+    body = head_grid(torch.full((2, 3, 4, 4), 0.25)).body
+    assert re.findall(r'<rect x=(\d) aria-label="(layer \d, head \d)" />', body) == [
+        (str(h), f"layer {n}, head {h}") for n in range(2) for h in range(3)
+    ]
+    assert 'd="M' in body
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 4), (20, 20, 20), (2, 200, 200), (2, 20, 10, 7), (13, 1, 30)])
+def test_odd_shapes_give_a_picture(shape):
+    view = head_grid(torch.rand(shape))  # rows need not sum to one
+    assert view.body.count("aria-label") >= 3
+    assert len(view.description) <= 600
+    largest = max(float(x) for x in re.findall(r'viewBox="0 0 ([\d.]+)', view.body))
+    assert largest == 340
+
+
+def test_removing_a_head_moves_the_output_as_in_torch():
+    layer, _, heads, weights, output = layer_and_heads(3)
+    parts = contributions_of(layer, heads)
+    view = head_grid(weights, TOKENS, contributions=parts, bias=layer.out_proj.bias)
+    shown = {key: float(n) for key, n in re.findall(r'data-k="((?:length|moved)[\d.]+)"[^>]*>([^<]+)<', view.body)}
+    assert len(shown) == 2 * 4 * 3
+    for t in range(3):
+        assert shown[f"length0.{t}"] == pytest.approx(output[t].norm().item(), abs=0.00051)
+        assert shown[f"moved0.{t}"] == 0
+        for h in range(3):
+            kept = heads.clone()
+            kept[h] = 0.0
+            without = layer.out_proj(kept.transpose(0, 1).flatten(1))[t]
+            assert shown[f"length{h + 1}.{t}"] == pytest.approx(without.norm().item(), abs=0.00051)
+            assert shown[f"moved{h + 1}.{t}"] == pytest.approx((without - output[t]).norm().item(), abs=0.00051)
+    assert view.data["is"]["remove"] == 0
+    assert view.data["moved"][2].startswith(": without head 1 the outputs move by ")
+
+
+def test_without_contributions_there_is_nothing_to_remove():
+    view = head_grid(torch.full((2, 3, 3), 1 / 3))
+    assert 'data-k="remove"' not in view.body
+    assert 'class="part"' not in view.body
+
+
+HALF = torch.full((2, 2, 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "settings", "error", "message"),
+    [
+        (None, {}, TypeError, "got None; the fused path computes no weights: .* need_weights=True"),
+        ((1, HALF), {}, TypeError, r"got tuple; attention returns \(output, weights\)"),
+        (
+            HALF[0],
+            {},
+            ValueError,
+            r"\(H, L_q, L_k\), or \(num_layers, H, L_q, L_k\), got \(2, 2\); choose one sentence",
+        ),
+        (torch.ones(0, 2, 2), {}, ValueError, "at least one entry"),
+        (torch.ones(1, 2, 0, 2), {}, ValueError, r"at least one entry, got \(1, 2, 0, 2\)"),
+        (HALF / 0 * 0, {}, ValueError, "got NaN in row 0 of head 0 .*fully masked row"),
+        (torch.stack([HALF, HALF * 3]), {}, ValueError, r"layer 1: weights must lie in \[0, 1\]"),
+        (torch.zeros(1, 201, 3), {}, ValueError, "at most 200 tokens and 400,000 weights .* take a part"),
+        (torch.zeros(11, 200, 200), {}, ValueError, "got 200 × 200 tokens and 440,000 weights"),
+        (HALF, {"tokens": ["a"]}, ValueError, "tokens must have a label for each of the 2, got 1"),
+        (HALF, {"keys": ["a"]}, ValueError, "keys must have a label for each of the 2, got 1"),
+        (HALF, {"contributions": torch.ones(2, 3, 4)}, ValueError, r"\(H = 2, L_q = 2, d_model\), .* got \(2, 3, 4\)"),
+        (HALF, {"contributions": 3}, ValueError, "contributions must be .* got int"),
+        (HALF[None], {"contributions": torch.ones(2, 2, 4)}, ValueError, "contributions belong to one layer"),
+        (HALF, {"contributions": torch.ones(2, 2, 4), "bias": torch.ones(3)}, ValueError, r"bias must be \(4,\)"),
+        (HALF, {"contributions": torch.ones(2, 2, 4) / 0}, ValueError, "expected finite numbers"),
+        (torch.zeros(17, 2, 2), {"contributions": torch.ones(17, 2, 1)}, ValueError, "at most 16 heads and 16 tokens"),
+    ],
+)
+def test_what_a_grid_refuses(unchecked, weights, settings, error, message):
+    with pytest.raises(error, match=message):
+        head_grid(weights, **settings)
