@@ -173,7 +173,8 @@ attention-view .controls{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:
 attention-view .panels{display:flex;flex-wrap:wrap;gap:.6rem 1.2rem;align-items:flex-start}
 attention-view .panels>*{flex:1 1 300px;min-width:0}
 attention-view :is(button,select,input){font:inherit;color:inherit;background:transparent;max-width:100%}
-attention-view :is(button,select,input){border:1px solid var(--muted);border-radius:5px;min-height:32px;padding:2px 10px}
+attention-view :is(button,select,input){border:1px solid var(--muted);border-radius:5px}
+attention-view :is(button,select,input){min-height:32px;padding:2px 10px}
 attention-view option{background:Canvas;color:CanvasText}
 attention-view input[type=range]{padding:0;border:0;accent-color:var(--output);vertical-align:middle}
 attention-view button[aria-pressed=true]{background:var(--weight);color:var(--on)}

@@ -152,15 +152,9 @@ def test_a_mask_is_painted_by_touch(show):
 # leak_detector --------------------------------------------------------------------------------------------------------
 
 
-def results(page):
-    return [text for text in page.locator('[data-k^="out"]').all_text_contents() if text], [
-        text for text in page.locator('[data-k^="out"]:visible').all_text_contents()
-    ]
-
-
 def as_torch(page, model, token):
     matrix = MODELS[model]
-    _, visible = results(page)
+    visible = page.locator('[data-k^="out"]:visible').all_text_contents()
     words = {
         (True, True): "moves",
         (True, False): "✗ LEAK",

@@ -124,7 +124,7 @@ def head(page, number):
 
 def large(page):
     """The names of the cells of the large map, and their shades."""
-    cells = page.locator('[data-k="map"] .map rect')
+    cells = page.locator('.panels > [data-k="map"] .map rect')
     return cells.evaluate_all(
         "nodes => nodes.map(n => [n.getAttribute('aria-label'), +n.getAttribute('fill-opacity')])"
     )
@@ -154,12 +154,12 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
     head(page, 2).click()
     is_map(page, weights[2])
     assert head(page, 2).get_attribute("aria-pressed") == "true"
-    page.locator('[data-k="map"] .map rect').nth(4).hover()
+    page.locator('.panels > [data-k="map"] .map rect').nth(4).hover()
     assert said(page, "cat to cat") == f"cat to cat, head 2: {weights[2, 1, 1]:.3f}"
 
     page.locator('[data-k="mean"]').click()
     is_map(page, weights.mean(0))
-    assert page.locator('[data-k="map"] [data-k="name"]').text_content() == "average of 4 heads"
+    assert page.locator('.panels > [data-k="map"] [data-k="name"]').text_content() == "average of 4 heads"
     page.locator('[data-k="hide"]').click()  # head 2
     is_map(page, weights[[0, 1, 3]].mean(0))
     assert float(head(page, 2).get_attribute("fill-opacity")) > 0.5
@@ -182,9 +182,11 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
     assert page.locator('[data-k="kept"] text').first.text_content() == "head 2"
     both = [[float(x) for x in re.findall(r": (\d\.\d{3})", label)] for label, _ in large(page)]
     assert torch.tensor(both) == pytest.approx(torch.stack([weights[0], weights[2]], -1).view(-1, 2), abs=0.000501)
-    more = page.locator('[data-k="map"] .map rect').evaluate_all("nodes => nodes.map(n => +n.dataset.more)")
+    more = page.locator('.panels > [data-k="map"] .map rect').evaluate_all("nodes => nodes.map(n => +n.dataset.more)")
     assert more == pytest.approx((weights[0] - weights[2]).flatten().tolist(), abs=0.0501)
-    colours = page.locator('[data-k="map"] .map rect').evaluate_all("nodes => nodes.map(n => getComputedStyle(n).fill)")
+    colours = page.locator('.panels > [data-k="map"] .map rect').evaluate_all(
+        "nodes => nodes.map(n => getComputedStyle(n).fill)"
+    )
     assert len({(colour, (m > 0) - (m < 0)) for colour, m in zip(colours, more, strict=True)}) == len(set(colours)) >= 2
     page.locator('[data-k="keep"]').click()
     assert page.locator('[data-k="kept"] svg').count() == 0
@@ -257,7 +259,7 @@ def test_heads_and_cells_are_tapped(show):
         assert min(box["width"], box["height"]) >= 24
         head(page, number).tap()
         is_map(page, weights[number])
-    page.locator('[data-k="map"] .map rect').nth(5).tap()
+    page.locator('.panels > [data-k="map"] .map rect').nth(5).tap()
     assert said(page, "cat to sat") == f"cat to sat, head 1: {weights[1, 1, 2]:.3f}"
     page.locator('[data-k="mean"]').tap()
     is_map(page, weights.mean(0))

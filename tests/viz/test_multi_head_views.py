@@ -121,7 +121,7 @@ def test_what_a_split_refuses(unchecked, change, error, message):
 
 
 def test_a_split_that_would_be_illegible_is_refused():
-    with pytest.raises(ValueError, match="at most 8 heads, 6 tokens and 32 features .* got 2, 7 and 4; take fewer"):
+    with pytest.raises(ValueError, match=r"at most 8 heads, 6 tokens and 32 features .* got 2, 7 and 4; take fewer"):
         head_split(torch.ones(7, 4), torch.ones(2, 7, 2), torch.ones(4, 4))
 
 

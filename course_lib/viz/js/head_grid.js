@@ -24,10 +24,10 @@
       ui.say(ui.text("name", now.ariaLabel) + (data.moved[part] || ""));
     };
   let head = heads[0], now, kept;
-  heads.forEach((m, h) => m.w = values.slice(h * size, h * size + size));
   // many maps: a stroke for each weight, as long as it says
   packed && set(ui.$("small"), {d: values.map((v, n) =>
     `M${(n / size | 0) % columns * K + n % K} ${(n / size / columns | 0) * Q + (n / K | 0) % Q}h${v}`).join("")});
+  heads.forEach(m => m.w = values.splice(0, size));
   ui.grid(cells, (i, j) => ui.say(cells[i][j].ariaLabel));
   ui.grid(nodes, () => 0, (i, j) => { head = nodes[i][j]; is.hide = !!head.off; draw() });
   for (const k in is) ui.press(k, on => { is[k] = on; draw() });

@@ -1,0 +1,125 @@
+"""What holds for every interactive view: it shows without a script, works in a sandboxed frame, is reached by keyboard,
+and axe-core finds no fault."""
+
+import html
+
+import pytest
+import torch
+from test_accessibility import faults
+
+from course_lib import causal_mask, sinusoidal_encoding, viz
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+def weights(*shape):
+    return torch.randn(shape).softmax(-1)
+
+
+WORDS = ["the", "cat", "sat", "on", "it"]
+VIEWS = {
+    "query_plane": lambda: viz.query_plane(torch.randn(4, 2), torch.randn(4)),
+    "alignment": lambda: viz.alignment(weights(4, 5), list("wxyz"), WORDS),
+    "attention_calculator": lambda: viz.attention_calculator(torch.randn(2, 3), torch.randn(3, 3), torch.randn(3, 2)),
+    "scale_explorer": lambda: viz.scale_explorer(torch.randn(64, 1024), torch.randn(64, 16, 1024)),
+    "head_split": lambda: viz.head_split(torch.randn(3, 8), torch.randn(2, 3, 4), torch.randn(8, 8), tokens=WORDS[:3]),
+    "head_grid": lambda: viz.head_grid(weights(4, 5, 5), WORDS, contributions=torch.randn(4, 5, 6)),
+    "mask_painter": lambda: viz.mask_painter(torch.randn(5, 5), causal_mask(5), tokens=WORDS),
+    "leak_detector": lambda: viz.leak_detector({"good": torch.eye(5), "bad": torch.ones(5, 5)}, tokens=WORDS),
+    "sinusoid_probe": lambda: viz.sinusoid_probe(sinusoidal_encoding(12, 8)),
+    "rotary_pair": lambda: viz.rotary_pair(torch.randn(2), torch.randn(2)),
+    "block_stepper": lambda: viz.block_stepper({"a": torch.randn(5, 8), "b": torch.randn(5, 8)}, tokens=WORDS),
+    "three_attentions": lambda: viz.three_attentions(
+        weights(2, 5, 5), weights(2, 3, 3), weights(2, 3, 5), WORDS, "xyz"
+    ),
+    "norm_switch": lambda: viz.norm_switch(torch.rand(6) + 0.01, torch.rand(6) + 0.01),
+    "parameter_calculator": viz.parameter_calculator,
+}
+each_view = pytest.mark.parametrize("name", VIEWS)
+
+
+def test_every_kind_of_view_is_here():
+    from course_lib.viz.view import _SCRIPTS
+
+    assert {path.stem for path in _SCRIPTS.glob("*.js")} - {"core"} == set(VIEWS)
+
+
+@each_view
+@pytest.mark.parametrize(("width", "scheme"), [(1000, "light"), (390, "dark")])
+def test_axe_finds_no_serious_fault(show, name, width, scheme):
+    seen = show(VIEWS[name](), width=width, scheme=scheme)
+    assert faults(seen.page) == []
+    assert seen.errors == []
+    assert seen.outside == []
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@each_view
+def test_it_shows_without_a_script(browser, tmp_path, name):
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(VIEWS[name]().save(tmp_path / "view.html").as_uri())
+    for svg in page.locator("svg").all():
+        if svg.is_visible():
+            box = svg.bounding_box()
+            assert box["width"] > 100
+            assert box["height"] > 20
+    assert page.locator("svg:visible").count() >= 1
+    context.close()
+
+
+@each_view
+def test_all_that_can_be_moved_is_reached_by_tab(show, name):
+    """Every button, slider, list, field and free-standing handle; of a map of cells, one cell, from which arrows go on."""
+    page = show(VIEWS[name]()).page
+    wanted = page.evaluate(
+        "[...document.querySelectorAll('button,input,select,[tabindex=\"0\"]')].filter(n => n.checkVisibility()).length"
+    )
+    reached = set()
+    for _ in range(wanted + 1):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate("(n => n == document.body ? '' : n.dataset.k || n.outerHTML)(document.activeElement)")
+        )
+    assert wanted > 0
+    assert len(reached - {""}) == wanted
+
+
+@each_view
+def test_it_works_twice_on_a_page_and_in_a_sandboxed_frame(browser, tmp_path, name):
+    """Colab and VS Code show an output in a frame that may run scripts and nothing else."""
+    view = VIEWS[name]()
+    twice = html.escape(view.html() + view.html())
+    file = tmp_path / "frame.html"
+    file.write_text(
+        f'<!doctype html><meta charset="utf-8"><iframe sandbox="allow-scripts" width=900 height=900 srcdoc="{twice}"></iframe>'
+    )
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(file.as_uri())
+    frame = page.frames[-1]
+    frame.wait_for_selector("attention-view")
+    assert frame.evaluate("[...document.querySelectorAll('attention-view')].map(v => v.ready)") == [True, True]
+    assert errors == []
+    context.close()
+
+
+def test_what_is_changed_is_said(show):
+    """In a live region that is there from the beginning, so that it is announced."""
+    page = show(VIEWS["rotary_pair"]()).page
+    live = page.locator("[role=status][aria-live=polite]")
+    assert live.count() == 1
+    assert live.text_content() == ""
+    page.locator("[data-k=both]").click()
+    page.wait_for_function("document.querySelector('.say').textContent != ''")
+
+
+def test_focus_is_visible(show):
+    page = show(VIEWS["query_plane"]()).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Tab")
+    circle = "document.activeElement.querySelector('circle')"
+    assert page.evaluate(f"getComputedStyle({circle}).strokeWidth") == "4px"
