@@ -329,7 +329,7 @@ def _shown(state: str, now: bool, *parts: str) -> str:
 
 def _told(model: str, token: str, moved: list[str], leaks: list[str], anything: bool) -> str:
     quoted = [", ".join(f"“{name}”" for name in names) for names in (moved, leaks)]
-    change = f"In {model}, change “{token}”: "
+    change = f"{model}, with “{token}” changed: "
     may = f"{quoted[0]} may move, and does. " if len(moved) == 1 else f"{quoted[0]} may move, and do. "
     change += may if moved else "no output that may move does. " if anything else "no output may move. "
     return change + (

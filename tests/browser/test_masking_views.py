@@ -171,10 +171,10 @@ def test_a_leak_is_found_with_the_mouse(show, width, scheme):
     as_torch(page, "good", 2)
     page.locator(".input").nth(3).click()
     as_torch(page, "good", 3)
-    assert "No leak." in said(page, "In good, change “on”")
+    assert "No leak." in said(page, "good, with “on” changed")
     page.locator("select").select_option(label="off by one")
     as_torch(page, "off by one", 3)
-    assert "LEAK: “sat” must not move" in said(page, "In off by one, change “on”")
+    assert "LEAK: “sat” must not move" in said(page, "off by one, with “on” changed")
     pressed = page.locator(".input").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed'))")
     assert pressed == ["false", "false", "false", "true", "false"]
     assert page.locator("path[stroke-dasharray]:visible").count() == 1
@@ -204,5 +204,5 @@ def test_a_leak_is_found_by_touch(show):
     assert min(box["width"], box["height"]) >= 24
     page.locator(".input").nth(4).tap()
     as_torch(page, "good", 4)
-    said(page, "In good, change “it”: “it” may move, and does. No leak.")
+    said(page, "good, with “it” changed: “it” may move, and does. No leak.")
     clean(seen)

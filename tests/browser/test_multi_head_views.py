@@ -59,8 +59,8 @@ def adds_up(page, head, token):
     """What is said, and the table, are torch's."""
     layer, _, heads, _, output = attended()
     parts = heads @ layer.out_proj.weight.T.unflatten(0, (4, -1))
-    spoken = said(page, f"To the output of “{TOKENS[token]}” it adds")
-    assert f"Head {head} owns features {2 * head} to {2 * head + 1}" in spoken
+    owned = f"Head {head} owns features {2 * head} to {2 * head + 1}, and the same rows of W_O."
+    spoken = said(page, f"{owned} To the output of “{TOKENS[token]}” it adds")
     expected = [*parts[head, token].tolist(), *output[token].tolist()]
     assert numbers_in(spoken) == pytest.approx(expected, abs=0.000501)
     rows = torch.tensor([float(x) for x in page.locator('[data-k^="n"]:visible').all_text_contents()]).view(8, 6)
@@ -76,13 +76,11 @@ def test_a_head_is_followed_with_the_mouse(show, width, scheme):
     assert lit(page) == [0] * 4
     page.get_by_role("button", name="head 2").click()
     assert lit(page) == [2] * 4
-    said(page, "Head 2")
     adds_up(page, 2, 0)
     page.locator('[data-k="token"]').select_option(label="sat")
     adds_up(page, 2, 2)
     page.locator('rect[data-h="3"]').nth(2).click(position={"x": 3, "y": 3})  # its rows of W_O
     assert lit(page) == [3] * 4
-    said(page, "Head 3")
     adds_up(page, 3, 2)
     pressed = page.locator("button").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed'))")
     assert pressed == ["false", "false", "false", "true"]

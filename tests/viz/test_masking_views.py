@@ -132,14 +132,14 @@ def test_leaks_are_said_in_words():
     view = leak_detector(MODELS, tokens=TOKENS)
     assert view.data["said"] == [
         [
-            "In good, change “the”: “the”, “cat”, “sat” may move, and do. No leak.",
-            "In good, change “cat”: “cat” may move, and does. No leak.",
-            "In good, change “sat”: “sat” may move, and does. No leak.",
+            "good, with “the” changed: “the”, “cat”, “sat” may move, and do. No leak.",
+            "good, with “cat” changed: “cat” may move, and does. No leak.",
+            "good, with “sat” changed: “sat” may move, and does. No leak.",
         ],
         [
-            "In leaky, change “the”: “the”, “cat”, “sat” may move, and do. No leak.",
-            "In leaky, change “cat”: “cat” may move, and does. LEAK: “the” must not move, and yet does.",
-            "In leaky, change “sat”: “sat” may move, and does. LEAK: “cat” must not move, and yet does.",
+            "leaky, with “the” changed: “the”, “cat”, “sat” may move, and do. No leak.",
+            "leaky, with “cat” changed: “cat” may move, and does. LEAK: “the” must not move, and yet does.",
+            "leaky, with “sat” changed: “sat” may move, and does. LEAK: “cat” must not move, and yet does.",
         ],
     ]
     assert "Leaks: good 0 of 3 forbidden pairs, leaky 2 of 3 forbidden pairs." in view.description
@@ -166,9 +166,9 @@ def test_what_is_allowed_and_what_is_rounding_can_be_told():
     assert "LEAK" not in leak_detector(LEAKY, everything).body
     assert "LEAK" not in leak_detector(CLEAN + 1e-4, tolerance=1e-3).body
     nothing = leak_detector(torch.zeros(2, 2), torch.eye(2, dtype=torch.bool) & False)
-    assert nothing.data["said"][0][0] == "In the model, change “0”: no output may move. No leak."
+    assert nothing.data["said"][0][0] == "the model, with “0” changed: no output may move. No leak."
     still = leak_detector(torch.zeros(2, 2))
-    assert still.data["said"][0][0] == "In the model, change “0”: no output that may move does. No leak."
+    assert still.data["said"][0][0] == "the model, with “0” changed: no output that may move does. No leak."
     both = leak_detector(torch.ones(3, 3), torch.zeros(3, 3, dtype=torch.bool)).data["said"][0][0]
     assert both.endswith("no output may move. LEAK: “0”, “1”, “2” must not move, and yet do.")
 
