@@ -115,7 +115,7 @@ def _remove_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, 
 
 
 def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """docutils calls a bibliography a list and gives its entries a role that is none of a list's; assistive software then
+    """docutils calls a bibliography a list, and gives its entries a role that no list has: assistive software then
     finds a list without entries."""
     if body := context.get("body"):
         body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')

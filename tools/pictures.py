@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 
 import numpy as np
 import torch
@@ -25,6 +26,39 @@ def same_picture(committed: str, fresh: str, *, trained: bool = False) -> bool:
     """Whether two base64 PNGs show the same; `trained` for figures of what training made."""
     share = unexplained(decode(committed), decode(fresh), radius=TRAINED_RADIUS if trained else RADIUS)
     return share <= (TRAINED_SHARE if trained else SHARE)
+
+
+# What a number in a view may be off, absolutely and as a share of it: it is drawn, or shown with three decimals.
+VIEW_TOLERANCE = 2e-4
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_DATA = re.compile(r'(<script type="application/json">)(.*?)(</script>)', re.DOTALL)
+
+
+def same_view(committed: str, fresh: str, *, trained: bool = False) -> bool:
+    """Whether two interactive views are the same: the same script, words and parts, and nearly the same numbers.
+
+    Of views of trained models only script, title and parts are compared. Packed weights count as a text of the same
+    length.
+    """
+    if not trained:
+        committed, fresh = (_DATA.sub(_without_packed, view) for view in (committed, fresh))
+        a, b = ([float(x) for x in _NUMBER.findall(view)] for view in (committed, fresh))
+        if len(a) != len(b) or any(abs(x - y) > VIEW_TOLERANCE * max(1, abs(x)) for x, y in zip(a, b, strict=True)):
+            return False
+        return _NUMBER.sub("0", committed) == _NUMBER.sub("0", fresh)
+    return _outline(committed) == _outline(fresh)
+
+
+def _without_packed(match: re.Match) -> str:
+    """The data of a view with long texts of packed weights replaced by their length."""
+    packed = re.sub(r'"[A-Za-z0-9+/]{200,}"', lambda text: f'"packed {len(text[0])}"', match[2])
+    return match[1] + packed + match[3]
+
+
+def _outline(view: str) -> list[str]:
+    """Script, kind, title and names of the parts."""
+    script = view[view.rfind("<script>") :]
+    return [script, *re.findall(r'kind="[^"]*"|<p class="title">.*?</p>|data-k="[^"]*"|<text|<select|<button', view)]
 
 
 def decode(png: str) -> Tensor:

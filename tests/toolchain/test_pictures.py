@@ -7,9 +7,10 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import torch
 
-from course_lib.viz import WEIGHTS, use_style
-from tools.pictures import same_picture
+from course_lib.viz import WEIGHTS, alignment, use_style
+from tools.pictures import same_picture, same_view
 
 matplotlib.use("Agg")
 
@@ -90,3 +91,28 @@ def test_another_figure_is_noticed_even_for_trained_ones():
 def test_a_trained_curve_may_move_a_little_but_not_far():
     assert same_picture(curve(), curve(y_at_3=0.53), trained=True)
     assert not same_picture(curve(), curve(y_at_3=0.0), trained=True)
+
+
+def a_view(weights=None, **changes):
+    weights = torch.tensor([[0.25, 0.75], [0.4, 0.6]]) if weights is None else weights
+    return alignment(weights, ["a", "b"], ["x", "y"], **changes).html()
+
+
+def test_the_same_view_on_another_processor_is_the_same():
+    weights = torch.tensor([[0.25, 0.75], [0.4, 0.6]])
+    assert same_view(a_view(), a_view(weights * (1 + 1e-6)))
+    assert same_view(a_view(), a_view(torch.tensor([[0.1, 0.9], [0.3, 0.7]])), trained=True)
+
+
+def test_a_view_that_shows_something_else_is_another():
+    assert not same_view(a_view(), a_view(torch.tensor([[0.25, 0.75], [0.402, 0.598]])))
+    for trained in (False, True):
+        assert not same_view(a_view(), a_view(title="Other"), trained=trained)
+        assert not same_view(a_view(), a_view().replace("register(", "register( "), trained=trained)
+        assert not same_view(a_view(), a_view(torch.rand(2, 2) / 2).replace("<text", "<g", 1), trained=trained)
+
+
+def test_packed_weights_are_compared_by_length():
+    long = '<style>attention-view</style><script type="application/json">{"w":"%s"}</script><script>x</script>'
+    assert same_view(long % ("A1" * 200), long % ("B2" * 200))
+    assert not same_view(long % ("A1" * 200), long % ("B2" * 201))
