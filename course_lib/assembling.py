@@ -148,7 +148,7 @@ def assemble(
         source = torch.full((2, min(3, max_length)), other)
         source[1, 1:] = pad_id
         target = torch.full((2, min(5, max_length)), other)
-        kit.try_together(model, source, target)
+        kit.try_together(model, (source, target), "logits", (*target.shape, vocab_size))
     model.parts = kit.whose(_ALWAYS_THERE | _WITH_A_DECODER | {_POSITIONS.get(config.positions)}, model)
     return model
 
@@ -191,7 +191,7 @@ def assemble_set_encoder(
         kit.try_parts()
         model = AssembledSetEncoder(num_features, config, kit)
         _initialise(model, seed)
-        kit.try_together(model, torch.randn(2, 3, num_features))
+        kit.try_together(model, (torch.randn(2, 3, num_features),), "scores", (2, 3))
     model.parts = kit.whose(_ALWAYS_THERE, model)
     return model
 
@@ -546,11 +546,13 @@ class _Kit:
     # Trying
 
     def try_parts(self) -> None:
-        """Each part alone on a tiny input; stubs are put aside."""
+        """Each part alone on tiny inputs; stubs are put aside."""
         for name in list(self.given):
             try:
-                for what, got, wanted in _trials(name, self.given[name], self.d_model, self.num_heads, self.d_ff):
-                    _compare(name, what, got, wanted)
+                for lengths in ((2, 3, 5), (1, 4, 7)):
+                    sizes = (self.d_model, self.num_heads, self.d_ff)
+                    for what, got, wanted in _trials(name, self.given[name], *lengths, *sizes):
+                        _compare(name, what, got, wanted)
             except NotImplementedError:
                 self.stubs.add(name)
                 del self.given[name]
@@ -562,7 +564,7 @@ class _Kit:
                 ) from error
             self.at_work.clear()
 
-    def try_together(self, model: nn.Module, *inputs: Tensor) -> None:
+    def try_together(self, model: nn.Module, inputs: tuple[Tensor, ...], what: str, shape: tuple[int, ...]) -> None:
         """The whole model forwards and backwards; note which parts are at work."""
         for part in self.given.values():
             if isinstance(part, _Given):
@@ -582,12 +584,17 @@ class _Kit:
             who = f"your {self.at_work[-1]} fails" if self.at_work else "they fail"
             raise ValueError(
                 f"the parts work one by one, but in the model {who} with {type(error).__name__}: {error}; "
-                + (_advice(self.at_work[-1]) if self.at_work else "run check(...) on each of them")
+                f"{_advice(*self.at_work[-1:] or self.given)}"
             ) from error
         finally:
             for handle in handles:
                 handle.remove()
             self.at_work.clear()
+        if result.shape != shape:
+            raise ValueError(
+                f"the parts work one by one, but the model made of them must return {what} of shape {shape}, got "
+                f"{tuple(result.shape)}; {_advice(*self.given)}"
+            )
         model.zero_grad(set_to_none=True)
         self.used |= {name for name, part in self.given.items() if isinstance(part, _Given) and part.calls}
 
@@ -655,8 +662,8 @@ def _kind_of(part: Any) -> str:
     return "a function" if inspect.isroutine(part) else f"an object of type {type(part).__name__}"
 
 
-def _advice(name: str) -> str:
-    return f"check({name}) says what is wrong"
+def _advice(*names: str) -> str:
+    return f"{', '.join(f'check({name})' for name in names)} says what is wrong"
 
 
 def _for_any_layer(attention: type[nn.Module]) -> type[nn.Module]:
@@ -668,14 +675,17 @@ def _for_any_layer(attention: type[nn.Module]) -> type[nn.Module]:
     return type(attention.__name__, (attention,), {"forward": forward, "__module__": attention.__module__})
 
 
-def _trials(name: str, part: Any, d_model: int, num_heads: int, d_ff: int) -> Iterator[tuple[str, Any, Any]]:
+def _trials(
+    name: str, part: Any, batch: int, len_q: int, len_k: int, d_model: int, num_heads: int, d_ff: int
+) -> Iterator[tuple[str, Any, Any]]:
     """Calls on tiny inputs: what it is, what came, and an example of the shape and dtype that should have come."""
-    batch, len_q, len_k, d_head = 2, 3, 5, d_model // num_heads
-    tokens = torch.tensor([[1, 2, 3], [1, 2, 0]])
+    d_head = d_model // num_heads
+    tokens = torch.arange(1, 1 + batch * len_q).view(batch, len_q)
+    tokens[-1, -1] = 0
     x, memory = _leaf(batch, len_q, d_model), _leaf(batch, len_k, d_model)
     q, k = _leaf(batch, num_heads, len_q, d_head), _leaf(batch, num_heads, len_k, d_head)
     scores, heads = torch.zeros(batch, num_heads, len_q, len_k), torch.zeros(batch, num_heads, len_q, d_head)
-    yes = torch.ones(len_q, len_k, dtype=torch.bool)
+    yes = torch.ones(batch, 1, len_q, len_k, dtype=torch.bool)
     if name == "softmax":
         yield "weights", part(scores + _leaf(1), dim=-1), scores
     elif name == "masked_softmax":
@@ -690,11 +700,11 @@ def _trials(name: str, part: Any, d_model: int, num_heads: int, d_ff: int) -> It
     elif name == "merge_heads":
         yield "features", part(q), x
     elif name == "padding_mask":
-        yield "mask", part(tokens, 0), torch.ones(2, 1, 1, 3, dtype=torch.bool)
+        yield "mask", part(tokens, 0), yes[:, :, :1, :len_q]
     elif name == "causal_mask":
-        yield "mask", part(3), torch.ones(3, 3, dtype=torch.bool)
+        yield "mask", part(len_q), yes[0, 0, :, :len_q]
     elif name == "decoder_mask":
-        yield "mask", part(tokens, 0), torch.ones(2, 1, 3, 3, dtype=torch.bool)
+        yield "mask", part(tokens, 0), yes[..., :len_q]
     elif name == "sinusoidal_encoding":
         yield "table", part(len_q, d_model), x[0]
     elif name == "apply_rotary":
@@ -716,11 +726,11 @@ def _trials(name: str, part: Any, d_model: int, num_heads: int, d_ff: int) -> It
     elif name == "EncoderLayer":
         layer = part(d_model, num_heads, d_ff)
         _find_modules(name, layer, "self_attention", "feed_forward", "norm1", "norm2")
-        yield "output", layer(x, yes[:, :len_q]), x
+        yield "output", layer(x, yes[..., :len_q]), x
     else:
         layer = part(d_model, num_heads, d_ff)
         _find_modules(name, layer, "self_attention", "cross_attention", "feed_forward", "norm1", "norm2", "norm3")
-        yield "output", layer(x, memory, yes[:, :len_q], yes), x
+        yield "output", layer(x, memory, yes[..., :len_q], yes), x
 
 
 def _leaf(*shape: int) -> Tensor:

@@ -38,7 +38,10 @@ __all__ = [
 
 @runtime_checkable
 class Task(Protocol):
-    """What `train_on` needs of a task. A batch is a named tuple of tensors that the task's own methods understand."""
+    """What `train_on` needs of a task. A batch is a named tuple of tensors that the task's own methods understand.
+
+    A task may have a `goal` too, the share of right answers that counts as success; without one it is all of them.
+    """
 
     name: str
     unit: str  # what is right or wrong as a whole: "sequences", "sets"
@@ -266,6 +269,7 @@ class AnomalyTask:
 
     name = "anomaly"
     unit = "sets"
+    goal = 0.99  # centres and noise are drawn: here and there a set is hard to tell
 
     def __init__(
         self,
@@ -362,19 +366,22 @@ class TrainingResult:
     exact: float  # share of fresh sequences (sets) that are entirely right
     num_fresh: int  # how many these were
     first_perfect_step: int | None  # when all of the held-out set was right for the first time
-    note: str = ""  # what stopped training early, other than success
+    goal: float = 1.0  # the share that the task asks for
+    note: str = ""  # what stopped training early, other than success, or what is odd about a failure
 
     @property
     def reached(self) -> bool:
-        """Whether every fresh sequence (or set) is entirely right."""
-        return self.exact == 1.0
+        """Whether as many fresh sequences (or sets) are entirely right as the task asks for."""
+        return self.exact >= self.goal
 
     def __repr__(self) -> str:
+        fresh, percent = f"{self.num_fresh:,} fresh {self.unit}", f"{100 * self.goal:.0f} %"
         if self.reached:
-            return f"{self.task}: reached 100 %, all of {self.num_fresh:,} fresh {self.unit} are right"
-        return f"{self.task}: did not reach 100 % of {self.num_fresh:,} fresh {self.unit}" + (
-            f"; {self.note}" if self.note else ""
-        )
+            share = "all" if self.goal == 1.0 else f"at least {percent}"
+            return f"{self.task}: reached {percent}, {share} of {fresh} are right"
+        most = "right" if self.exact >= 0.5 else "wrong"
+        note = f"; {self.note}" if self.note else ""
+        return f"{self.task}: did not reach {percent}, most of {fresh} are {most}{note}"
 
 
 def train_on(
@@ -458,6 +465,12 @@ def train_on(
                     break
         accuracy, exact = _measure(model, task, _on(device, task.held_out(num_fresh, seed + 1)))
         model.train(was_training)
+        last = losses[-20:]
+        if exact < 0.5 and sum(last) / len(last) < 0.1 and not note:
+            note = (
+                "the loss is small all the same: training shows the model what it has to find by itself later (does a "
+                "mask let the future through?), or it has learned its data by heart"
+            )
         result = TrainingResult(
             task=task.name,
             unit=task.unit,
@@ -468,6 +481,7 @@ def train_on(
             exact=exact,
             num_fresh=num_fresh,
             first_perfect_step=next((step for step, share in evaluations if share == 1.0), None),
+            goal=getattr(task, "goal", 1.0),
             note=note,
         )
         bar.finish(result)

@@ -84,8 +84,8 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
             element(
                 "g",
                 element(
-                    "path", d=f"M0 0h{radius:.6g}", stroke="var(--output)", stroke_width=3, data_k=f"hand{pair}",
-                    transform=f"rotate({-math.degrees(angle):.6g})",
+                    "path", d=f"M0 0v-{radius:.6g}", stroke="var(--output)", stroke_width=3, data_k=f"hand{pair}",
+                    transform=f"rotate({math.degrees(angle):.6g})",
                 ),
                 transform=f"translate({x:.6g} {y:.6g})",
             ),
@@ -112,7 +112,8 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
         )
         + panels(picture, element("div", clocks, curve)),
         data=data,
-        hint="Move the sliders, or touch the table. The clock of the chosen column is drawn thick.",
+        hint="Move the sliders, or touch the table. Hands point up at position 0 and turn clockwise; the clock of the chosen "
+        "column is thick.",
     )
 
 

@@ -158,7 +158,8 @@ attention-view .title{font-weight:600}
 attention-view .say{min-height:2.8em}
 attention-view .hint{color:var(--muted);font-size:.88em}
 attention-view svg{display:block;width:100%;height:auto;overflow:visible;font-family:inherit}
-attention-view svg text{fill:currentColor;font-size:14px;text-anchor:middle;dominant-baseline:central}
+attention-view svg text{fill:currentColor;font-size:14px;font-weight:400!important;text-anchor:middle}
+attention-view svg text{dominant-baseline:central}
 attention-view svg text.start{text-anchor:start}
 attention-view svg text.end{text-anchor:end}
 attention-view svg text.small{font-size:12px}
@@ -181,7 +182,7 @@ attention-view button[aria-pressed=true]{background:var(--weight);color:var(--on
 attention-view [tabindex]{cursor:pointer}
 attention-view [data-drag]{cursor:grab;touch-action:none}
 attention-view :focus-visible{outline:3px solid var(--output);outline-offset:2px}
-attention-view svg :focus-visible{outline:none}
+attention-view svg :focus{outline:none}
 attention-view svg :focus-visible>:is(rect,circle){stroke:var(--output);stroke-width:4;stroke-opacity:1}
 """
 

@@ -67,7 +67,7 @@ def test_clock_hands_and_curve_follow_the_position(show):
     page.locator("[data-k=position]").fill("9")
     said(page, "Position 9")
     turned = page.locator("[data-k=hand0]").get_attribute("transform")
-    assert float(re.search(r"-[\d.]+", turned)[0]) == pytest.approx(-9 * 180 / torch.pi, rel=1e-4)
+    assert float(re.search(r"[\d.]+", turned)[0]) == pytest.approx(9 * 180 / torch.pi, rel=1e-4)
     points = page.locator("[data-k=curve]").get_attribute("d")
     assert points != before
     heights = [60 - float(p.split(",")[1]) for p in points[1:].split("L")]

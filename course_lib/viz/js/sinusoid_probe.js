@@ -11,7 +11,7 @@
       set(mark, {x: c * mark.getAttribute("width"), y});
       for (let i = 0; i < d / 2; i++) {
         set(ui.$("clock" + i), {"stroke-width": i == c >> 1 ? 4 : 1});
-        set(ui.$("hand" + i), {transform: `rotate(${-angle(i) * 180 / Math.PI})`});
+        set(ui.$("hand" + i), {transform: `rotate(${angle(i) * 180 / Math.PI})`});
       }
       set(ui.$("curve"), {d: "M" + table.map((row, i) =>
         [160 + 160 / n * (i - p), 60 - 50 * dot(row, here) / Math.sqrt(dot(row, row) * dot(here, here) || 1)]).join("L")});
