@@ -469,7 +469,7 @@ def train_on(
         if exact < 0.5 and sum(last) / len(last) < 0.1 and not note:
             note = (
                 "the loss is small all the same: training shows the model what it has to find by itself later (does a "
-                "mask let the future through?), or it has learned its data by heart"
+                "mask or a reshape let the future through?), or it has learned its data by heart"
             )
         result = TrainingResult(
             task=task.name,

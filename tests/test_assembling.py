@@ -14,8 +14,8 @@ from torch.testing import assert_close
 
 import course_lib as cl
 from course_lib import assemble, assemble_set_encoder
-from course_lib.assembling import _PLACES, _POSITIONS
 from course_lib.exercises import find
+from course_lib.fitting_parts import PLACES, POSITIONS
 from course_lib.tasks import copy as copy_task
 from course_lib.tasks import reversal, train_on
 
@@ -78,7 +78,7 @@ def named(name, body):
 
 def fitting(name):
     """Options under which a part has its place."""
-    return {"positions": next((kind for kind, part in _POSITIONS.items() if part == name), None)}
+    return {"positions": next((kind for kind, part in POSITIONS.items() if part == name), None)}
 
 
 # --- the same as the course's -----------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def test_without_parts_it_is_the_course_s_transformer(positions):
     assert_close(gradients(ours), gradients(course), **CLOSE)
 
 
-@pytest.mark.parametrize("name", _PLACES)
+@pytest.mark.parametrize("name", PLACES)
 def test_each_part_is_really_called_and_changes_nothing_when_it_is_right(name):
     part = spy(name)
     model = build(part, **fitting(name))
@@ -115,7 +115,7 @@ def test_each_part_is_really_called_and_changes_nothing_when_it_is_right(name):
 
 
 def test_all_parts_at_once():
-    parts = {name: spy(name) for name in _PLACES}
+    parts = {name: spy(name) for name in PLACES}
     model = build(*parts.values())
     assert_close(model(SOURCE, TARGET), build()(SOURCE, TARGET), rtol=0, atol=1e-5)
     outer = {"MultiHeadAttention", "padding_mask", "decoder_mask", "sinusoidal_encoding", "layer_norm", "FeedForward"}
@@ -248,7 +248,7 @@ def test_a_copy_is_a_model_of_its_own():
 # --- stubs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", _PLACES)
+@pytest.mark.parametrize("name", PLACES)
 def test_a_stub_is_replaced_and_said_so(name):
     exercise = find(name)
     scope = {"torch": torch, "nn": nn}
@@ -372,7 +372,7 @@ def test_a_layer_without_its_sub_modules_is_named():
 
 def test_a_part_that_fails_only_in_the_model_is_named():
     def causal_mask(length):
-        return torch.ones(3, 3, dtype=torch.bool).tril()
+        return torch.ones(length - length // 5, length, dtype=torch.bool).tril()
 
     def softmax(scores, dim=-1):
         if scores.shape[-1] == 4:
@@ -385,11 +385,59 @@ def test_a_part_that_fails_only_in_the_model_is_named():
                 raise ZeroDivisionError("five")
             return super().forward(x)
 
-    with pytest.raises(ValueError, match="one by one, but in the model they fail with RuntimeError"):
-        build(causal_mask)
+    words = r"one by one, but in the model they fail with RuntimeError: .*; check\(causal_mask\), check\(attend\) says"
+    with pytest.raises(ValueError, match=words):
+        build(causal_mask, Spy("attend"))
     with pytest.raises(ValueError, match=r"in the model your FeedForward fails .*five; check\(FeedForward\)"):
         build(FeedForward)
     assert build(softmax).parts["softmax"] == "yours"
+
+
+def test_a_wrong_shape_that_comes_of_all_parts_together_is_found():
+    class DecoderLayer(cl.DecoderLayer):
+        def forward(self, x, *args):
+            return super().forward(x, *args)[:, :4]
+
+    with pytest.raises(ValueError, match=r"must return logits of shape \(2, 5, 11\), got \(2, 4, 11\); check\(Decoder"):
+        build(DecoderLayer)
+
+    class FeedForward(cl.FeedForward):
+        def forward(self, x):
+            return super().forward(x).repeat(1 + (len(x) == 2 and x.shape[1] == 3), 1, 1)[: len(x)]
+
+    class EncoderLayer(cl.EncoderLayer):
+        def forward(self, x, mask=None):
+            return super().forward(x, mask)[: 1 if x.shape[:2] == (2, 3) and mask is None else None]
+
+    build(FeedForward, EncoderLayer)
+    with pytest.raises(ValueError, match=r"return scores of shape \(2, 3\), got \(1, 3\); check\(Feed.*check\(Encoder"):
+        set_encoder(FeedForward, EncoderLayer)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "shape"),
+    [
+        ("attend", "w = args[0].softmax(-1); return (w @ args[1]).squeeze(0), w", r"\(1, 2, 4, 6\) .* \(2, 4, 6"),
+        ("causal_mask", "return torch.ones(3, 3, dtype=torch.bool).tril()", r"\(4, 4\) bool .*got \(3, 3\) bool"),
+        ("padding_mask", "return (args[0] != args[1])[:, None, None].squeeze(0)", r"\(1, 1, 1, 4\) bool .*\(1, 1, 4\)"),
+        ("split_heads", "return args[0].view(*args[0].shape[:2], 2, 6).permute(2, 0, 1, 3)", r"\(1, 2, 4, .*\(2, 1"),
+    ],
+)  # fmt: skip
+def test_a_shape_that_is_right_by_chance_is_found_with_other_sizes(name, body, shape):
+    with pytest.raises(ValueError, match=rf"your {name} must return .*{shape}.*; check\({name}\) says what is wrong"):
+        build(named(name, body))
+
+
+def test_an_attention_that_adds_axes_to_a_mask_is_named():
+    class MultiHeadAttention(cl.MultiHeadAttention):
+        def forward(self, query, key, value, mask=None):
+            if mask is None or mask.dim() == 2:
+                return super().forward(query, key, value, mask)
+            output, weights = super().forward(query, key, value, mask)
+            return output[None], weights[None]
+
+    with pytest.raises(ValueError, match=r"your MultiHeadAttention must .* got \(1, 2, 3, 12\).*check\(MultiHeadAtt"):
+        build(MultiHeadAttention)
 
 
 def test_prints_and_warnings_of_parts_are_held_back(capsys):
@@ -398,7 +446,7 @@ def test_prints_and_warnings_of_parts_are_held_back(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("name", _PLACES)
+@pytest.mark.parametrize("name", PLACES)
 def test_a_wrong_part_is_put_in_or_refused_with_its_name(name):
     """Every misconception: it runs (and will not learn, or less well), or the message says what to look at."""
     runs, messages = 0, {}
@@ -410,15 +458,15 @@ def test_a_wrong_part_is_put_in_or_refused_with_its_name(name):
             except ValueError as error:
                 messages[misconception.key] = str(error)
             else:
-                model(SOURCE[:, :3], TARGET)
+                for source, target in ((SOURCE, TARGET), (SOURCE[:1, :1], TARGET[:1, :1])):
+                    assert model(source, target).shape == (*target.shape, 11)
                 runs += 1
     assert runs > 0
-    unclear = {key: text for key, text in messages.items() if f"check({name})" not in text and "check(...)" not in text}
-    assert not unclear
+    assert not {key: text for key, text in messages.items() if f"check({name})" not in text}
 
 
 @pytest.mark.parametrize(
-    "cell", [cell for cell in cells("right") if cell.exercise in _PLACES], ids=lambda cell: cell.key
+    "cell", [cell for cell in cells("right") if cell.exercise in PLACES], ids=lambda cell: cell.key
 )
 def test_right_parts_of_other_people_do_as_the_course_s(cell, capsys):
     options = fitting(cell.exercise)
@@ -437,10 +485,26 @@ QUICK = {"steps": 400, "evaluate_every": 40, "num_fresh": 200, "warmup_steps": 2
 SMALL = {"vocab_size": 6, "d_model": 32, "num_heads": 2, "d_ff": 64}
 
 
-def test_what_the_learner_wrote_works():
-    parts = [spy(name) for name in ("softmax", "split_heads", "merge_heads", "FeedForward", "EncoderLayer")]
-    result = train_on(assemble(*parts, **SMALL), reversal(**SHORT), **QUICK)
-    assert result.reached
+RIGHT = {cell.key: cell for cell in cells("right")}
+KITS = {
+    "functions": (
+        *("attention/softmax/1", "multi_head/split_heads/4", "multi_head/merge_heads/1", "transformer/layer_norm/4"),
+        *("masking/padding_mask/1", "masking/causal_mask/4", "positional_encoding/sinusoidal_encoding/4"),
+    ),
+    "layers": (
+        *("scaled_dot_product/scaled_dot_product_attention/5", "transformer/FeedForward/5"),
+        *("transformer/EncoderLayer/3", "transformer/DecoderLayer/3", "masking/decoder_mask/5"),
+    ),
+    "attention": ("multi_head/MultiHeadAttention/3", "positional_encoding/LearnedPositionalEmbedding/4"),
+}
+
+
+@pytest.mark.parametrize("kit", KITS)
+def test_what_other_people_wrote_learns(kit):
+    model = assemble(*({RIGHT[key].exercise: RIGHT[key].load()} for key in KITS[kit]), **SMALL)
+    assert all(model.parts[RIGHT[key].exercise] == "yours" for key in KITS[kit])
+    result = train_on(model, reversal(**SHORT), **QUICK)
+    assert repr(result) == "reversal: reached 100 %, all of 200 fresh sequences are right"
 
 
 def test_a_decoder_that_saw_the_future_cannot_write():
@@ -450,4 +514,35 @@ def test_a_decoder_that_saw_the_future_cannot_write():
     result = train_on(assemble(causal_mask, **SMALL), copy_task(**SHORT), **{**QUICK, "steps": 120})
     assert result.losses[-1] < 0.1
     assert not result.reached
-    assert "did not reach 100 %" in repr(result)
+    assert "copy: did not reach 100 %, most of 200 fresh sequences are wrong; the loss is small all the" in repr(result)
+
+
+class NoReLU(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.linear2(self.linear1(x))
+
+
+def unscaled(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1)
+    weights = (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
+    return weights @ value, weights
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"FeedForward": NoReLU},
+        {"scaled_dot_product_attention": unscaled},
+        {"softmax": named("softmax", "return args[0].exp()")},
+        {"layer_norm": named("layer_norm", "return args[0] * args[1] + args[2]")},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_a_wrong_part_that_runs_ends_with_words(part):
+    result = train_on(assemble(part, **SMALL), reversal(**SHORT), **{**QUICK, "steps": 12})
+    assert result.steps == 12
+    assert repr(result) == "reversal: did not reach 100 %, most of 200 fresh sequences are wrong"

@@ -26,6 +26,7 @@ ORDER = (
     "transformer",
     "models",
     "tasks",
+    "fitting_parts",
     "assembling",
     "recurrent",
     "measuring",

@@ -208,7 +208,51 @@ def test_what_is_not_learned_is_said_and_no_error():
     assert not result.reached
     assert result.first_perfect_step is None
     assert [step for step, _ in result.evaluations] == [2, 4]
-    assert repr(result) == "reversal: did not reach 100 % of 20 fresh sequences"
+    assert repr(result) == "reversal: did not reach 100 %, most of 20 fresh sequences are wrong"
+
+
+def result_of(**figures):
+    usual = {"task": "t", "unit": "sets", "steps": 1, "losses": [], "evaluations": [], "accuracy": 1.0}
+    return TrainingResult(**usual, num_fresh=1000, first_perfect_step=None, **figures)
+
+
+def test_the_words_by_hand():
+    assert repr(result_of(exact=1.0)) == "t: reached 100 %, all of 1,000 fresh sets are right"
+    assert repr(result_of(exact=0.999)) == "t: did not reach 100 %, most of 1,000 fresh sets are right"
+    assert repr(result_of(exact=0.5)) == "t: did not reach 100 %, most of 1,000 fresh sets are right"
+    assert repr(result_of(exact=0.499, note="n")) == "t: did not reach 100 %, most of 1,000 fresh sets are wrong; n"
+    assert repr(result_of(exact=0.99, goal=0.99)) == "t: reached 99 %, at least 99 % of 1,000 fresh sets are right"
+    assert result_of(exact=0.99, goal=0.99).reached
+    assert repr(result_of(exact=0.989, goal=0.99)).startswith("t: did not reach 99 %, most of")
+    assert not result_of(exact=0.999).reached
+
+
+def test_a_set_encoder_of_the_course_finds_the_odd_item_among_classes_that_it_has_not_met():
+    task = tasks.anomaly()
+    model = cl.assemble_set_encoder(num_features=task.num_features)
+    result = train_on(model, task, steps=150, show_progress=False)
+    assert result.reached
+    assert result.goal == 0.99
+    assert repr(result) == "anomaly: reached 99 %, at least 99 % of 1,000 fresh sets are right"
+
+
+def test_what_was_learned_by_heart_is_suspected():
+    table = torch.full((6, 6), -9.0)
+    table[1, 3] = table[3, 4] = table[4, 5] = table[5, 2] = 9.0  # writes 3 4 5, whatever the source
+
+    class Leaking(Table):
+        """Right while it is given the answer; by itself it writes the same always."""
+
+        def forward(self, source, target):
+            later = torch.cat((target[:, 1:], torch.zeros_like(target[:, :1])), dim=1)
+            later = later.masked_fill(later == 0, 2)
+            return nn.functional.one_hot(later, 6) * 30.0 + self.logits.sum() * 0
+
+    task = tasks.copy(length=3, vocab_size=6, min_length=3)
+    result = train_on(Leaking(table), task, **SMALL)
+    assert result.losses[-1] < 0.1
+    assert result.note.startswith("the loss is small all the same")
+    assert train_on(Table(table), task, **SMALL).note == ""  # as wrong, and the loss says so
 
 
 def test_the_last_step_is_evaluated_too():

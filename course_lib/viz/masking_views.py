@@ -234,7 +234,7 @@ def leak_detector(
     token, height = len_k // 2, 44 + ROW * max(len_q, len_k)
 
     arrows = [
-        words(48, 12, "change a token", class_="small key"),
+        words(0, 12, "change a token", class_="start small key"),
         words(226, 12, "outputs", class_="small output"),
     ]
     for j, name in enumerate(inputs):
