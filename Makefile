@@ -12,6 +12,9 @@ PORT ?= 8000
 export PYTHONUTF8 := 1
 # Notebooks are many small operations: one thread each is the fastest, and leaves cores to others.
 ONE_THREAD := OMP_NUM_THREADS=1
+# Tests run side by side, on as many cores as there are, four at most: each worker loads torch.
+JOBS ?= $(shell cores=$$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2); echo $$((cores > 4 ? 4 : cores)))
+SIDE_BY_SIDE := -n $(JOBS) --dist worksteal
 
 .PHONY: help env book test test-library test-exercises test-book test-notebooks test-portability notebooks published-notebooks serve \
 	links figures bench lint format clean
@@ -33,16 +36,16 @@ serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 test: env lint test-library test-exercises test-book test-notebooks  ## prove everything: style, library, exercises, book, notebooks
 
 test-library: env  ## the package, with coverage
-	$(ONE_THREAD) $(PY) -m pytest -m "not slow" --cov --cov-report=term
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m "not slow" --cov --cov-report=term
 
 test-exercises: env  ## what takes longer of exercises and grader: linter, attacks, whole classes, a cluster
-	$(ONE_THREAD) $(PY) -m pytest -m slow tests/exercises tests/grader
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader
 
 test-book: env  ## pages, pairs, links, the built book in a browser, notebooks from the wheel in an empty folder
-	$(ONE_THREAD) $(PY) -m pytest -m slow tests/book tests/browser tests/toolchain
+	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadfile -m slow tests/book tests/browser tests/toolchain
 
 test-notebooks: env  ## run every notebook again and compare its outputs
-	$(ONE_THREAD) $(PY) -m pytest -c tests/nbval.ini --rootdir . --nbval --nbval-cell-timeout 600 book
+	$(ONE_THREAD) $(PY) -m pytest -c tests/nbval.ini --rootdir . -n $(JOBS) --dist loadfile --nbval --nbval-cell-timeout 600 book
 
 test-portability: env  ## the notebooks as on other processors: thread counts and instruction sets
 	$(PY) -m tools.portability

@@ -9,8 +9,9 @@ import threading
 from functools import partial
 
 import pytest
+from filelock import FileLock
 
-from tools.build_book import build
+from tools.build_book import BUILD, build
 
 FLAGS = [
     "--no-sandbox",  # Chromium refuses to run as root otherwise, and CI runs in a container as root
@@ -24,8 +25,10 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def site():
-    """Address of the built book."""
-    html = build(quiet=True)
+    """Address of the built book. Tests that run side by side build it one after the other; the second finds it built."""
+    BUILD.mkdir(exist_ok=True)
+    with FileLock(BUILD / ".lock"):
+        html = build(quiet=True)
     handler = partial(_QuietHandler, directory=str(html))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
