@@ -400,7 +400,7 @@ def train_on(
     """Train a model on batches that are drawn fresh at every step, until it makes no mistake any more.
 
     Adam; the rate rises linearly over the warm-up, then falls along a cosine to a hundredth at the last step. Training
-    ends early once all of the held-out set is right in two successive evaluations. The model is trained in place. The
+    ends early once all of the held-out set is right in three successive evaluations. The model is trained in place. The
     global random state is left as it was.
 
     Args:
@@ -461,7 +461,7 @@ def train_on(
             bar.advance(losses[-1], evaluations[-1][1] if evaluations else None)
             if step % evaluate_every == 0 or step == steps:
                 evaluations.append((step, _measure(model, task, held_out)[1]))
-                if len(evaluations) > 1 and evaluations[-1][1] == evaluations[-2][1] == 1.0:
+                if [share for _, share in evaluations[-3:]] == [1.0] * 3:
                     break
         accuracy, exact = _measure(model, task, _on(device, task.held_out(num_fresh, seed + 1)))
         model.train(was_training)

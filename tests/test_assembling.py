@@ -388,9 +388,26 @@ def test_a_part_that_fails_only_in_the_model_is_named():
     words = r"one by one, but in the model they fail with RuntimeError: .*; check\(causal_mask\), check\(attend\) says"
     with pytest.raises(ValueError, match=words):
         build(causal_mask, Spy("attend"))
-    with pytest.raises(ValueError, match=r"in the model your FeedForward fails .*five; check\(FeedForward\)"):
-        build(FeedForward)
+    with pytest.raises(ValueError, match=r"in the model your FeedForward fails .*five; check\(FeedForward\) says"):
+        build(Spy("attend"), FeedForward)
     assert build(softmax).parts["softmax"] == "yours"
+
+
+def test_a_part_whose_gradient_fails_is_named():
+    class Backwards(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.softmax(-1)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise ZeroDivisionError("no gradient")
+
+    def softmax(scores, dim=-1):
+        return Backwards.apply(scores)
+
+    with pytest.raises(ValueError, match=r"your softmax fails on a tiny input .*no gradient; check\(softmax\)"):
+        build(softmax)
 
 
 def test_a_wrong_shape_that_comes_of_all_parts_together_is_found():
