@@ -308,15 +308,15 @@ def test_gradients_are_clipped():
 
 
 def test_the_result_is_measured_on_data_that_no_evaluation_saw():
-    class Noting(tasks.AnomalyTask):
-        numbers = []
+    numbers = []
 
+    class Noting(tasks.AnomalyTask):
         def held_out(self, size=1000, number=0):
-            self.numbers.append(number)
+            numbers.append(number)
             return super().held_out(size, number)
 
     train_on(Nearest(), Noting(), seed=4, **SMALL)
-    assert Noting.numbers == [0, 5]
+    assert numbers == [0, 5]
 
 
 def test_the_rate_rises_and_falls():

@@ -634,8 +634,8 @@ ATTENTION = Exercise(
     title="Multi-head attention",
     statement="""\
 One attention can look in one way only. Write the module that looks in $H$ ways at once:
-$\\operatorname{Concat}(\\mathrm{head}_1, \\dots, \\mathrm{head}_H)\\,W^O$ with $\\mathrm{head}_h =
-\\operatorname{Attention}(QW^Q_h, KW^K_h, VW^V_h)$.
+$\\operatorname{Concat}(\\mathrm{head}_1, \\dots, \\mathrm{head}_H)\\,W_O$ with $\\mathrm{head}_h =
+\\operatorname{Attention}(Q W_Q^h, K W_K^h, V W_V^h)$.
 
 - `__init__(self, d_model, num_heads)` makes four layers `nn.Linear(d_model, d_model)`, with their biases: `q_proj`,
   `k_proj`, `v_proj` and `out_proj`; no other parameters. It raises `ValueError` where `num_heads` does
