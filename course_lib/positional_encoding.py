@@ -76,7 +76,7 @@ def apply_rotary(
     Args:
         x: `(..., L, d)`, d even.
         positions: `(L,)`, in tokens.
-        base: the slowest pair turns by about 1 / base a position.
+        base: the slowest pair turns by base^(2/d) / base a position.
 
     Returns:
         `(..., L, d)`, same lengths of all vectors, same dtype. Angles are computed in float64.
@@ -84,7 +84,7 @@ def apply_rotary(
     Raises:
         ValueError: d is odd, or there is not one position a row.
 
-    Source: Su et al. (2021), section 3.2.2, equation 15.
+    Source: Su et al. (2024), section 3.2.2, equation 15.
     """
     d = x.shape[-1]
     _check_even("the last axis of x", d)
@@ -114,7 +114,7 @@ def alibi_bias(
         float32 `(H, L, L)`.
 
     Raises:
-        ValueError: num_heads is not a power of two, for which the slopes are defined.
+        ValueError: num_heads is not a power of two, the case that the paper uses and all published code treats alike.
 
     Source: Press, Smith & Lewis (2022), section 3, made symmetric for use without a causal mask.
     """

@@ -193,7 +193,7 @@ def rotary_pair(
                 (
                     ("query turned by", "query", "query-turn", angles[0]),
                     ("key turned by", "key", "key-turn", angles[1]),
-                    ("distance of positions", None, "offset", str(offset)),
+                    ("query minus key", None, "offset", str(offset)),
                     ("score of the turned pair", "output", "score", fixed(score)),
                 )
             )
@@ -202,13 +202,13 @@ def rotary_pair(
                 words(316, 16 + 30 * row, text, key=name, class_=f"end {class_ or ''}".strip()),
             )
         ),
-        label="Angles, distance and score",
+        label="Angles, difference of positions, and score",
     )  # fmt: skip
     return View(
         kind="rotary_pair",
         title="A rotary pair",
         description=f"A query pair at position {positions[0]} and a key pair at position {positions[1]}, each turned "
-        f"by {angle:g} radians a position. Their score is {fixed(score)}; it depends on the distance {offset} alone.",
+        f"by {angle:g} radians a position. Their score is {fixed(score)}; it depends on the difference {offset} alone, query minus key.",
         body=controls(
             slider("m", "position of the query", 0, longest, positions[0]),
             slider("n", "position of the key", 0, longest, positions[1]),

@@ -96,7 +96,7 @@ def test_query_and_key_move_and_their_score_follows(show, width, scheme, touch):
     assert before == score([6, 2])
     both = page.locator("[data-k=both]")
     both.tap() if touch else both.click()
-    assert "distance 4" in said(page, "Query at position 7, key at 3")
+    assert "difference 4" in said(page, "Query at position 7, key at 3")
     assert page.locator("[data-k=score]").text_content() == before
     page.locator("[data-k=m]").focus()
     page.keyboard.press("ArrowRight")

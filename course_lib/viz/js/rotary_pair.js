@@ -12,10 +12,10 @@
       ui.text("n-value", n.value);
       ui.text("offset", apart);
       ui.text("score", score);
-      ui.say(`Query at position ${m.value}, key at ${n.value}, distance ${apart}: the score is ${score}.`);
+      ui.say(`Query at position ${m.value}, key at ${n.value}, difference ${apart}: the score is ${score}.`);
     };
   m.oninput = n.oninput = draw;
-  // at the end of the sliders both stay where they are, so that the distance is kept
+  // at the end of the sliders both stay where they are, so that their difference is kept
   ui.press("both", () => {
     if (Math.max(m.value, n.value) < m.max) { m.value++; n.value++; draw() }
     else ui.say("The last position is reached.");
