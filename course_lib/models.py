@@ -43,7 +43,7 @@ class TransformerConfig:
     That model is stated to have 65 million parameters. The layers as described, with one shared embedding of 37,000
     rows, have 63,082,496 (`transformer_parameter_count`, and the same by counting the code). Rounding to whole
     millions explains at most half a million of the difference. The other 1.4 million are not described; "about 37000"
-    tokens would have to be at least some 39,800, or the embeddings not all tied, or a table of positions counted.
+    tokens would have to be at least some 39,800. An untied embedding would be ten times too much.
 
     Raises:
         ValueError: a size is less than 1, num_heads does not divide d_model or does not suit the positions, dropout is
@@ -106,7 +106,7 @@ class TokenEmbedding(nn.Module):
     """Tokens to vectors: embedding · √d_model, plus positions, then dropout.
 
     The matrix starts with variance 1 / d_model, which suits it as output projection; the factor √d_model brings its
-    rows back to variance 1, the size of the position codes.
+    rows back to variance 1, about the size of the position codes (their mean square is ½).
 
     Args:
         embedding: `(vocab_size, d_model)`, possibly shared with other places.

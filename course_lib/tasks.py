@@ -399,7 +399,8 @@ def train_on(
 ) -> TrainingResult:
     """Train a model on batches that are drawn fresh at every step, until it makes no mistake any more.
 
-    Adam; the rate rises linearly over the warm-up, then falls along a cosine to a hundredth at the last step. Training
+    Adam with betas 0.9 and 0.98, gradients clipped to norm 1; the rate rises linearly over the warm-up, then falls
+    along a cosine to a hundredth at the last step. Training
     ends early once all of the held-out set is right in three successive evaluations. The model is trained in place. The
     global random state is left as it was.
 

@@ -938,6 +938,12 @@ def _exp_of_all(scores, mask):
     return scores.exp()
 
 
+def _exp_filled(scores, mask):
+    kept = scores.exp().masked_fill(~mask, 0.0)
+    total = kept.sum(-1, keepdim=True)
+    return torch.where(total > 0, kept / total, 0.0)
+
+
 def _shifted(scores, mask):
     return (scores - scores.amax(-1, keepdim=True)).exp()
 
@@ -956,6 +962,7 @@ def _softmax_of_all(scores, mask):
 
 
 EMPTY = "masking: Rows without a key"
+BEFORE = "masking: The mathematics"
 EXP = "attention: The mathematics"
 FILL = "masking: Which number to fill in"
 
@@ -1017,8 +1024,9 @@ SOFTMAX.misconception(
 )(_fill(then=lambda weights, mask: weights.masked_fill_(~mask.any(-1, keepdim=True), 0.0)))
 SOFTMAX.misconception(
     "minus_a_billion",
-    "Masked scores become a large negative number. It does not fit into float16, which ends at 65504, and a fully "
-    "masked row becomes uniform attention. What is below every number, in every dtype?",
+    "Masked scores become a large negative number. That shows in two ways. Where the dtype can hold it, a fully masked "
+    "row comes out uniform: all its scores are equally low. And float16, which ends at 65504, cannot hold it at all. "
+    "What is below every number, in every dtype? And which weights does a row without any key want?",
     look=FILL,
 )(_fill(-1e9))
 SOFTMAX.misconception(
@@ -1029,8 +1037,8 @@ SOFTMAX.misconception(
 )(_fill(-1e9, _zeroed))
 SOFTMAX.misconception(
     "lowest_float32",
-    "Masked scores become the lowest float32 number, which fits neither float16 nor bfloat16, and a fully masked row "
-    "becomes uniform attention.",
+    "Masked scores become the lowest float32 number. That shows in two ways. In float32 and float64 a fully masked row "
+    "comes out uniform: all its scores are equally low. And neither float16 nor bfloat16 can hold the number.",
     look=FILL,
 )(_fill(torch.finfo(torch.float32).min))
 SOFTMAX.misconception(
@@ -1162,23 +1170,27 @@ SOFTMAX.misconception(
     "mask_after_softmax",
     "The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step must "
     "a key be out?",
+    look=BEFORE,
 )(lambda scores, mask: scores.softmax(-1) * mask)
 SOFTMAX.misconception(
     "renormalised",
     "Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off. "
     "What the mask leaves is divided by its sum, and that is 0 / 0 in a fully masked row, and in a row whose masked "
     "score is far above the others.",
+    look=BEFORE,
 )(_divided(_softmax_of_all))
 SOFTMAX.misconception(
     "renormalised_repaired",
     "Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off. "
     "Where one is far above the others, nothing is left of them. Hiding the `nan` loses that row, and leaves `nan` in "
     "the gradient of fully masked rows.",
+    look=BEFORE,
 )(lambda scores, mask: _divided(_softmax_of_all)(scores, mask).nan_to_num(0.0))
 SOFTMAX.misconception(
     "renormalised_or_one",
     "Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off. "
     "Where one is far above the others, nothing is left of them to be divided by a sum.",
+    look=BEFORE,
 )(_divided(_softmax_of_all, lambda total: total + (total == 0)))
 for _eps in (1e-12, 1e-9, 1e-8, 1e-6, 1e-5):
     SOFTMAX.misconception(
@@ -1187,6 +1199,7 @@ for _eps in (1e-12, 1e-9, 1e-8, 1e-6, 1e-5):
         f"{_eps:g}. "
         "So rows do not sum to 1, in float16 the small number is 0, and a masked score far above the others leaves "
         "nothing.",
+        look=BEFORE,
     )(_divided(_softmax_of_all, lambda total, eps=_eps: total + eps))
 for _eps in (1e-9, 1e-8, 1e-6, 1e-5):
     SOFTMAX.misconception(
@@ -1206,27 +1219,38 @@ for _eps in (1e-9, 1e-8, 1e-6, 1e-5):
 SOFTMAX.misconception(
     "shifted_exp_with_eps",
     "The largest score of *all* keys is taken off, and the sum gets about 1e-6 more. A masked key far above the "
-    "others leaves nothing of them, rows do not sum to 1, and in float16 such a number is nearly lost.",
-    look=EXP,
+    "others leaves nothing of them, rows do not sum to 1, and in float16 such a number is nearly lost. Which keys are "
+    "in the sum, and should one of them not be sure to count e⁰ there?",
+    look=BEFORE,
 )(_divided(_shifted, lambda total: total + 1e-6))
 SOFTMAX.misconception(
     "unstable",
-    "Large scores overflow: e¹⁰⁰ is more than a float32 can hold. And a fully masked row is 0 / 0. A constant taken "
-    "from all scores of a row leaves the weights alone; which one?",
+    "Large scores overflow: e¹⁰⁰ is more than a float32 can hold. And a fully masked row is 0 / 0. One number may be "
+    "taken from all scores of a row, and the weights stay. Only open keys stand in the sum: which number makes its "
+    "largest term e⁰, whatever a masked key says?",
     look=EXP,
 )(_divided(_exp_of_all))
 SOFTMAX.misconception(
     "unstable_repaired",
-    "Large scores overflow, low ones all become 0, and the `nan` that this gives is hidden. A constant taken from all "
-    "scores of a row leaves the weights alone; which one?",
+    "Large scores overflow, low ones all become 0, and the `nan` that this gives is hidden. One number may be taken "
+    "from all scores of a row, and the weights stay. Only open keys stand in the sum: which number makes its largest "
+    "term e⁰, whatever a masked key says?",
     look=EXP,
 )(lambda scores, mask: _divided(_exp_of_all)(scores, mask).nan_to_num(0.0))
 SOFTMAX.misconception(
     "unstable_or_one",
     "Large scores overflow: e¹⁰⁰ is more than a float32 can hold; low ones all become 0. Fully masked rows are well, "
-    "but a constant has to be taken from the scores of a row first.",
+    "but a number has to be taken from the scores of a row first. Only open keys stand in the sum: which number makes "
+    "its largest term e⁰, whatever a masked key says?",
     look=EXP,
 )(_divided(_exp_of_all, lambda total: total + (total == 0)))
+SOFTMAX.misconception(
+    "unstable_filled_or_one",
+    "Fully masked rows are well, and e to a masked score is replaced by 0. But e to an open one overflows where it is "
+    "high, and where all are low nothing is left. One number may be taken from all scores of a row, and the weights "
+    "stay: which one makes the largest term of the sum e⁰, whatever a masked key says?",
+    look=EXP,
+)(_exp_filled)
 SOFTMAX.misconception(
     "one_largest_for_all_rows",
     "The largest score of *all rows* is taken off before the exponential. Rows far below it have nothing left: 0 / 0.",
@@ -1390,8 +1414,8 @@ SOFTMAX.misconception(
 )(_filled_in_place())
 SOFTMAX.misconception(
     "scores_overwritten_with_minus_a_billion",
-    "A large negative number is filled in, and in place. The scores belong to the caller, the number does not fit "
-    "into float16, and a fully masked row becomes uniform.",
+    "A large negative number is filled in, and in place. The scores belong to the caller. And the number shows in two "
+    "ways: float16 cannot hold it, and where it can be held, a fully masked row comes out uniform.",
     look=FILL,
 )(_filled_in_place(-1e9))
 
@@ -1676,4 +1700,5 @@ DECODER.misconception(
 SOFTMAX.misconception(
     "minus_infinity_after_softmax",
     "−∞ is filled into the finished weights. It belongs into the scores, before the softmax, which makes a zero of it.",
+    look=BEFORE,
 )(lambda scores, mask: scores.softmax(-1).masked_fill(~mask, -INF))

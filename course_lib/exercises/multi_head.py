@@ -162,11 +162,12 @@ def _slices(x, num_heads):
     return torch.stack([x[..., h * d_head : (h + 1) * d_head] for h in range(num_heads)], -3)
 
 
+BUG = "multi_head: The bug"
 SPLIT.misconception(
     "view_straight",
     "The shape is right, the numbers are not: a `view` or `reshape` straight to the final shape only cuts the memory "
     "anew, so a head gets some positions instead of some features. In which order do the numbers of one position lie?",
-    look="multi_head: What view and transpose do to memory",
+    look=BUG,
 )(_checked(_view_straight))
 SPLIT.misconception(
     "not_transposed",
@@ -285,7 +286,7 @@ def _(x, num_heads):
     "three_axes_unpacked_view_straight",
     "Two things: the shape is unpacked into three names, so only one batch dimension works; and the `view` straight to "
     "the final shape gives a head some positions instead of some features.",
-    look="multi_head: What view and transpose do to memory",
+    look=BUG,
 )
 def _(x, num_heads):
     batch, length, d_model = x.shape
@@ -645,7 +646,8 @@ $\\operatorname{Concat}(\\mathrm{head}_1, \\dots, \\mathrm{head}_H)\\,W_O$ with 
   num_heads` projected features, and attends with it: $\\operatorname{softmax}(QK^\\top/\\sqrt{d_{head}})\\,V$. The
   heads' results, side by side, go through `out_proj`.
 - `mask` is None or a bool tensor that broadcasts to `(B, H, L_q, L_k)`; `(L_q, L_k)`, `(B, 1, 1, L_k)` and `(B, H,
-  L_q, L_k)` are all possible. True means *may attend*. Every query may attend to something.
+  L_q, L_k)` are all possible. True means *may attend*. Every query may attend to something. Masks have a chapter of
+  their own, which comes next; here it is enough to hand the mask on, as it is, to `scaled_dot_product_attention`.
 - Return `(output, weights)`: `(B, L_q, d_model)`, and the weights of every head, `(B, H, L_q, L_k)`.
 
 Large scores must not give `nan`. No dropout. You may build on `split_heads`, `merge_heads` and
@@ -674,7 +676,15 @@ class MultiHeadAttention(nn.Module):
         "are taken? The mask broadcasts against the scores of all heads as it is, before the softmax.",
     ),
     reference=MultiHeadAttention,
-    shapes={"query": "batch len_q d_model", "key": "batch len_k d_model", "value": "batch len_k d_model", "mask": "#"},
+    shapes={
+        "query": "batch len_q d_model",
+        "key": "batch len_k d_model",
+        "value": "batch len_k d_model",
+        "mask": "#",
+        # What is returned: in the smallest case several axes have one length, so lengths alone would not name them.
+        "output": "batch len_q d_model",
+        "weights": "batch num_heads len_q len_k",
+    },
     returns=("output", "weights"),
     look="multi_head: The code",
     twins=("multi_head_attention_forward", "_native_multi_head_attention"),
@@ -819,7 +829,7 @@ ATTENTION.misconception(
     "view_straight",
     "The heads are split by a `view` straight to (B, H, L, d_head). It cuts the memory anew, so a head gets some "
     "positions instead of some features. It trains, only worse. In which order do the numbers of one position lie?",
-    look=VIEWS,
+    look=BUG,
 )(_variant(split=_view_straight))
 ATTENTION.misconception(
     "merged_without_transpose",
@@ -831,7 +841,7 @@ ATTENTION.misconception(
     "view_straight_both_ways",
     "Splitting and merging go straight from shape to shape, without exchanging any axes. The two undo each other, but "
     "between them a head holds some positions instead of some features.",
-    look=VIEWS,
+    look=BUG,
 )(_variant(split=_view_straight, merge=lambda x: x.reshape(len(x), x.shape[2], -1)))
 ATTENTION.misconception(
     "every_hth_feature",
@@ -919,7 +929,7 @@ ATTENTION.misconception(
     "one_length_for_all_view_straight",
     "Two things: the length of the queries is used to reshape keys and values too; and the `view` straight to (B, H, "
     "L, d_head) gives a head some positions instead of some features.",
-    look=VIEWS,
+    look=BUG,
 )(
     _variant(
         project=_of_one_length(lambda self, query: query.shape[2] // self.num_heads),
@@ -1104,6 +1114,7 @@ def _untransposed(layer, x):
 
 
 WIRING = "multi_head: From heads to one matrix"
+FORMULA = "multi_head: The mathematics"
 for _key, _says, _wires in (
     ("values_by_k_proj", "The values go through `k_proj`, and `v_proj` is never used.", ("qq", "kk", "kv")),
     ("keys_by_q_proj", "The keys go through `q_proj`, and `k_proj` is never used.", ("qq", "qk", "vv")),
@@ -1150,7 +1161,7 @@ for _key, _says, _wires in (
 ATTENTION.misconception(
     "no_out_proj",
     "The heads' results come back side by side, without `out_proj`: nothing mixes what they found.",
-    look=WIRING,
+    look=FORMULA,
 )(_variant(out=lambda self, merged, query: merged))
 ATTENTION.misconception(
     "queries_and_keys_not_projected",
@@ -1328,6 +1339,7 @@ for _key, _merge, _then in (
     "mask_after_softmax",
     "The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step must a "
     "key be out?",
+    look="masking: The mathematics",
 )
 @_attending
 def _(q, k, v, mask):
@@ -1561,7 +1573,7 @@ def _(self, d_model, num_heads):
 @ATTENTION.misconception(
     "no_out_proj_made",
     "There is no `out_proj`. Without it nothing mixes what the heads found.",
-    look=WIRING,
+    look=FORMULA,
 )
 @_made
 def _(self, d_model, num_heads):
@@ -1739,6 +1751,42 @@ for _key, _says, _wrong in (
         "inputs_times_heads",
         "The projections of the inputs are counted for every head at full width. More heads make narrower heads.",
         _count(lambda d, h: 3 * h * d * d + d * d, lambda d, h: 3 * h * d + d),
+    ),
+    (
+        "matrices_times_heads",
+        "The biases are right; the matrices are counted once a head, at full width. How many of the d_model features "
+        "does the projection of one head give?",
+        _count(lambda d, h: 4 * h * d * d),
+    ),
+    (
+        "matrices_times_heads_biases_forgotten",
+        "Two things: the matrices are counted once a head, at full width, while the heads share the features among "
+        "them; and the biases are never counted.",
+        _count(lambda d, h: 4 * h * d * d, lambda d, h: 0),
+    ),
+    (
+        "input_matrices_times_heads",
+        "The biases and the output projection are right; the matrices of the three other projections are counted once "
+        "a head, at full width. How many of the d_model features does the projection of one head give?",
+        _count(lambda d, h: 3 * h * d * d + d * d),
+    ),
+    (
+        "input_matrices_times_heads_biases_forgotten",
+        "Two things: the matrices of the inputs' projections are counted once a head, at full width, while more heads "
+        "are narrower heads; and the biases are never counted.",
+        _count(lambda d, h: 3 * h * d * d + d * d, lambda d, h: 0),
+    ),
+    (
+        "input_matrices_times_heads_without_output",
+        "Two things: the matrices of the inputs' projections are counted once a head, at full width, while the heads "
+        "share the features among them; and one layer is missing, the one after the heads are merged.",
+        _count(lambda d, h: 3 * h * d * d, lambda d, h: 3 * d),
+    ),
+    (
+        "inputs_times_heads_without_output",
+        "Two things: the projections of the inputs are counted for every head at full width, while more heads make "
+        "narrower heads; and one layer is missing, the one after the heads are merged.",
+        _count(lambda d, h: 3 * h * d * d, lambda d, h: 3 * h * d),
     ),
     (
         "heads_as_wide_as_the_model",

@@ -13,8 +13,12 @@ from course_lib.grader._observing import Observation
 __all__ = ["axis_names", "explain_problem", "shape_in_words"]
 
 
-def axis_names(exercise: Exercise, case: Case) -> dict[int, str]:
-    """Which axis has which length in this case; lengths that two axes share are left out."""
+def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], str | tuple[str, ...]]:
+    """Which axis has which length in this case; lengths that two axes share are left out.
+
+    Results whose axes the exercise names in `shapes` are there too, all axes by the whole shape: it is known where a
+    length alone would say nothing, because two axes share it or because it is one.
+    """
     lengths: dict[str, int] = {}
     for name, arg in zip(exercise.arguments, case.args, strict=False):
         axes = exercise.shapes.get(name, "").split()
@@ -38,12 +42,19 @@ def axis_names(exercise: Exercise, case: Case) -> dict[int, str]:
     names: dict[int, list[str]] = {}
     for name, length in lengths.items():
         names.setdefault(length, []).append(name)
-    return {length: axes[0] for length, axes in names.items() if len(axes) == 1 and length > 1}
+    known = {length: axes[0] for length, axes in names.items() if len(axes) == 1 and length > 1}
+    results: dict[tuple[int, ...], set[tuple[str, ...]]] = {}
+    for name in exercise.returns:
+        axes = tuple(exercise.shapes.get(name, "").split())
+        if axes and all(axis in lengths for axis in axes):
+            results.setdefault(tuple(lengths[axis] for axis in axes), set()).add(axes)
+    return known | {shape: axes.pop() for shape, axes in results.items() if len(axes) == 1}
 
 
-def shape_in_words(shape: tuple[int, ...], axes: dict[int, str]) -> str:
-    """`(3, 5)` as `(3 = len_q, 5 = len_k)`."""
-    return "(" + ", ".join(f"{n} = {axes[n]}" if n in axes else str(n) for n in shape) + ")"
+def shape_in_words(shape: tuple[int, ...], axes: dict) -> str:
+    """`(3, 5)` as `(3 = len_q, 5 = len_k)`, with the names that `axis_names` gives."""
+    names = axes.get(shape) or [axes.get(n) for n in shape]
+    return "(" + ", ".join(f"{n} = {name}" if name else str(n) for n, name in zip(shape, names, strict=True)) + ")"
 
 
 def explain_problem(exercise: Exercise, case: Case, seen: Observation) -> str:

@@ -29,6 +29,7 @@ def describe(
     It names the size, a pattern where there is one (a diagonal, one key that attracts all, equal weights, no later
     keys), rows that do not sum to one, where each query looks most, and how sharp the rows are. Sharpness is given as
     a number of keys, exp(−Σ w ln w): 1 is a hard choice, L_k are equal weights. Numbers are rounded to two decimals.
+    Heads count from 1, as the text does: head 1 is `weights[0]`. Positions without a label count from 0.
 
     Args:
         weights: `(L_q, L_k)`, or `(H, L_q, L_k)` for several heads.
@@ -92,7 +93,8 @@ def checked(
     array = weights.detach().cpu().double().numpy()
     if np.isnan(array).any():
         *head, row = (int(i) for i in np.argwhere(np.isnan(array).any(-1))[0])
-        where = f"row {row}" + (f" of head {head[0]}" if head else "") + f" ({_names(queries, len_q, 'query')[row]})"
+        where = f"row {row} ({_names(queries, len_q, 'query')[row]})"
+        where += f" of head {head[0] + 1} (index {head[0]})" if head else ""
         raise ValueError(
             f"weights must be numbers, got NaN in {where}; the usual cause is a fully masked row, all of whose scores "
             f"are -inf, through a softmax: use masked_softmax, or leave the row at least one key"
@@ -152,8 +154,8 @@ def _of_heads(array: np.ndarray, keys) -> list[str]:
             said.append(f"A query spreads over {used[sharp]:.2f} keys on average in every head.")
         else:
             said.append(
-                f"Sharpest is head {sharp}: a query spreads over {used[sharp]:.2f} keys on average; flattest is head "
-                f"{flat}: over {used[flat]:.2f}."
+                f"Sharpest is head {sharp + 1}: a query spreads over {used[sharp]:.2f} keys on average; flattest is "
+                f"head {flat + 1}: over {used[flat]:.2f}."
             )
     if all(_no_later_keys(matrix) for matrix in array):
         said.append("No query looks at a later key in any head.")
@@ -285,10 +287,12 @@ def _share(hits: int, of: int) -> str:
 
 
 def _heads(heads: list[int], of: int) -> str:
+    """Heads by their number, which is one more than their index."""
     if len(heads) == of > 1:
         return "All heads"
     if len(heads) == 1:
-        return f"Head {heads[0]}"
+        return f"Head {heads[0] + 1}"
     if len(heads) > MOST_HEADS:
         return f"{len(heads)} heads"
-    return f"Heads {', '.join(map(str, heads[:-1]))} and {heads[-1]}"
+    *before, last = (head + 1 for head in heads)
+    return f"Heads {', '.join(map(str, before))} and {last}"

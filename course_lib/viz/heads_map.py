@@ -25,6 +25,8 @@ def heads_map(
 ) -> np.ndarray:
     """Draw the weights of every head, each as `attention_map` does, with one scale for all.
 
+    Labels count from 1, as the text does: head 1 is `weights[0]`.
+
     Args:
         weights: `(H, L_q, L_k)`, each in [0, 1].
         queries: a label a row; positions if not given.
@@ -32,7 +34,7 @@ def heads_map(
         columns: maps in a row; as many as fit the page if not given.
 
     Returns:
-        An array of H axes; `axes[h]` shows head h and has the title "head h".
+        An array of H axes; `axes[h]` shows `weights[h]` and has the title of head h + 1: "head 1" is `axes[0]`.
 
     Raises:
         TypeError: weights is no tensor.
@@ -59,7 +61,7 @@ def heads_map(
     for head, ax in enumerate(axes):
         mesh = draw(array[head], queries, keys, ax, fontsize=7, most_labels=MOST_VALUES if with_values else 6)
         ax.tick_params(labelsize=7.5)
-        ax.set_title(f"head {head}", fontsize=9)
+        ax.set_title(f"head {head + 1}", fontsize=9)
         if head % columns:
             ax.set(ylabel="", yticks=[])
         if head + columns < num_heads:

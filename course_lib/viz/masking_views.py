@@ -31,10 +31,9 @@ ROW = 32
 
 _PAINT_STYLE = """<style>
 attention-view svg :focus{outline:none}
-attention-view .paint>[aria-pressed=true]>rect{fill-opacity:0}
-attention-view .paint>[aria-pressed=false]>rect{fill-opacity:.75}
+attention-view .paint>[aria-pressed=true]>rect{fill-opacity:.35}
+attention-view .paint>[aria-pressed=false]>rect{fill-opacity:0}
 attention-view .paint>[aria-pressed=true]>.shut,attention-view .paint>[aria-pressed=false]>.score{display:none}
-attention-view .paint .shut{fill:var(--on)}
 attention-view :is(.paint,.weights) text{font-size:12px}
 </style>"""
 
@@ -54,6 +53,7 @@ def mask_painter(
 ) -> View:
     """A mask to paint cell by cell; the weights stay hidden until they are asked for, so that one can predict them.
 
+    An open cell is filled and shows its score, a closed one is empty but for a cross, as in the chapter's figures.
     The weights are the softmax of the scores over the keys that are open. A query without an open key gets zeros, and
     the view says what torch.softmax would give.
 
@@ -90,8 +90,12 @@ def mask_painter(
     own = [] if start in dict(options) else [(start, "as given")]
     digits = 3 if len_k <= 6 else 2
 
-    left, top, size = frame(queries, names)
-    labels = axis_labels(queries, names, left, top, size)
+    left, top, size = frame(queries, names, titled=True)
+    labels = [
+        words(left + size * len_k / 2, 29, "key", class_="small key"),
+        words(left - 6, top - 10, "query", class_="end small query"),
+        *axis_labels(queries, names, left, top, size),
+    ]
     paint, weights = [], []
     for i, row in enumerate(scores.double().tolist()):
         cells = [
@@ -115,12 +119,15 @@ def mask_painter(
         kind="mask_painter",
         title="Paint a mask",
         description=f"Scores of {len_q} queries (rows) over {len_k} keys (columns); {closed} of {len_q * len_k} cells "
-        f"are closed by the mask, marked with a cross. Beside it the weights, hidden until you ask for them: predict "
-        f"them first.",
+        f"are closed by the mask: they are empty but for a cross, open ones are filled. Beside it the weights, hidden "
+        f"until you ask for them: predict them first.",
         body=_PAINT_STYLE
-        + controls(choice("rule", "mask", [*own, *options], start), button("show", "show the weights", pressed=False))
+        + controls(
+            choice("rule", "mask", [*own, *options, ("", "my own")], start),
+            button("show", "show the weights", pressed=False),
+        )
         + panels(
-            drawing(WIDTH, height, words(2, 9, "the mask: a score where open, × where closed", class_="start"), *labels,
+            drawing(WIDTH, height, words(2, 9, "the mask: filled = open (score), × = closed", class_="start"), *labels,
                     *paint, label="The mask, to be painted: queries on rows, keys on columns"),
             drawing(WIDTH, height, words(2, 9, "the weights", class_="start"), *labels, *weights,
                     label="The weights: queries on rows, keys on columns"),
@@ -135,8 +142,9 @@ def mask_painter(
                 for name in queries
             ],
         },
-        hint="Tap a cell to close or open it; with the keyboard, arrows walk and Space paints. What will the weights "
-        "be? Then show them.",
+        hint="A filled cell is open: its query may attend to its key. A cell with × is closed. Tap "
+        "a cell to change it; with the keyboard, arrows walk and Space paints. What will the weights be? Then show "
+        "them.",
     )  # fmt: skip
 
 
@@ -291,11 +299,15 @@ def leak_detector(
         + panels(
             drawing(WIDTH, height, *arrows, label="The changed token, and the outputs that move"),
             drawing(WIDTH, top + size * len_q + 30, *maps,
-                    words(2, top + size * len_q + 16, "•  moves, allowed     ✗  leak", class_="start small"),
+                    words(2, top + size * len_q + 16, "• moves, allowed; ✗ leak", class_="start small"),
                     label="All outputs (rows) and changed tokens (columns)"),
         ),
         data={"token": token, "said": said},
-        hint="Choose a model and a token: which outputs may move? A dashed arrow and a cross mark those that must not.",
+        hint="Choose a model and a token: which outputs may move? A dashed arrow and a cross mark those that move and "
+        "must not. "
+        + ("Allowed here is the causal mask: an output may depend on its own token and earlier ones."
+           if allowed is None else
+           "Every model is judged by the one allowed mask that this view was given, whatever mask the model uses."),
     )  # fmt: skip
 
 

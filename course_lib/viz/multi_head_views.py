@@ -32,6 +32,7 @@ SMALL = 16  # heads, and tokens, up to which all maps are drawn in Python
 MOST_NUMBERS = 400_000
 MOST_TOKENS = 200
 SHADES = 20
+MOST_PRODUCTS = 4  # of a sum that are written out
 
 _SPLIT_STYLE = """<style>
 attention-view rect[data-h]{stroke:currentColor;cursor:pointer}
@@ -62,7 +63,8 @@ def head_split(
     """d_model features split into heads, followed through attention and concatenation to W_O.
 
     The chosen head's slice of the features, its columns of the concatenation and its rows of W_O light up, and so does
-    what it adds to the output: output = Σ_h head_h W_O[rows of h] + bias.
+    what it adds to the output: output = Σ_h head_h W_O[rows of h] + bias. Labels count heads from 1, as the text does:
+    head 1 is `heads[0]`. Features count from 0, as in code.
 
     Args:
         features: `(L, d_model)`, what is split: the projected values (or queries, or keys) of all heads.
@@ -105,6 +107,14 @@ def head_split(
     output = parts.sum(1) + y0  # (L, d_model)
     merged = heads.detach().cpu().transpose(0, 1).flatten(1)  # (L, d_model)
     digits = 3 if num_heads <= 3 else 2
+    factors = blocks[:, :, 0]  # (H, d_head), what makes feature 0 of the output
+    how = [
+        [
+            _how(h, labels[t], heads[h, t].tolist(), factors[h].tolist(), parts[t, h, 0], digits)
+            for h in range(num_heads)
+        ]
+        for t in range(length)
+    ]
     said = [[_said(h, d_head, labels[t], parts[t, h], output[t]) for h in range(num_heads)] for t in range(length)]
     return View(
         kind="head_split",
@@ -117,7 +127,7 @@ def head_split(
         body=_SPLIT_STYLE
         + controls(
             *(
-                element("button", text_of(f"head {h}"), type="button", data_h=h, aria_pressed=str(h == 0).lower())
+                element("button", text_of(f"head {h + 1}"), type="button", data_h=h, aria_pressed=str(h == 0).lower())
                 for h in range(num_heads)
             ),
             choice("token", "output of", [(str(i), label) for i, label in enumerate(labels)], "0"),
@@ -127,8 +137,9 @@ def head_split(
             _table("2  after attention, concatenated", labels, merged, num_heads, "value"),
             _w_o_picture(w_o.detach().cpu().T, num_heads),
             _additions(parts, y0, output, num_heads, digits, labels),
-        ),
-        data={"said": said},
+        )
+        + element("p", text_of(how[0][0]), data_k="how"),
+        data={"said": said, "how": how},
         hint="Choose a head with the buttons, or tap one of its blocks. Outlined blocks belong to it.",
     )
 
@@ -138,9 +149,29 @@ def _said(head: int, d_head: int, token: str, part: Tensor, output: Tensor) -> s
     which = f"feature {last}" if d_head == 1 else f"features {head * d_head} to {last}"
     shown = [", ".join(fixed(x) for x in vector.tolist()) for vector in (part, output)]
     return (
-        f"Head {head} owns {which}, and the same rows of W_O. To the output of “{token}” it adds {shown[0]}. "
+        f"Head {head + 1} owns {which}, and the same rows of W_O. To the output of “{token}” it adds {shown[0]}. "
         f"All heads and the bias together give {shown[1]}."
     )
+
+
+def _how(head: int, token: str, mine: list[float], factors: list[float], part: Tensor, digits: int) -> str:
+    """The first number that a head adds, as the sum of products that it is."""
+    products = [f"{_factor(x)} · {_factor(w)}" for x, w in zip(mine, factors, strict=True)]
+    if len(products) > MOST_PRODUCTS:
+        products = [*products[: MOST_PRODUCTS - 1], "…", products[-1]]
+    return (
+        f"How a number comes about: to feature 0 of “{token}” head {head + 1} adds {' + '.join(products)} ≈ "
+        f"{_minus(part.item(), digits)}. The left factors are its features in 2, the right ones its part of the first "
+        f"column of 3."
+    )
+
+
+def _minus(x: float, digits: int = 2) -> str:
+    return fixed(x, digits).replace("-", "−")
+
+
+def _factor(x: float) -> str:
+    return f"({_minus(x)})" if _minus(x)[0] == "−" else _minus(x)
 
 
 def _block(x: float, y: float, width: float, height: float, head: int, role: str) -> str:
@@ -161,7 +192,7 @@ def _table(title: str, labels: list[str], x: Tensor, num_heads: int, role: str) 
     for h in range(num_heads):
         parts.append(_block(left + h * d_head * size, top, d_head * size, row * length, h, role))
         middle = left + (h + 0.5) * d_head * size
-        parts.append(words(middle, top - 12, f"head {h}" if d_head * size > 46 else h, class_="small"))
+        parts.append(words(middle, top - 12, f"head {h + 1}" if d_head * size > 46 else h + 1, class_="small"))
     parts.append(_lines(left, top, size, row, d_model, length, d_head))
     for i, label in enumerate(labels):
         parts.append(words(left - 6, top + row * (i + 0.5), _label(label, 6), class_="end small"))
@@ -186,7 +217,7 @@ def _w_o_picture(matrix: Tensor, num_heads: int) -> str:
     for h in range(num_heads):
         y = top + h * d_head * row
         parts.append(_block(left, y, size * d_model, d_head * row, h, "value"))
-        parts.append(words(left - 6, y + d_head * row / 2, f"head {h}", class_="end small"))
+        parts.append(words(left - 6, y + d_head * row / 2, f"head {h + 1}", class_="end small"))
     parts.append(_lines(left, top, size, row, d_model, d_model, d_model, d_head))
     if d_model <= 8:
         parts += [
@@ -201,11 +232,14 @@ def _w_o_picture(matrix: Tensor, num_heads: int) -> str:
 
 def _additions(parts: Tensor, bias: Tensor, output: Tensor, num_heads: int, digits: int, labels: list[str]) -> str:
     """Feature by feature: what each head adds, the bias, and the sum."""
-    left, top, row = 24, 46, 20
+    left, top, row = 24, 64, 20
     d_model = len(bias)
     size = (WIDTH - left - 2) / (num_heads + 2)
-    drawn = [words(2, 10, "4  what each head adds to the output", class_="start")]
-    heads = [f"head {h}" if size > 44 else f"{'h' if size > 30 else ''}{h}" for h in range(num_heads)]
+    drawn = [
+        words(2, 10, "4  what each head adds to the output", class_="start"),
+        words(2, 31, "↓ feature of the output", class_="start small output"),
+    ]
+    heads = [f"head {h}" if size > 44 else f"{'h' if size > 30 else ''}{h}" for h in range(1, num_heads + 1)]
     for column, name in enumerate([*heads, "bias", "output"]):
         role = "small output" if name == "output" else "small"
         drawn.append(
@@ -250,6 +284,9 @@ def head_grid(
 ) -> View:
     """The maps of all heads; one is large. Heads can be hidden, averaged, compared, and taken out of the output.
 
+    Labels count from 1, as the text does: head 1 is `weights[0]`, and layer 1, head 2 is `weights[0, 1]`. An average is
+    shown with all heads in the output: it puts a removed head back, and a removal ends the average.
+
     Args:
         weights: `(H, L_q, L_k)`, or `(num_layers, H, L_q, L_k)`, each in [0, 1].
         tokens: a label for each query, and for each key too where L_q = L_k; positions if not given.
@@ -281,7 +318,9 @@ def head_grid(
         columns = num_heads if layered else min(num_heads, 12)
     else:
         columns = next(c for c in range(1, count + 1) if c * c >= count)
-    titles = [f"layer {h // num_heads}, head {h % num_heads}" if layered else f"head {h}" for h in range(count)]
+    titles = [
+        f"layer {h // num_heads + 1}, head {h % num_heads + 1}" if layered else f"head {h + 1}" for h in range(count)
+    ]
     data = {
         "queries": queries,
         "keys": names,
@@ -294,7 +333,7 @@ def head_grid(
     buttons = [button("mean", "average", pressed=False), button("keep", "keep to compare", pressed=False)]
     buttons.append(button("hide", "hide this head", pressed=False))
     if moved is not None:
-        buttons.append(button("remove", "remove it from the output", pressed=False))
+        buttons.append(button("remove", "remove this head from the output", pressed=False))
     size = f"{num_layers} layers of {num_heads} heads" if layered else f"{num_heads} heads"
     top = flat[0].max(-1)
     found = "; ".join(
@@ -316,7 +355,8 @@ def head_grid(
         ),
         data=data,
         hint="Choose a head among the small maps, by tapping or with Enter. In the large map arrow keys walk over the "
-        "weights. Beside a kept map, purple squares have more weight than there, green discs less.",
+        "weights. Beside a kept map, purple squares have more weight than there, green discs less."
+        + ("" if moved is None else " The average puts a removed head back into the output."),
     )  # fmt: skip
 
 
@@ -340,7 +380,7 @@ def _layers(weights: Tensor) -> Tensor:
         try:
             checked(layer, None, None, heads=True)
         except ValueError as error:
-            raise ValueError(f"layer {number}: {error}") from None
+            raise ValueError(f"layer {number + 1} (index {number}): {error}") from None
     return weights.detach().cpu()
 
 
@@ -356,11 +396,11 @@ def _overview(flat: Tensor, columns: int, titles: list[str], layered: bool, exac
     parts = [words(2, 9, "layers (rows) and heads (columns)" if layered else "heads", class_="start")]
     if outside:
         parts += [
-            words(left + width * (c + 0.5), top - 9, c if layered or rows == 1 else f"+{c}", class_="small")
+            words(left + width * (c + 0.5), top - 9, c + 1 if layered or rows == 1 else f"+{c}", class_="small")
             for c in range(columns)
         ]
         parts += [
-            words(left - 5, top + height * (r + 0.5), r if layered else r * columns, class_="end small")
+            words(left - 5, top + height * (r + 0.5), r + 1 if layered else r * columns + 1, class_="end small")
             for r in range(rows)
         ]
     else:
@@ -438,12 +478,15 @@ def _short(weight: float) -> str:
     return f"{weight:.2f}".removeprefix("0").removesuffix("0").removesuffix(".0") or "0"
 
 
-def frame(queries: Sequence[str], keys: Sequence[str], most: float = 46.0) -> tuple[float, float, float]:
-    """Where a map begins (left, top) and how large its cells are, so that it fits a panel with its labels."""
-    left = 12 + 6.6 * max(len(_label(name)) for name in queries)
+def frame(
+    queries: Sequence[str], keys: Sequence[str], most: float = 46.0, titled: bool = False
+) -> tuple[float, float, float]:
+    """Where a map begins (left, top) and how large its cells are, so that it fits a panel with its labels; `titled`
+    leaves room for the titles "query" and "key" of its axes."""
+    left = 12 + 6.6 * max(len(_label(name)) for name in [*queries, *["query"] * titled])
     size = min(most, (WIDTH - left - 3) / len(keys), 300 / len(queries))
     longest = 6.6 * max(len(_label(name)) for name in keys)
-    return left, 22 + (18 if longest < size - 2 else longest + 8), size
+    return left, 22 + 16 * titled + (18 if longest < size - 2 else longest + 8), size
 
 
 def axis_labels(
@@ -512,16 +555,18 @@ def _told(number: int, table: list[list[float]], titles: list[str]) -> str:
 
 def _output_table(moved: Tensor, queries: list[str], titles: list[str]) -> str:
     """How long each output is and how far it moved, with all heads and without each; one of these is shown."""
-    top, row = 46, 22
+    top, row = 86, 22
     longest = max(1e-9, moved.max().item())
     pictures = []
     for n, table in enumerate(moved.tolist()):
         what = f"output without {titles[n - 1]}" if n else "output of all heads"
         drawn = [
             words(2, 9, what, class_="start"),
+            words(2, 29, "length of each query's output; how far it moves", class_="start small"),
+            words(2, 45, "without the removed head", class_="start small"),
             words(2, top - 12, "output of", class_="start small"),
             words(190, top - 12, "length", class_="end small output"),
-            words(338, top - 12, "moved by", class_="end small"),
+            words(338, top - 12, "moves by", class_="end small"),
         ]
         for i, (length, distance) in enumerate(table):
             y = top + row * (i + 0.5)

@@ -112,8 +112,8 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
         )
         + panels(picture, element("div", clocks, curve)),
         data=data,
-        hint="Move the sliders, or touch the table. Hands point up at position 0 and turn clockwise; the clock of the chosen "
-        "column is thick.",
+        hint="Move the sliders, or touch the table. Hands point up at position 0 and turn clockwise; the clock of the "
+        "chosen column is thick.",
     )
 
 
@@ -208,7 +208,8 @@ def rotary_pair(
         kind="rotary_pair",
         title="A rotary pair",
         description=f"A query pair at position {positions[0]} and a key pair at position {positions[1]}, each turned "
-        f"by {angle:g} radians a position. Their score is {fixed(score)}; it depends on the difference {offset} alone, query minus key.",
+        f"by {angle:g} radians a position. Their score is {fixed(score)}; it depends on the difference {offset} alone, "
+        "query minus key.",
         body=controls(
             slider("m", "position of the query", 0, longest, positions[0]),
             slider("n", "position of the key", 0, longest, positions[1]),

@@ -116,6 +116,8 @@ def three_attentions(
 ) -> View:
     """Encoder, decoder and cross attention of one layer in one view, linked by their words.
 
+    Labels count from 1, as the text does: head 1 is `encoder[0]`, `decoder[0]` and `cross[0]`.
+
     Args:
         encoder: `(H, L_source, L_source)`, weights of the encoder's self-attention.
         decoder: `(H, L_target, L_target)`, weights of the decoder's self-attention.
@@ -160,7 +162,7 @@ def three_attentions(
         + ", ".join(f"“{word}” looks most at “{source[j]}”" for word, j in zip(target, best, strict=True))
         + ".",
         body=controls(
-            choice("head", "show", [("-1", "average of the heads"), *((str(h), f"head {h}") for h in range(heads))])
+            choice("head", "show", [("-1", "average of the heads"), *((str(h), f"head {h + 1}") for h in range(heads))])
         )
         + panels(*pictures),
         data={**data, "source": list(map(str, source)), "target": list(map(str, target))},

@@ -25,7 +25,7 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def site():
-    """Address of the built book. Tests that run side by side build it one after the other; the second finds it built."""
+    """Address of the built book. Tests that run side by side build it one after the other: the second finds it."""
     BUILD.mkdir(exist_ok=True)
     with FileLock(BUILD / ".lock"):
         html = build(quiet=True)

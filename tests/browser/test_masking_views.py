@@ -52,6 +52,31 @@ def painted(page):
     return torch.tensor([state == "true" for state in states]).view(5, 5)
 
 
+def is_drawn(page):
+    """Open cells are filled and show a score, closed ones are empty and show a cross."""
+    filled = page.locator(".paint > g > rect").evaluate_all("nodes => nodes.map(n => +getComputedStyle(n).fillOpacity)")
+    assert [x > 0 for x in filled] == painted(page).flatten().tolist()
+    assert max(filled) <= 0.5
+    shown = page.locator(".paint text:visible").all_text_contents()
+    assert ["×" not in text for text in shown] == painted(page).flatten().tolist()
+
+
+def inside(page):
+    """No text of a picture crosses the picture's edges."""
+    cut = page.locator("svg text:visible").evaluate_all(
+        """nodes => nodes.filter(n => {
+          const text = n.getBoundingClientRect(), picture = n.ownerSVGElement.getBoundingClientRect();
+          return text.left < picture.left - .5 || text.right > picture.right + .5;
+        }).map(n => n.textContent)"""
+    )
+    assert cut == []
+
+
+def rule(page):
+    """The mask that the list names."""
+    return page.locator("select").evaluate("node => node.selectedOptions[0].textContent")
+
+
 def weights(page):
     return page.locator(".weights text").all_text_contents()
 
@@ -74,6 +99,7 @@ def test_a_mask_is_painted_with_the_mouse_after_a_prediction(show, width, scheme
     assert weights(page) == ["?"] * 25  # painting does not give them away
     page.locator('[data-k="show"]').click()
     assert not painted(page)[2, 1]
+    is_drawn(page)
     agree(page)
     cell_at(page, 1, 4).click()
     assert painted(page)[1, 4]
@@ -95,9 +121,41 @@ def test_presets_paint_the_masks_of_the_library(show):
     page.locator("select").select_option(label="causal and padding: last 2 keys")
     assert torch.equal(painted(page), causal_mask(5) & torch.tensor([True] * 3 + [False] * 2))
     agree(page)
+    assert rule(page) == "causal and padding: last 2 keys"
     cell_at(page, 0, 4).click()
-    assert page.locator("select").input_value() == ""  # it is no longer that mask
+    assert rule(page) == "my own"
+    mine = painted(page)
+    page.locator("select").select_option(label="causal")
+    assert torch.equal(painted(page), causal_mask(5))
+    page.locator("select").select_option(label="my own")  # comes back
+    assert torch.equal(painted(page), mine)
+    is_drawn(page)
+    agree(page)
+    cell_at(page, 0, 4).click()
+    assert rule(page) == "causal and padding: last 2 keys"  # it is that mask again
     clean(seen)
+
+
+def test_my_own_mask_begins_with_the_one_shown_first(show):
+    seen = show(mask_painter(SCORES, causal_mask(5), tokens=TOKENS))
+    seen.page.locator("select").select_option(label="my own")
+    assert torch.equal(painted(seen.page), causal_mask(5))
+    assert rule(seen.page) == "my own"
+    clean(seen)
+
+
+@everywhere
+@pytest.mark.parametrize("tokens", [None, TOKENS], ids=["positions", "words"])
+def test_no_title_or_label_is_cut(show, width, scheme, tokens):
+    for view in (mask_painter(SCORES, tokens=tokens), leak_detector(MODELS, tokens=tokens)):
+        seen = show(view, width=width, scheme=scheme)
+        inside(seen.page)
+        for role in ("query", "key") if view.kind == "mask_painter" else ():
+            title = seen.page.locator(f"svg text.{role}").get_by_text(role, exact=True)
+            assert title.count() == 2
+            colour = title.first.evaluate("n => getComputedStyle(n).fill")
+            assert colour != seen.page.locator("svg text.score").first.evaluate("n => getComputedStyle(n).fill")
+        clean(seen)
 
 
 def test_a_closed_row_gets_zeros_and_is_told_of_nan(show):

@@ -59,10 +59,13 @@ def adds_up(page, head, token):
     """What is said, and the table, are torch's."""
     layer, _, heads, _, output = attended()
     parts = heads @ layer.out_proj.weight.T.unflatten(0, (4, -1))
-    owned = f"Head {head} owns features {2 * head} to {2 * head + 1}, and the same rows of W_O."
+    owned = f"Head {head + 1} owns features {2 * head} to {2 * head + 1}, and the same rows of W_O."
     spoken = said(page, f"{owned} To the output of “{TOKENS[token]}” it adds")
     expected = [*parts[head, token].tolist(), *output[token].tolist()]
     assert numbers_in(spoken) == pytest.approx(expected, abs=0.000501)
+    how = page.locator('[data-k="how"]').inner_text().replace("−", "-")
+    assert f"feature 0 of “{TOKENS[token]}” head {head + 1} adds" in how
+    assert float(re.findall(r"≈ (-?\d+\.\d+)", how)[0]) == pytest.approx(parts[head, token, 0].item(), abs=0.00501)
     rows = torch.tensor([float(x) for x in page.locator('[data-k^="n"]:visible').all_text_contents()]).view(8, 6)
     torch.testing.assert_close(rows[:, :4], parts[:, token].T, atol=0.00501, rtol=0)
     torch.testing.assert_close(rows[:, 5], output[token], atol=0.00501, rtol=0)
@@ -74,7 +77,7 @@ def test_a_head_is_followed_with_the_mouse(show, width, scheme):
     seen = show(split_view(), width=width, scheme=scheme)
     page = seen.page
     assert lit(page) == [0] * 4
-    page.get_by_role("button", name="head 2").click()
+    page.get_by_role("button", name="head 3").click()
     assert lit(page) == [2] * 4
     adds_up(page, 2, 0)
     page.locator('[data-k="token"]').select_option(label="sat")
@@ -106,9 +109,9 @@ def test_a_head_is_followed_by_touch(show):
     page = seen.page
     page.locator('rect[data-h="1"]').first.tap()
     assert lit(page) == [1] * 4
-    box = page.get_by_role("button", name="head 3").bounding_box()
+    box = page.get_by_role("button", name="head 4").bounding_box()
     assert min(box["width"], box["height"]) >= 24
-    page.get_by_role("button", name="head 3").tap()
+    page.get_by_role("button", name="head 4").tap()
     adds_up(page, 3, 0)
     clean(seen)
 
@@ -153,12 +156,12 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
     is_map(page, weights[2])
     assert head(page, 2).get_attribute("aria-pressed") == "true"
     page.locator('.panels > [data-k="map"] .map rect').nth(4).hover()
-    assert said(page, "cat to cat") == f"cat to cat, head 2: {weights[2, 1, 1]:.3f}"
+    assert said(page, "cat to cat") == f"cat to cat, head 3: {weights[2, 1, 1]:.3f}"
 
     page.locator('[data-k="mean"]').click()
     is_map(page, weights.mean(0))
     assert page.locator('.panels > [data-k="map"] [data-k="name"]').text_content() == "average of 4 heads"
-    page.locator('[data-k="hide"]').click()  # head 2
+    page.locator('[data-k="hide"]').click()  # weights[2]
     is_map(page, weights[[0, 1, 3]].mean(0))
     assert float(head(page, 2).get_attribute("fill-opacity")) > 0.5
     head(page, 1).click()
@@ -177,7 +180,7 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
         "nodes => nodes.map(n => +n.getAttribute('fill-opacity'))"
     )
     assert kept == pytest.approx(weights[2].flatten().tolist(), abs=1e-6)
-    assert page.locator('[data-k="kept"] text').first.text_content() == "head 2"
+    assert page.locator('[data-k="kept"] text').first.text_content() == "head 3"
     both = [[float(x) for x in re.findall(r": (\d\.\d{3})", label)] for label, _ in large(page)]
     assert torch.tensor(both) == pytest.approx(torch.stack([weights[0], weights[2]], -1).view(-1, 2), abs=0.000501)
     more = page.locator('.panels > [data-k="map"] .map rect').evaluate_all("nodes => nodes.map(n => +n.dataset.more)")
@@ -220,9 +223,32 @@ def test_a_head_is_removed_and_the_output_moves_as_in_torch(show):
         without = layer.out_proj(kept.transpose(0, 1).flatten(1))
         assert shown("length") == pytest.approx(without.norm(dim=-1).tolist(), abs=0.000501)
         assert shown("moved") == pytest.approx((without - output).norm(dim=-1).tolist(), abs=0.000501)
-        assert numbers_in(said(page, f"without head {number} the outputs move by")) == shown("moved")
+        assert numbers_in(said(page, f"without head {number + 1} the outputs move by")) == shown("moved")
     page.locator('[data-k="remove"]').click()
     assert shown("moved") == [0.0] * 3
+    clean(seen)
+
+
+def test_an_average_and_a_removed_head_exclude_each_other(show):
+    view, weights = grid_view()
+    seen = show(view)
+    page = seen.page
+    pressed = lambda key: page.locator(f'[data-k="{key}"]').get_attribute("aria-pressed")  # noqa: E731
+    moved = lambda: [float(x) for x in page.locator('[data-k^="moved"]:visible').all_text_contents()]  # noqa: E731
+    head(page, 2).click()
+    page.locator('[data-k="remove"]').click()
+    assert min(moved()) > 0
+    page.locator('[data-k="mean"]').click()
+    assert (pressed("mean"), pressed("remove")) == ("true", "false")
+    assert moved() == [0.0] * 3
+    is_map(page, weights.mean(0))
+    said(page, "average of 4 heads: no head is removed.")
+    page.locator('[data-k="remove"]').click()
+    assert (pressed("mean"), pressed("remove")) == ("false", "true")
+    is_map(page, weights[2])
+    said(page, "head 3: without head 3 the outputs move by")
+    page.locator('[data-k="remove"]').click()
+    assert (pressed("mean"), pressed("remove")) == ("false", "false")  # leaving one does not enter the other
     clean(seen)
 
 
@@ -243,7 +269,7 @@ def test_heads_and_cells_are_reached_with_the_keyboard(show, width, scheme):
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    assert said(page, "cat to cat") == f"cat to cat, head 3: {weights[3, 1, 1]:.3f}"
+    assert said(page, "cat to cat") == f"cat to cat, head 4: {weights[3, 1, 1]:.3f}"
     assert page.evaluate("getComputedStyle(document.activeElement).strokeWidth") == "4px"
     clean(seen)
 
@@ -258,7 +284,7 @@ def test_heads_and_cells_are_tapped(show):
         head(page, number).tap()
         is_map(page, weights[number])
     page.locator('.panels > [data-k="map"] .map rect').nth(5).tap()
-    assert said(page, "cat to sat") == f"cat to sat, head 1: {weights[1, 1, 2]:.3f}"
+    assert said(page, "cat to sat") == f"cat to sat, head 2: {weights[1, 1, 2]:.3f}"
     page.locator('[data-k="mean"]').tap()
     is_map(page, weights.mean(0))
     clean(seen)
@@ -295,5 +321,5 @@ def test_a_map_for_queries_and_keys_of_different_number(show):
     seen = show(head_grid(weights, ["a", "b"], keys=list("wxyz")))
     head(seen.page, 2).click()
     is_map(seen.page, weights[2])
-    assert large(seen.page)[7][0].startswith("b to z, head 2: ")
+    assert large(seen.page)[7][0].startswith("b to z, head 3: ")
     clean(seen)

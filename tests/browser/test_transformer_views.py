@@ -64,7 +64,7 @@ def test_three_attentions_are_linked_by_their_words(show, width, scheme, touch):
     }
     sizes = {name: float(page.locator(f"[data-k={name}-row]").get_attribute("height")) for name in rows}
     assert {name: (rows[name] - 62) / sizes[name] for name in rows} == {"encoder": 1, "decoder": 2, "cross": 2}
-    page.locator("[data-k=head]").select_option("1")
+    page.locator("[data-k=head]").select_option(label="head 2")
     page.keyboard.press("Tab")
     page.locator("[data-k='cross2,1']").focus()
     said(page, f"with {cross[1, 2, 1]:.3f}.")

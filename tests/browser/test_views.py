@@ -91,9 +91,8 @@ def test_it_works_twice_on_a_page_and_in_a_sandboxed_frame(browser, tmp_path, na
     view = VIEWS[name]()
     twice = html.escape(view.html() + view.html())
     file = tmp_path / "frame.html"
-    file.write_text(
-        f'<!doctype html><meta charset="utf-8"><iframe sandbox="allow-scripts" width=900 height=900 srcdoc="{twice}"></iframe>'
-    )
+    frame = f'<iframe sandbox="allow-scripts" width=900 height=900 srcdoc="{twice}"></iframe>'
+    file.write_text(f'<!doctype html><meta charset="utf-8">{frame}')
     context = browser.new_context(offline=True)
     page = context.new_page()
     errors = []

@@ -38,6 +38,32 @@ def test_the_mask_is_painted_as_given_and_the_weights_are_hidden():
     assert "3 of 9 cells are closed" in view.description
 
 
+def test_open_cells_are_filled_and_closed_ones_are_empty_but_for_a_cross():
+    view = mask_painter(SCORES, causal_mask(3), tokens=TOKENS)
+    filled = dict(re.findall(r"\.paint>\[aria-pressed=(true|false)\]>rect\{fill-opacity:([.\d]+)\}", view.body))
+    assert float(filled["false"]) == 0
+    assert 0.2 <= float(filled["true"]) <= 0.5  # light enough for the score
+    assert "[aria-pressed=true]>.shut,attention-view .paint>[aria-pressed=false]>.score{display:none}" in view.body
+    assert ">the mask: filled = open (score), × = closed<" in view.body
+    assert view.hint.startswith("A filled cell is open")
+
+
+@pytest.mark.parametrize("tokens", [None, ["a longer word", "b", "c"]])
+def test_rows_are_queries_and_columns_are_keys_in_both_panels(tokens):
+    pictures = re.findall(r"<svg.*?</svg>", mask_painter(SCORES, tokens=tokens).body)
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert re.findall(r'class="small key">(key)<', picture) == ["key"]
+        (x,) = re.findall(r'<text x="([\d.]+)"[^>]*class="end small query">query<', picture)
+        assert float(x) >= 33  # as wide as the word, which ends here
+
+
+def test_a_mask_of_ones_own_is_the_last_choice():
+    options = re.findall(r'<option value="(\d*)"( selected)?>([^<]+)<', mask_painter(SCORES).body)
+    assert options[-1] == ("", "", "my own")
+    assert [name for _, chosen, name in options if chosen] == ["all open"]
+
+
 def test_the_presets_are_the_masks_of_the_library():
     view = mask_painter(torch.zeros(5, 5))
     presets = presets_of(view)
@@ -159,6 +185,11 @@ def test_a_leak_has_another_arrow_and_another_mark():
     assert len(dashes) == 1
     marks = re.search(r'<g data-s="0"[^>]*>(.*?)</g></g>', body).group(1)
     assert re.findall(r">(✗|•)<", marks) == ["•", "✗", "•", "•", "✗", "•", "•"]
+
+
+def test_the_hint_says_by_which_mask_a_leak_is_judged():
+    assert "Allowed here is the causal mask" in leak_detector(CLEAN).hint
+    assert "judged by the one allowed mask that this view was given" in leak_detector(CLEAN, causal_mask(3)).hint
 
 
 def test_what_is_allowed_and_what_is_rounding_can_be_told():

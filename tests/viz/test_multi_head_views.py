@@ -57,8 +57,60 @@ def test_what_is_said_of_a_head_has_the_numbers_of_torch():
     said = view.data["said"][2][1]
     numbers = [float(n) for n in re.findall(r"-?\d+\.\d{3}", said)]
     assert numbers == pytest.approx([*parts[1, 2].tolist(), *output[2].tolist()], abs=0.00051)
-    assert "Head 1 owns features 3 to 5" in said
+    assert "Head 2 owns features 3 to 5" in said
     assert "“sat”" in said
+
+
+def test_one_number_is_told_as_the_sum_of_products_that_stand_in_the_tables():
+    layer, values, heads, _, _ = layer_and_heads()
+    view = head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias, tokens=TOKENS)
+    parts = contributions_of(layer, heads)
+    _, merged, matrix, _ = re.findall(r"<svg.*?</svg>", view.body)
+    table = lambda picture: re.findall(r'class="small">(-?\d+\.\d\d)<', picture)  # noqa: E731
+    for t, token in enumerate(TOKENS):
+        for h in range(2):
+            told = view.data["how"][t][h].replace("−", "-")
+            assert f"feature 0 of “{token}” head {h + 1} adds" in told
+            shown = re.findall(r"-?\d+\.\d+", told)
+            assert shown[:-1:2] == table(merged)[6 * t + 3 * h : 6 * t + 3 * h + 3]
+            assert shown[1:-1:2] == table(matrix)[18 * h : 18 * h + 18 : 6]  # rows of the head, first column
+            assert float(shown[-1]) == pytest.approx(parts[h, t, 0].item(), abs=0.00051)
+            sum_of_shown = sum(float(x) * float(w) for x, w in zip(shown[:-1:2], shown[1:-1:2], strict=True))
+            assert sum_of_shown == pytest.approx(float(shown[-1]), abs=0.05)
+    assert re.search(r'<p data-k="how">([^<]+)</p>', view.body).group(1) == view.data["how"][0][0]
+    assert re.search(r"· \(−\d", view.data["how"][0][0] + view.data["how"][0][1])  # a negative factor in parentheses
+
+
+def test_a_long_sum_of_products_is_cut_short():
+    layer, values, heads, _, _ = layer_and_heads(1)
+    told = head_split(values, heads, layer.out_proj.weight).data["how"][0][0]
+    assert told.count(" · ") == 4
+    assert " + … + " in told
+
+
+def test_the_additions_say_what_their_rows_are():
+    layer, values, heads, _, _ = layer_and_heads(2)
+    table = re.findall(r"<svg.*?</svg>", head_split(values, heads, layer.out_proj.weight).body)[3]
+    title = re.search(r'y="([\d.]+)"[^>]*>↓ feature of the output<', table)
+    columns = {float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>(?:head \d|bias|output)<', table)}
+    assert len(columns) == 1
+    assert 20 < float(title.group(1)) < min(columns) - 14  # between the picture's title and the columns'
+    assert re.findall(r'class="end small">(\d)<', table) == list("012345")
+
+
+@pytest.mark.parametrize("num_heads", [2, 6, 8])
+def test_split_heads_count_from_one(num_heads):
+    torch.manual_seed(0)
+    wide = torch.randn(2, 24)
+    body = head_split(wide, wide.unflatten(1, (num_heads, -1)).transpose(0, 1), torch.randn(24, 24)).body
+    assert "head 0" not in body
+    assert re.findall(r'<button [^>]*data-h="(\d)"[^>]*>(head \d)<', body) == [
+        (str(h), f"head {h + 1}") for h in range(num_heads)
+    ]
+    first, second, matrix, table = re.findall(r"<svg.*?</svg>", body)
+    for picture in (first, second, matrix, table):
+        numbers = [int(n) for n in re.findall(r">(?:head |h)?(\d+)<", picture.split("bias")[0])]
+        assert numbers[:num_heads] == list(range(1, num_heads + 1))
 
 
 def test_the_first_head_lights_up_in_all_four_pictures_and_others_do_not():
@@ -94,7 +146,7 @@ def test_one_token_one_feature():
     assert "owns feature 0," in view.description
     assert "a&lt;b" in view.body
     assert view.data["said"] == [
-        ["Head 0 owns feature 0, and the same rows of W_O. To the output of “a<b” it adds 1.000. "
+        ["Head 1 owns feature 0, and the same rows of W_O. To the output of “a<b” it adds 1.000. "
          "All heads and the bias together give 1.000."]
     ]  # fmt: skip
 
@@ -174,15 +226,29 @@ def test_few_maps_are_all_drawn_without_a_script():
         [("M0 1.5h1", "0.5")],
         [],
     ]
-    assert re.findall(r'aria-label="(head \d)" />', body) == ["head 0", "head 1", "head 2"]
+    assert re.findall(r'aria-label="(head \d)" />', body) == ["head 1", "head 2", "head 3"]
 
 
 def test_layers_are_rows():
     body = head_grid(torch.full((2, 3, 4, 4), 0.25)).body
     assert re.findall(r'<rect x=(\d) aria-label="(layer \d, head \d)" />', body) == [
-        (str(h), f"layer {n}, head {h}") for n in range(2) for h in range(3)
+        (str(h), f"layer {n + 1}, head {h + 1}") for n in range(2) for h in range(3)
     ]
     assert 'd="M' in body
+    small = re.search(r"<svg.*?</svg>", body).group()
+    assert re.findall(r'class="small">(\d)<', small) == ["1", "2", "3"]
+    assert re.findall(r'class="end small">(\d)<', small) == ["1", "2"]
+    assert "Layer 1, head 1 is large" in head_grid(torch.full((2, 3, 4, 4), 0.25)).description
+
+
+def test_many_heads_of_one_layer_count_on_over_the_rows():
+    body = head_grid(torch.full((14, 20, 20), 0.05)).body
+    small = re.search(r"<svg.*?</svg>", body).group()
+    assert re.findall(r'class="small">([^<]+)<', small) == [f"+{c}" for c in range(12)]
+    assert re.findall(r'class="end small">(\d+)<', small) == ["1", "13"]  # head 13 is 13 + 0
+    assert re.findall(r'aria-label="(head \d+)" />', small)[12] == "head 13"
+    small = re.search(r"<svg.*?</svg>", head_grid(torch.full((11, 20, 20), 0.05)).body).group()
+    assert re.findall(r'class="small">([^<]+)<', small) == [str(n) for n in range(1, 12)]
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 4), (20, 20, 20), (2, 200, 200), (2, 20, 10, 7), (13, 1, 30)])
@@ -210,7 +276,23 @@ def test_removing_a_head_moves_the_output_as_in_torch():
             assert shown[f"length{h + 1}.{t}"] == pytest.approx(without.norm().item(), abs=0.00051)
             assert shown[f"moved{h + 1}.{t}"] == pytest.approx((without - output[t]).norm().item(), abs=0.00051)
     assert view.data["is"]["remove"] == 0
-    assert view.data["moved"][2].startswith(": without head 1 the outputs move by ")
+    assert view.data["moved"][2].startswith(": without head 2 the outputs move by ")
+
+
+def test_the_table_of_the_output_says_what_its_columns_are():
+    layer, _, heads, weights, _ = layer_and_heads(3)
+    view = head_grid(weights, TOKENS, contributions=contributions_of(layer, heads))
+    tables = re.findall(r'class="part".*?</svg>', view.body)
+    assert len(tables) == 4
+    for number, table in enumerate(tables):
+        said = re.findall(r'class="(?:start|end)[^"]*">([^<]+)<', table)
+        assert said[0] == (f"output without head {number}" if number else "output of all heads")
+        assert " ".join(said[1:3]).replace("&#x27;", "'") == (
+            "length of each query's output; how far it moves without the removed head"
+        )
+        assert said[3:6] == ["output of", "length", "moves by"]
+    assert "average puts a removed head back" in view.hint
+    assert "removed" not in head_grid(weights).hint
 
 
 def test_without_contributions_there_is_nothing_to_remove():
@@ -235,8 +317,8 @@ HALF = torch.full((2, 2, 2), 0.5)
         ),
         (torch.ones(0, 2, 2), {}, ValueError, "at least one entry"),
         (torch.ones(1, 2, 0, 2), {}, ValueError, r"at least one entry, got \(1, 2, 0, 2\)"),
-        (HALF / 0 * 0, {}, ValueError, "got NaN in row 0 of head 0 .*fully masked row"),
-        (torch.stack([HALF, HALF * 3]), {}, ValueError, r"layer 1: weights must lie in \[0, 1\]"),
+        (HALF / 0 * 0, {}, ValueError, r"got NaN in row 0 \(query 0\) of head 1 \(index 0\).*fully masked row"),
+        (torch.stack([HALF, HALF * 3]), {}, ValueError, r"layer 2 \(index 1\): weights must lie in \[0, 1\]"),
         (torch.zeros(1, 201, 3), {}, ValueError, "at most 200 tokens and 400,000 weights .* take a part"),
         (torch.zeros(11, 200, 200), {}, ValueError, "got 200 × 200 tokens and 440,000 weights"),
         (HALF, {"tokens": ["a"]}, ValueError, "tokens must have a label for each of the 2, got 1"),

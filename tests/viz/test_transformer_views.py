@@ -57,6 +57,12 @@ def test_three_maps_show_the_average_of_the_heads():
     assert f"“y” looks most at “{best}”" in view.description
 
 
+def test_heads_are_offered_by_numbers_from_one():
+    body = three_attentions(*attentions(3), SOURCE, TARGET).body
+    options = re.findall(r'<option value="(-?\d)"[^>]*>([^<]+)<', body)
+    assert options == [("-1", "average of the heads"), ("0", "head 1"), ("1", "head 2"), ("2", "head 3")]
+
+
 def test_a_long_sentence_is_still_small():
     words = [f"word{i}" for i in range(14)]
     view = three_attentions(weights(8, 14, 14), weights(8, 14, 14), weights(8, 14, 14), words, words)

@@ -19,7 +19,7 @@
       heads.forEach(m => set(m, {role: "button", "fill-opacity": m.off ? .9 : 0, "aria-pressed": m == head}));
       ui.$("hide").ariaPressed = is.hide;
       // the first part is the whole output
-      const part = is.remove && heads.indexOf(head) + 1;
+      const part = is.remove ? heads.indexOf(head) + 1 : 0;
       ui.all(".part").forEach((node, n) => node.hidden = n != part);
       ui.say(ui.text("name", now.ariaLabel) + (data.moved[part] || ""));
     };
@@ -30,6 +30,12 @@
   heads.forEach(m => m.w = values.splice(0, size));
   ui.grid(cells, (i, j) => ui.say(cells[i][j].ariaLabel));
   ui.grid(nodes, () => 0, (i, j) => { head = nodes[i][j]; is.hide = !!head.off; draw() });
-  for (const k in is) ui.press(k, on => { is[k] = on; draw() });
+  for (const k in is) ui.press(k, on => {
+    // no head is missing from an average
+    const other = {mean: "remove", remove: "mean"}[k];
+    is[k] = on;
+    if (on && other in is) ui.$(other).ariaPressed = is[other] = false;
+    draw();
+  });
   draw();
 }

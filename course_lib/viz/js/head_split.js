@@ -7,6 +7,7 @@
       if (node.type) set(node, {"aria-pressed": on});
     });
     ui.all("[data-t]").forEach(node => node.style.display = node.dataset.t == token ? "" : "none");
+    ui.text("how", data.how[token][head]);
     ui.say(data.said[token][head]);
   };
   parts.forEach(node => node.onclick = () => { head = node.dataset.h; draw() });

@@ -1,5 +1,5 @@
 (el, data, ui) => {
-  const rule = ui.$("rule"), on = node => node.ariaPressed == "true",
+  const rule = ui.$("rule"), own = rule.lastChild, on = node => node.ariaPressed == "true",
     [rows, out] = [".paint", ".weights"].map(name => ui.all(name).map(row => [...row.children])),
     draw = (i = 0, j = 0) => {
       const node = rows[i][j], seen = on(ui.$("show"));
@@ -12,10 +12,12 @@
     };
   // the value of an option is its mask
   rule.oninput = () => { rows.flat().forEach((node, n) => node.ariaPressed = rule.value[n] > 0); draw() };
+  own.value = rule.value;
   ui.press("show", () => draw());
   ui.grid(rows, draw, (i, j) => {
     rows[i][j].ariaPressed = !on(rows[i][j]);
-    rule.value = "";
+    // a mask of the list keeps its name
+    rule.value = own.value = rows.flat().map(node => +on(node)).join("");
     draw(i, j);
   });
 }

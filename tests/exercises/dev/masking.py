@@ -334,3 +334,13 @@ import torch
 def sliding_window_mask(length, window):
     ones = torch.ones(length, length)
     return torch.tril(ones) - torch.tril(ones, diagonal=-window)
+
+
+# %% masked_softmax: exponentials without any constant taken off, only empty rows are looked after
+import torch
+
+
+def masked_softmax(scores, mask):
+    powers = torch.exp(scores).masked_fill(~mask, 0)
+    total = powers.sum(dim=-1, keepdim=True)
+    return torch.where(total > 0, powers / total, torch.zeros_like(powers))

@@ -427,3 +427,24 @@ def multi_head_parameter_count(d_model, num_heads, bias=True):
         per_head += 3 * d_head
     output = d_model * d_model + (d_model if bias else 0)
     return num_heads * per_head + output
+
+
+# %% multi_head_parameter_count: a head multiplies the four matrices, the biases are counted once
+def multi_head_parameter_count(d_model, num_heads, bias=True):
+    count = num_heads * 4 * d_model * d_model
+    if bias:
+        count += 4 * d_model
+    return count
+
+
+# %% multi_head_parameter_count: a head multiplies the three matrices of the inputs, biases and W_O are counted once
+def multi_head_parameter_count(d_model, num_heads, bias=True):
+    weights = num_heads * 3 * d_model**2 + d_model**2
+    return weights + 4 * d_model * bias
+
+
+# %% multi_head_parameter_count: a head multiplies the three matrices of the inputs, no biases at all
+def multi_head_parameter_count(d_model, num_heads, bias=True):
+    per_head = 3 * d_model * d_model
+    output = d_model * d_model
+    return num_heads * per_head + output

@@ -1,0 +1,32 @@
+"""Names of axes in what is said about a wrong shape."""
+
+from __future__ import annotations
+
+import torch
+
+from course_lib.exercises import Case, find
+from course_lib.grader._explaining import axis_names, shape_in_words
+
+
+def words(shape, *, d_model, num_heads, batch, len_q, len_k):
+    key = torch.zeros(batch, len_k, d_model)
+    case = Case(init=(d_model, num_heads), args=(torch.zeros(batch, len_q, d_model), key, key))
+    return shape_in_words(shape, axis_names(find("MultiHeadAttention"), case))
+
+
+def test_a_length_that_one_axis_has_names_it():
+    assert words((5, 7), d_model=6, num_heads=2, batch=4, len_q=5, len_k=7) == "(5 = len_q, 7 = len_k)"
+
+
+def test_a_length_that_two_axes_have_names_none():
+    assert words((5, 7), d_model=6, num_heads=2, batch=4, len_q=7, len_k=7) == "(5, 7)"
+
+
+def test_all_axes_of_a_result_are_named_though_lengths_are_shared():
+    smallest = {"d_model": 2, "num_heads": 2, "batch": 1, "len_q": 1, "len_k": 2}
+    assert words((1, 2, 1, 2), **smallest) == "(1 = batch, 2 = num_heads, 1 = len_q, 2 = len_k)"
+    assert words((1, 1, 2), **smallest) == "(1 = batch, 1 = len_q, 2 = d_model)"
+
+
+def test_a_shape_that_is_no_result_is_not_named_as_one():
+    assert words((2, 2, 1, 2), d_model=2, num_heads=2, batch=1, len_q=1, len_k=2) == "(2, 2, 1, 2)"
