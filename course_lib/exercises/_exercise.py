@@ -115,7 +115,7 @@ class Exercise:
         reference: the right function or class; its source is the solution that the page folds away.
         shapes: axes of each tensor argument, `"... len_q d_k"`; the names are used to explain errors, and axes of
             different names have different lengths in every case. An axis `1` has length one; "#" leaves the argument
-            unchecked (it broadcasts).
+            unchecked (it broadcasts). A name of `returns` names the axes of that result.
         returns: names of what is returned, `("output", "weights")`.
         look: the section of the book to read again, as "page: heading".
         one_sign: arguments whose values have one sign by their meaning (weights, a bandwidth).

@@ -25,8 +25,8 @@ LAYER_NORM = Exercise(
     name="layer_norm",
     title="Layer norm",
     statement="""\
-Deep stacks need something that keeps numbers in range: layer norm brings the features of each position to the same scale.
-For one vector $x$ of $d$ features
+Deep stacks need something that keeps numbers in range: layer norm brings the features of each position to the same
+scale. For one vector $x$ of $d$ features
 
 $$y_i = g_i\\,\\frac{x_i - \\mu}{\\sqrt{\\sigma^2 + \\epsilon}} + b_i,\\qquad
 \\mu = \\frac1d\\sum_j x_j,\\qquad \\sigma^2 = \\frac1d\\sum_j (x_j - \\mu)^2 .$$

@@ -70,10 +70,11 @@ def test_it_shows_without_a_script(browser, tmp_path, name):
 
 @each_view
 def test_all_that_can_be_moved_is_reached_by_tab(show, name):
-    """Every button, slider, list, field and free-standing handle; of a map of cells, one cell, from which arrows go on."""
+    """Every button, slider, list, field and handle; of a map of cells one cell, from which arrows go on."""
     page = show(VIEWS[name]()).page
     wanted = page.evaluate(
-        "[...document.querySelectorAll('button,input,select,[tabindex=\"0\"]')].filter(n => n.checkVisibility()).length"
+        "[...document.querySelectorAll('button,input,select,[tabindex=\"0\"]')]"
+        ".filter(n => n.checkVisibility()).length"
     )
     reached = set()
     for _ in range(wanted + 1):
