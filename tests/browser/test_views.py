@@ -73,8 +73,7 @@ def test_all_that_can_be_moved_is_reached_by_tab(show, name):
     """Every button, slider, list, field and handle; of a map of cells one cell, from which arrows go on."""
     page = show(VIEWS[name]()).page
     wanted = page.evaluate(
-        "[...document.querySelectorAll('button,input,select,[tabindex=\"0\"]')]"
-        ".filter(n => n.checkVisibility()).length"
+        "[...document.querySelectorAll('button,input,select,[tabindex=\"0\"]')].filter(n => n.checkVisibility()).length"
     )
     reached = set()
     for _ in range(wanted + 1):

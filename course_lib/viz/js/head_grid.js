@@ -34,7 +34,7 @@
     // no head is missing from an average
     const other = {mean: "remove", remove: "mean"}[k];
     is[k] = on;
-    if (on && other in is) ui.$(other).ariaPressed = is[other] = false;
+    if (other in is) ui.$(other).ariaPressed = is[other] = false;
     draw();
   });
   draw();
