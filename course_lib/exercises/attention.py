@@ -507,7 +507,7 @@ def _(draw):
     yield Case(args=_additive_inputs(draw, dtype=torch.float64))
 
 
-@ADDITIVE.holds("No, one and two batch dimensions work alike, in float32 and float64")
+@ADDITIVE.holds("Zero, one or two batch dimensions work alike, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
@@ -906,7 +906,7 @@ def _(draw):
     yield Case(args=square, edge="equal lengths", note="L_q = L_k = d_v")
 
 
-@ATTEND.holds("No, one and two batch dimensions work alike, in float32 and float64")
+@ATTEND.holds("Zero, one or two batch dimensions work alike, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):

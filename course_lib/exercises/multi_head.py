@@ -107,7 +107,7 @@ def _(draw):
         yield Case(args=_features(draw, pair, ()))
 
 
-@SPLIT.holds("No, one and two batch dimensions work alike, in float32 and float64", weight=2)
+@SPLIT.holds("Zero, one or two batch dimensions work alike, in float32 and float64", weight=2)
 def _(draw):
     for batch, pair in zip(draw.batches(but=(2, 3, 4, 6, 8)), PAIRS, strict=False):
         for dtype in (torch.float64, torch.float32):
@@ -449,7 +449,7 @@ def _(draw):
         yield Case(args=_heads(draw))
 
 
-@MERGE.holds("No, one and two batch dimensions work alike, in float32 and float64", weight=2)
+@MERGE.holds("Zero, one or two batch dimensions work alike, in float32 and float64", weight=2)
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):

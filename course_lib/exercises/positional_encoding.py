@@ -1381,7 +1381,7 @@ def _(draw):
         yield Case(args=(x, _in_order(x)), note="positions 0, 1, 2, …")
 
 
-@ROTARY.holds("No, one and two batch dimensions work alike, in float32 and float64")
+@ROTARY.holds("Zero, one or two batch dimensions work alike, in float32 and float64")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
         d = draw.choice((4, 6))

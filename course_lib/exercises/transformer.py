@@ -17,7 +17,7 @@ POST = "transformer: Pre-norm and post-norm"
 ENCODING = "transformer: The encoder layer"
 DECODING = "transformer: The decoder layer"
 COUNTING = "transformer: Counting parameters"
-MASKS = "notation: Conventions"
+IN_ENCODER, IN_DECODER = "transformer: The encoder layer", "transformer: The decoder layer"  # where a mask goes
 
 # Layer norm
 
@@ -936,7 +936,7 @@ def _parts(exercise, base, attentions, norms):
         "torch_attention",
         "This is PyTorch's `nn.MultiheadAttention`: its parameters have other names, and its masks the opposite "
         "meaning. The contract asks for the course's `MultiHeadAttention`.",
-        look=MASKS,
+        look=IN_ENCODER,
     )(attention(lambda d, h, f: nn.MultiheadAttention(d, h, batch_first=True)))
     says("attention_without_bias", "The projections of the attention are built without their biases.")(
         attention(lambda d, h, f: MultiHeadAttention(d, h, bias=False))
@@ -1006,65 +1006,65 @@ _parts(ENCODER, EncoderLayer, ("self_attention",), ("norm1", "norm2"))
 ENCODER.misconception(
     "mask_ignored",
     "The result does not depend on the mask. It has to travel on to the attention.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: None))
 ENCODER.misconception(
     "mask_turned_round",
     "Attention goes exactly where the mask forbids it. True means *may attend*, in the course's attention as here; "
     "only `nn.MultiheadAttention` has it the other way round.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: None if mask is None else ~mask))
 ENCODER.misconception(
     "mask_transposed",
     "The last two axes of the mask are exchanged. Rows are queries, columns are keys, in the mask as in the scores.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: None if mask is None else mask.transpose(-2, -1)))
 ENCODER.misconception(
     "causal_always",
     "The layer hides the future by itself. An encoder reads the whole input; what is hidden, the mask says.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: _causal(x.shape[1]) if mask is None else mask & _causal(x.shape[1])))
 ENCODER.misconception(
     "causal_by_default",
     "Without a mask, the layer hides the future. None means that everything may be attended to.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: _causal(x.shape[1]) if mask is None else mask))
 ENCODER.misconception(
     "causal_instead",
     "Whatever mask is given, a causal one is used.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: _causal(x.shape[1])))
 ENCODER.misconception(
     "mask_as_numbers",
     "The mask is turned into numbers on the way. It is bool, and the attention takes it as it is.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: None if mask is None else mask.float()))
 ENCODER.misconception(
     "if_mask",
     "`if mask:` asks a whole tensor for one truth value, which it does not have. What you want to know is whether "
     "there is a mask.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: mask if mask else None))
 ENCODER.misconception(
     "mask_gets_head_axis",
     "The mask is given an axis for the heads. It broadcasts to (B, H, L, L) as it comes; pass it on as it is.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: None if mask is None else mask.unsqueeze(1)))
 ENCODER.misconception(
     "mask_gets_batch_axis",
     "The mask is given one axis more, in front. It broadcasts to (B, H, L, L) as it comes; pass it on as it is.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: None if mask is None else mask.unsqueeze(0)))
 ENCODER.misconception(
     "mask_gets_two_axes",
     "The mask is taken for one of shape (B, L) and given two axes. It broadcasts to (B, H, L, L) as it comes; pass it "
     "on as it is.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: None if mask is None else mask[:, None, None]))
 ENCODER.misconception(
     "nonzero_mask_needed",
     "The layer does not work without a mask. None means that everything may be attended to.",
-    look=MASKS,
+    look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: mask.bool()))
 
 
@@ -1437,7 +1437,7 @@ _parts(DECODER, DecoderLayer, ("self_attention", "cross_attention"), ("norm1", "
 
 
 def _masks(key, says, masks):
-    DECODER.misconception(key, says, look=MASKS)(_decoder(masks=masks))
+    DECODER.misconception(key, says, look=IN_DECODER)(_decoder(masks=masks))
 
 
 def _if(mask, change):
@@ -1600,7 +1600,7 @@ _wrong(
     "The cross-attention hides later positions of the source. The source is known as a whole: every target position "
     "may "
     "look at all of it that memory_mask allows.",
-    look=MASKS,
+    look=IN_DECODER,
 )
 def _(self, x, memory, self_mask=None, memory_mask=None):
     earlier = _true(x.shape[1], memory.shape[1]).tril()

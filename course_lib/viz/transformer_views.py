@@ -234,7 +234,8 @@ def norm_switch(post: Tensor, pre: Tensor, *, what: str = "gradient of the layer
             )  # fmt: skip
         chart = drawing(
             _SIDE, 160, *bars, element("path", d="M0 130H320", class_="line"),
-            words(2, 148, "first layer", class_="start small"), words(318, 148, "last layer", class_="end small"),
+            words(2, 148, f"first layer {fixed(measured[0].item())}", class_="start small"),
+            words(318, 148, f"last layer {fixed(measured[-1].item())}", class_="end small"),
             label=f"{name}-norm: {what} in each layer, logarithmic",
         )  # fmt: skip
         charts[name] = element("div", _wiring(name), chart, data_k=f"{name}-panel")
