@@ -135,7 +135,7 @@ def test_nan_is_refused_with_its_row_and_its_usual_cause():
     scores = torch.zeros(3, 2).masked_fill(torch.tensor([[False], [True], [False]]), float("-inf"))
     with pytest.raises(ValueError, match=r"NaN in row 1 \(“sat”\).*fully masked row.*masked_softmax"):
         attention_map(scores.softmax(-1), ["cat", "sat", "mat"])
-    with pytest.raises(ValueError, match=r"NaN in row 1 of head 1 \(query 1\)"):
+    with pytest.raises(ValueError, match=r"NaN in row 1 \(query 1\) of head 2 \(index 1\)"):
         heads_map(torch.stack([torch.ones(3, 2), scores]).softmax(-1))
 
 
@@ -256,7 +256,7 @@ def test_numbers_of_a_long_map_are_those_of_the_tensor():
 def test_every_head_has_its_map_on_the_one_scale():
     weights = weights_of(5, 3, 4)
     axes = heads_map(weights, ["a", "b", "c"], columns=2)
-    assert [ax.get_title("left") for ax in axes] == [f"head {h}" for h in range(5)]
+    assert [ax.get_title("left") for ax in axes] == [f"head {h}" for h in range(1, 6)]
     for ax, matrix in zip(axes, weights, strict=True):
         (mesh,) = ax.collections
         assert mesh.get_clim() == (0.0, 1.0)
@@ -284,9 +284,9 @@ def test_a_stack_of_heads_is_described_by_pattern():
     assert description_of(axes[0]) == describe(weights)
     assert description_of(axes[3].figure) == description_of(axes[3]) == describe(weights)
     assert describe(weights) == (
-        "Attention weights of 4 heads, each 5 queries (rows) over 5 keys. Sharpest is head 0: a query spreads over "
-        "1.59 keys on average; flattest is head 3: over 5.00. Heads 0 and 2: all 5 queries look most at the same "
-        "position (the diagonal). Head 1: all 5 queries look most at key 0, with 0.90 on average. Head 3: all weights "
+        "Attention weights of 4 heads, each 5 queries (rows) over 5 keys. Sharpest is head 1: a query spreads over "
+        "1.59 keys on average; flattest is head 4: over 5.00. Heads 1 and 3: all 5 queries look most at the same "
+        "position (the diagonal). Head 2: all 5 queries look most at key 0, with 0.90 on average. Head 4: all weights "
         "are nearly equal, 0.20 each (one in 5)."
     )
 
@@ -299,7 +299,7 @@ def test_heads_that_are_alike_are_told_in_one():
     assert "All heads: no plain pattern." in text
     many = torch.cat([weights_of(1, 1, 2), torch.full((20, 1, 2), 0.5)])
     assert "20 heads: all weights are nearly equal" in describe(many)
-    assert "Head 0: no plain pattern" in describe(weights_of(1, 2, 1)) or "Head 0: all" in describe(weights_of(1, 2, 1))
+    assert "Head 1: no plain pattern" in describe(weights_of(1, 2, 1)) or "Head 1: all" in describe(weights_of(1, 2, 1))
 
 
 @pytest.mark.parametrize(

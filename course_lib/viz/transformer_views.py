@@ -151,10 +151,10 @@ def three_attentions(
             raise ValueError(f"{name} must lie in [0, 1]; are these scores? Apply a softmax")
     data = {name: numbers(weights.float()) for name, (weights, *_) in given.items()}
     pictures = []
+    best = cross.float().mean(0).argmax(-1).tolist()
     for name, title in _MAPS:
         weights, rows, columns = given[name]
-        pictures.append(_map(name, title, weights.float().mean(0), rows, columns))
-    best = cross.float().mean(0).argmax(-1).tolist()
+        pictures.append(_map(name, title, weights.float().mean(0), rows, columns, best[0] if name == "encoder" else 0))
     return View(
         kind="three_attentions",
         title="Three attentions",
@@ -170,7 +170,7 @@ def three_attentions(
     )
 
 
-def _map(name: str, title: str, weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> str:
+def _map(name: str, title: str, weights: Tensor, rows: Sequence[str], columns: Sequence[str], framed: int) -> str:
     """A small map with its words; a frame shows the row that is looked at."""
     left, top = 62, 62
     size = min(30.0, (_SIDE - left) / len(columns))
@@ -191,8 +191,8 @@ def _map(name: str, title: str, weights: Tensor, rows: Sequence[str], columns: S
         ]
     parts.append(
         element(
-            "rect", x=left, y=top, width=size * len(columns), height=size, class_="line", data_k=f"{name}-row",
-            stroke_width=2, style="pointer-events:none;stroke:var(--query)",
+            "rect", x=left, y=top + size * framed, width=size * len(columns), height=size, class_="line",
+            data_k=f"{name}-row", stroke_width=2, style="pointer-events:none;stroke:var(--query)",
         )
     )  # fmt: skip
     return drawing(_SIDE, top + size * len(rows) + 8, *parts, label=title)

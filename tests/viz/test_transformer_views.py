@@ -55,6 +55,9 @@ def test_three_maps_show_the_average_of_the_heads():
                 assert float(drawn[f"{name}{i},{j}"][0].get("fill-opacity")) == pytest.approx(weight, abs=1e-5)
     best = SOURCE[cross.mean(0)[1].argmax()]
     assert f"“y” looks most at “{best}”" in view.description
+    framed = float(drawn["encoder-row"].get("y")) - 62  # the row of what the first target token looks at
+    assert framed / float(drawn["encoder-row"].get("height")) == int(cross.mean(0)[0].argmax())
+    assert float(drawn["cross-row"].get("y")) == float(drawn["decoder-row"].get("y")) == 62
 
 
 def test_heads_are_offered_by_numbers_from_one():
