@@ -8,11 +8,13 @@ import nbformat
 import pytest
 
 from course_lib.exercises import STEMS, all_exercises
+from course_lib.viz.view import script
 from tools.chapter_map import CHAPTERS, TARGET, svg
 from tools.exercise_sections import fold
 from tools.notebooks import code_cells
 from tools.pages import all_pages, notebook_pages
 from tools.publisher import ROOT
+from tools.questions import questions
 
 # Modules import each other in this order only. It is the reading order, but for `masking`: attention takes a mask as
 # soon as it is a function, and a mask is applied in one place.
@@ -97,6 +99,27 @@ def test_every_figure_has_a_text(page):
             for output in pictures(cell):
                 alt = output.metadata.get("image/png", {}).get("alt", "")
                 assert len(alt) > 40, f"no alt text (cell metadata mystnb: image: alt): {cell.source[:80]}"
+
+
+@each_chapter
+def test_a_chapter_has_three_self_check_questions(page):
+    assert len(questions(page.source.read_text(encoding="utf-8"))) >= 3
+
+
+@each_chapter
+def test_a_chapter_has_two_views_each_behind_a_question_to_answer_first(page):
+    cells = nbformat.read(page.notebook, as_version=4).cells
+    views = [n for n, cell in enumerate(cells) if any("<attention-view" in str(o) for o in cell.get("outputs", ()))]
+    assert len(views) >= 2
+    for n in views:
+        before = next(cell.source for cell in reversed(cells[:n]) if cell.cell_type == "markdown")
+        assert "Before you touch it" in before, cells[n].source
+        kind = cells[n].source
+        script_of_it = next(o["data"]["text/html"] for o in cells[n].outputs if "<attention-view" in str(o))
+        name = re.search(r'<attention-view kind="(\w+)-', script_of_it)[1]
+        assert script_of_it.endswith(f"<script>{script(name)}</script>"), (
+            f"an older script, run `make notebooks`: {kind}"
+        )
 
 
 @each_chapter
