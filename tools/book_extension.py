@@ -1,10 +1,11 @@
-"""Sphinx extension of the book: where outputs are cached, exercises in full, no Thebe, a Colab button where a
-publisher is known."""
+"""Sphinx extension of the book: where outputs are cached, exercises and questions in full, pictures with their texts
+and in full size, no Thebe, a Colab button where a publisher is known."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from binascii import a2b_base64
 from pathlib import Path
 
@@ -114,6 +115,15 @@ def _remove_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, 
     ]
 
 
+_PICTURE = re.compile(r'<img [^>]*src="([^"]*_images/[^"]+\.png)"[^>]*>')
+
+
+def _link_pictures(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """On a phone a wide figure is small: a tap on it opens it in full size."""
+    if body := context.get("body"):
+        context["body"] = _PICTURE.sub(r'<a class="full-size" title="full size" href="\1">\g<0></a>', body)
+
+
 def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """docutils calls a bibliography a list, and gives its entries a role that no list has: assistive software then
     finds a list without entries."""
@@ -131,4 +141,5 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_thebe, priority=900)
     app.connect("html-page-context", _mend_roles, priority=900)
+    app.connect("html-page-context", _link_pictures, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -64,6 +64,15 @@ def test_every_figure_is_shown_with_its_text(visit, address):
         assert len(image["alt"]) > 40, f"no alt text: {image['src']}"
 
 
+def test_a_tap_on_a_figure_opens_it_in_full_size(visit, site):
+    page = visit(CHAPTERS[0], width=390, height=844).page
+    figure = page.locator("article .cell_output img").first
+    shown, full = figure.evaluate("i => [i.getBoundingClientRect().width, i.naturalWidth]")
+    assert shown < full
+    figure.click()
+    page.wait_for_url(f"{site}/_images/*.png")
+
+
 def test_figures_turn_dark_and_the_switch_works(visit):
     page = visit(CHAPTERS[0], scheme="dark").page
     filter_of_figure = "getComputedStyle(document.querySelector('article .cell_output img')).filter"
