@@ -42,7 +42,7 @@ test-exercises: env  ## what takes longer of exercises and grader: linter, attac
 	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader
 
 test-book: env  ## pages, pairs, links, the built book in a browser, notebooks from the wheel in an empty folder
-	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadfile -m slow tests/book tests/browser tests/toolchain
+	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadgroup -m slow tests/book tests/browser tests/toolchain
 
 test-notebooks: env  ## run every notebook again and compare its outputs
 	$(ONE_THREAD) $(PY) -m pytest -c tests/nbval.ini --rootdir . -n $(JOBS) --dist loadfile --nbval --nbval-cell-timeout 600 book

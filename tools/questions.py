@@ -56,7 +56,7 @@ def questions(text: str) -> list[Question]:
 
     Raises:
         ValueError: a question has no text, fewer than three choices, not exactly one right choice, two choices with the
-            same words, or a choice without explanation.
+            same words, a choice with a link, or one without explanation.
     """
     return [_parsed(match) for match in _PLACE.finditer(text)]
 
@@ -88,6 +88,11 @@ def _parsed(match: re.Match) -> Question:
     if len({choice.text for choice in question.choices}) < len(choices):
         raise ValueError(f"{where}: two choices say the same")
     for choice in question.choices:
+        if re.search(r"\{\w+\}`|\]\(", choice.text):
+            raise ValueError(
+                f"{where}: the choice {choice.text!r} holds a link. A click on it would open two things: put it into the "
+                f"explanation"
+            )
         if not choice.explanation:
             raise ValueError(f"{where}: the choice {choice.text!r} has no explanation")
     return question

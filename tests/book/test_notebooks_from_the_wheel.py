@@ -16,7 +16,10 @@ from tools.pictures import same_picture, same_view
 
 pytestmark = pytest.mark.slow
 
-each_page = pytest.mark.parametrize("page", notebook_pages(), ids=lambda page: page.name)
+# The tests of a page run in one worker, which executes its notebook once.
+each_page = pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.name, marks=pytest.mark.xdist_group(page.name)) for page in notebook_pages()]
+)
 
 
 @pytest.fixture(scope="session")

@@ -65,6 +65,8 @@ def test_a_notebook_gets_the_same_as_plain_html(tmp_path):
         (("+ The", "- The"), "expected one right choice, marked \\+, got 0"),
         (("- Both", "+ Both"), "expected one right choice, marked \\+, got 2"),
         (("- Both.", "- The queries."), "two choices say the same"),
+        (("- Both.", "- See {eq}`eq-x`."), "holds a link"),
+        (("- Both.", "- See [x](y.md)."), "holds a link"),
         (("  Only in self-attention.\n", ""), "the choice 'Both.' has no explanation"),
         (("- Both.", "Both."), "expected '\\+ choice', '- choice' or an indented explanation, got 'Both.'"),
         (("$L_k$?\n", "$L_k$?\n  Early.\n"), "an explanation stands before the first choice: 'Early.'"),
