@@ -90,8 +90,8 @@ def _parsed(match: re.Match) -> Question:
     for choice in question.choices:
         if re.search(r"\{\w+\}`|\]\(", choice.text):
             raise ValueError(
-                f"{where}: the choice {choice.text!r} holds a link. A click on it would open two things: put it into the "
-                f"explanation"
+                f"{where}: the choice {choice.text!r} holds a link. A click on it would open two things: put it into "
+                f"the explanation"
             )
         if not choice.explanation:
             raise ValueError(f"{where}: the choice {choice.text!r} has no explanation")
