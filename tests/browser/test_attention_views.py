@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from driving import clean, everywhere, said
 
 from course_lib.viz import alignment, query_plane
 
@@ -13,20 +14,6 @@ KEY = torch.tensor([[2.0, 0.5], [-1.0, 1.5], [1.0, -2.0]])
 VALUE = torch.tensor([1.0, 3.0, -2.0])
 NAMES = ["sun", "rain", "wind"]
 WEIGHTS = torch.tensor([[0.1, 0.2, 0.7, 0.0], [0.125, 0.375, 0.25, 0.25]])
-
-SCREENS = [(1000, "light"), (390, "light"), (1000, "dark"), (390, "dark")]
-everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s}" for w, s in SCREENS])
-
-
-def said(page, words):
-    page.wait_for_function("w => document.querySelector('.say').textContent.includes(w)", arg=words, timeout=3000)
-    return page.locator(".say").inner_text()
-
-
-def clean(seen):
-    assert seen.errors == []
-    assert seen.outside == []
-    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 # query_plane ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from driving import clean, everywhere, said
 
 from course_lib.masking import causal_mask, masked_softmax, sliding_window_mask
 from course_lib.viz import leak_detector, mask_painter
@@ -22,20 +23,6 @@ MODELS = {
     "good": torch.rand(5, 5, generator=torch.Generator().manual_seed(0)).tril() + 0.01 * torch.ones(5, 5).tril(),
     "off by one": 0.5 * torch.ones(5, 5).tril(1),
 }
-
-SCREENS = [(1000, "light"), (390, "light"), (1000, "dark"), (390, "dark")]
-everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s}" for w, s in SCREENS])
-
-
-def said(page, words):
-    page.wait_for_function("w => document.querySelector('.say').textContent.includes(w)", arg=words, timeout=3000)
-    return page.locator(".say").inner_text()
-
-
-def clean(seen):
-    assert seen.errors == []
-    assert seen.outside == []
-    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 # mask_painter ---------------------------------------------------------------------------------------------------------

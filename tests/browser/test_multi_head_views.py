@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from driving import clean, everywhere, said
 
 from course_lib.multi_head import MultiHeadAttention, split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
@@ -12,8 +13,6 @@ from course_lib.viz import head_grid, head_split
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 TOKENS = ["the", "cat", "sat"]
-SCREENS = [(1000, "light"), (390, "light"), (1000, "dark"), (390, "dark")]
-everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s}" for w, s in SCREENS])
 
 
 def attended(num_heads=4, d_model=8):
@@ -25,17 +24,6 @@ def attended(num_heads=4, d_model=8):
     q, k, v = (split_heads(p(x), num_heads) for p in (layer.q_proj, layer.k_proj, layer.v_proj))
     heads, weights = scaled_dot_product_attention(q, k, v)
     return layer, layer.v_proj(x)[0], heads[0], weights[0], layer(x, x, x)[0][0]
-
-
-def said(page, words):
-    page.wait_for_function("w => document.querySelector('.say').textContent.includes(w)", arg=words, timeout=3000)
-    return page.locator(".say").inner_text()
-
-
-def clean(seen):
-    assert seen.errors == []
-    assert seen.outside == []
-    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def numbers_in(text):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from driving import clean, said
 
 from course_lib import apply_rotary, sinusoidal_encoding
 from course_lib.viz import rotary_pair, sinusoid_probe
@@ -12,17 +13,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 TABLE = sinusoidal_encoding(24, 10)
 QUERY, KEY = torch.tensor([1.0, 0.4]), torch.tensor([0.6, -0.9])
-
-
-def said(page, text):
-    page.wait_for_function("t => document.querySelector('.say').textContent.includes(t)", arg=text, timeout=3000)
-    return page.locator(".say").text_content()
-
-
-def fine(seen, width):
-    assert seen.errors == []
-    assert seen.outside == []
-    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1000, "light"), (390, "dark")])
@@ -37,7 +27,7 @@ def test_a_cell_is_probed_by_keyboard(show, width, scheme):
     text = said(page, "Position 7, column 4")
     assert f"sin(7 / 10000^(4/10)) = sin({7 / 10000**0.4:.3f}) = {TABLE[7, 4]:.3f}." in text
     assert "The table has" not in text
-    fine(seen, width)
+    clean(seen)
 
 
 def test_every_shown_number_is_the_tensors(show):
@@ -58,7 +48,7 @@ def test_a_cell_is_probed_by_mouse_and_touch(show, touch):
     seen.page.touchscreen.tap(x, y) if touch else seen.page.mouse.click(x, y)
     assert f"{TABLE[20, 6]:.3f}." in said(seen.page, "Position 20, column 6")
     assert seen.page.locator("[data-k=position-value]").text_content() == "20"
-    fine(seen, 390)
+    clean(seen)
 
 
 def test_clock_hands_and_curve_follow_the_position(show):
@@ -102,7 +92,7 @@ def test_query_and_key_move_and_their_score_follows(show, width, scheme, touch):
     page.keyboard.press("ArrowRight")
     said(page, "Query at position 8, key at 3")
     assert page.locator("[data-k=score]").text_content() == score([8, 3]) != before
-    fine(seen, width)
+    clean(seen)
 
 
 def test_at_the_last_position_the_distance_is_kept(show):

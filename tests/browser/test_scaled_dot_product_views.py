@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from driving import clean, everywhere, said
 
 from course_lib.viz import attention_calculator, scale_explorer
 
@@ -13,20 +14,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 QUERY = torch.tensor([[2.0, 0, 0, 2], [0, 1, 1, 0], [1, 1, -1, 1]])
 KEY = torch.tensor([[1.0, 0, 0, 1], [0, 2, 2, 0], [1, -1, 1, 1]])
 VALUE = torch.tensor([[3.0, 0], [0, 3], [3, 3]])
-
-SCREENS = [(1000, "light"), (390, "light"), (1000, "dark"), (390, "dark")]
-everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s}" for w, s in SCREENS])
-
-
-def said(page, words):
-    page.wait_for_function("w => document.querySelector('.say').textContent.includes(w)", arg=words, timeout=3000)
-    return page.locator(".say").inner_text()
-
-
-def clean(seen):
-    assert seen.errors == []
-    assert seen.outside == []
-    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 # attention_calculator -------------------------------------------------------------------------------------------------

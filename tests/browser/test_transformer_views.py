@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from driving import clean, said
 
 from course_lib import transformer_parameter_count
 from course_lib.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
@@ -12,19 +13,8 @@ LAYOUTS = [(1000, "light", False), (390, "dark", True)]
 layouts = pytest.mark.parametrize(("width", "scheme", "touch"), LAYOUTS)
 
 
-def said(page, text):
-    page.wait_for_function("t => document.querySelector('.say').textContent.includes(t)", arg=text, timeout=3000)
-    return page.locator(".say").text_content()
-
-
 def press(locator, touch):
     locator.tap() if touch else locator.click()
-
-
-def fine(seen, width):
-    assert seen.errors == []
-    assert seen.outside == []
-    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @layouts
@@ -44,7 +34,7 @@ def test_a_token_is_stepped_through_the_blocks(show, width, scheme, touch):
     top = max(state.abs().max().item() for state in states.values())
     heights = [float(bar.get_attribute("height")) for bar in page.locator("[data-k^=bar]").all()]
     assert heights == pytest.approx([60 * abs(x) / top for x in states["linear1"][3].tolist()], abs=1e-3)
-    fine(seen, width)
+    clean(seen)
 
 
 def attentions():
@@ -74,7 +64,7 @@ def test_three_attentions_are_linked_by_their_words(show, width, scheme, touch):
     said(page, f"“y” looks at “c” with {cross[1, 1, 2]:.3f}.")
     shade = page.locator("[data-k='encoder3,0'] rect").get_attribute("fill-opacity")
     assert float(shade) == pytest.approx(encoder[1, 3, 0].item(), abs=1e-6)
-    fine(seen, width)
+    clean(seen)
 
 
 @layouts
@@ -91,7 +81,7 @@ def test_both_wirings_or_one(show, width, scheme, touch):
     assert page.locator("[data-k=pre-panel]").is_visible()
     page.locator("[data-k=shown]").select_option("both")
     assert page.locator("[data-k=post-panel]").is_visible()
-    fine(seen, width)
+    clean(seen)
 
 
 @layouts
@@ -108,4 +98,4 @@ def test_parameters_are_counted_anew(show, width, scheme, touch):
     page.locator("[data-k=d_model]").fill("")
     said(page, "Each size must be a whole number of at least 1.")
     assert page.locator("[data-k=total]").text_content() == f"{wanted + 2 * 8000 * 96:,}"
-    fine(seen, width)
+    clean(seen)
