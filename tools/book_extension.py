@@ -15,11 +15,10 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
 
-from tools.exercise_sections import expand, fold, sources_of
+from tools.exercise_sections import fold, sources_of
 from tools.notebooks import in_step, render, write_notebook
-from tools.pages import Page
+from tools.pages import Page, in_full
 from tools.publisher import Publisher, find_publisher
-from tools.questions import expand_questions
 
 LOGGER = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
     for path in {*sources_of(source[0]), Page(docname).notebook}:
         if path.exists():
             app.env.note_dependency(str(path))
-    source[0] = fold(expand_questions(expand(source[0])))
+    source[0] = fold(in_full(source[0]))
 
 
 def _give_alternative_texts(app: Sphinx, doctree: nodes.document) -> None:

@@ -32,7 +32,7 @@ class Page:
     @cached_property
     def text(self) -> str:
         """The source with its exercises and questions in full."""
-        return expand_questions(expand(self.source.read_text(encoding="utf-8")))
+        return in_full(self.source.read_text(encoding="utf-8"))
 
     @property
     def has_code(self) -> bool:
@@ -48,6 +48,11 @@ class Page:
     def labels(self) -> dict[str, str]:
         """Labels of headings on this page, `(label)=` in the line before, and the headings' texts."""
         return dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)$", self.text, re.MULTILINE))
+
+
+def in_full(source: str) -> str:
+    """A page's source with its exercises and questions written out."""
+    return expand_questions(expand(source))
 
 
 def all_pages(root: Path = ROOT) -> list[Page]:

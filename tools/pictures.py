@@ -28,7 +28,8 @@ def same_picture(committed: str, fresh: str, *, trained: bool = False) -> bool:
     return share <= (TRAINED_SHARE if trained else SHARE)
 
 
-# What a number in a view may be off, absolutely and as a share of it: it is drawn, or shown with three decimals.
+# What a number in a view may be off, absolutely and as a share of it: a fifth of the third decimal, the last that is
+# shown, and far more than sums in another order differ by.
 VIEW_TOLERANCE = 2e-4
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _DATA = re.compile(r'(<script type="application/json">)(.*?)(</script>)', re.DOTALL)

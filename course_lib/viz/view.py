@@ -10,7 +10,6 @@ is in `js/core.js`.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import html
 import json
@@ -223,11 +222,6 @@ def packed(weights: Tensor) -> str:
     # the steps that certainly round to this thousandth: 4t − 1, 4t, 4t + 1
     steps = torch.minimum(torch.maximum((exact * 4000).round().long(), 4 * thousandths - 1), 4 * thousandths + 1)
     return "".join(_DIGITS[s // 64] + _DIGITS[s % 64] for s in steps.clamp(0, 4000).tolist())
-
-
-def base64_of(data: bytes) -> str:
-    """Bytes as text for a data URL."""
-    return base64.b64encode(data).decode("ascii")
 
 
 def fixed(number: float, digits: int = 3) -> str:

@@ -26,6 +26,11 @@ def attended(num_heads=4, d_model=8):
     return layer, layer.v_proj(x)[0], heads[0], weights[0], layer(x, x, x)[0][0]
 
 
+def numbers_shown(page, kind):
+    """The visible numbers of one column of the table of outputs."""
+    return [float(x) for x in page.locator(f'[data-k^="{kind}"]:visible').all_text_contents()]
+
+
 def numbers_in(text):
     return [float(n) for n in re.findall(r"-?\d+\.\d{3}", text)]
 
@@ -200,7 +205,10 @@ def test_a_head_is_removed_and_the_output_moves_as_in_torch(show):
     view, _ = grid_view()
     seen = show(view, width=390)
     page = seen.page
-    shown = lambda kind: [float(x) for x in page.locator(f'[data-k^="{kind}"]:visible').all_text_contents()]  # noqa: E731
+
+    def shown(kind):
+        return numbers_shown(page, kind)
+
     assert shown("moved") == [0.0] * 3
     assert shown("length") == pytest.approx(output.norm(dim=-1).tolist(), abs=0.000501)
     page.locator('[data-k="remove"]').click()
@@ -221,8 +229,13 @@ def test_an_average_and_a_removed_head_exclude_each_other(show):
     view, weights = grid_view()
     seen = show(view)
     page = seen.page
-    pressed = lambda key: page.locator(f'[data-k="{key}"]').get_attribute("aria-pressed")  # noqa: E731
-    moved = lambda: [float(x) for x in page.locator('[data-k^="moved"]:visible').all_text_contents()]  # noqa: E731
+
+    def pressed(key):
+        return page.locator(f'[data-k="{key}"]').get_attribute("aria-pressed")
+
+    def moved():
+        return numbers_shown(page, "moved")
+
     head(page, 2).click()
     page.locator('[data-k="remove"]').click()
     assert min(moved()) > 0
