@@ -1,7 +1,9 @@
 """Reference implementations of the course "Attention, Proven": attention and transformers in PyTorch.
 
 One module a chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
-`positional_encoding`, `transformer`. Beside them `models` stacks the blocks, `recurrent` is the model that attention
+`positional_encoding`, `transformer`, `training`, `decoding`. A real translator: `data` (corpora, vocabulary, batches),
+`recipes` and `trainer` (PyTorch Lightning), `generating` (batched decoding with a cache), `translator` (text in, text
+out, saved and loaded). Beside them `models` stacks the blocks, `recurrent` is the model that attention
 was invented for, `measuring` counts, and `viz` draws. `tasks` has small tasks and trains a model on one (`train_on`),
 `assembling` makes a transformer from a learner's own parts (`assemble`), which `fitting_parts` tries and puts in their
 places. `exercises` and `grader` are the course's exercises and what checks them: `check`, `hint`, `solution`,
@@ -19,6 +21,7 @@ from course_lib.attention import (
     kernel_regression,
     softmax,
 )
+from course_lib.decoding import beam_search, cached_attention, corpus_bleu, greedy_decode, top_p_filter
 from course_lib.masking import causal_mask, decoder_mask, masked_softmax, padding_mask, sliding_window_mask
 from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
 from course_lib.multi_head import (
@@ -46,6 +49,7 @@ from course_lib.scaled_dot_product import (
     softmax_backward,
 )
 from course_lib.tasks import anomaly, reversal, train_on
+from course_lib.training import label_smoothing_loss, teacher_forcing_pair, token_batches, warmup_rate
 from course_lib.transformer import (
     DecoderLayer,
     EncoderLayer,
@@ -94,13 +98,18 @@ __all__ = [
     "assemble_set_encoder",
     "attend",
     "attention_flops",
+    "beam_search",
+    "cached_attention",
     "causal_mask",
     "check",
+    "corpus_bleu",
     "decoder_mask",
     "dot_product_score",
     "fused_attention",
+    "greedy_decode",
     "hint",
     "kernel_regression",
+    "label_smoothing_loss",
     "layer_norm",
     "masked_softmax",
     "merge_heads",
@@ -117,6 +126,10 @@ __all__ = [
     "softmax_backward",
     "solution",
     "split_heads",
+    "teacher_forcing_pair",
+    "token_batches",
+    "top_p_filter",
     "train_on",
     "transformer_parameter_count",
+    "warmup_rate",
 ]

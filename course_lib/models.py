@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from course_lib._typing import Bool, Float, Int
 from course_lib.masking import decoder_mask, padding_mask
+from course_lib.multi_head import KeyValueCache
 from course_lib.positional_encoding import (
     AlibiPosition,
     LearnedPositionalEmbedding,
@@ -20,6 +22,7 @@ from course_lib.transformer import DecoderLayer, EncoderLayer, FeedForward
 
 __all__ = [
     "Decoder",
+    "DecoderCache",
     "Encoder",
     "LanguageModel",
     "TokenEmbedding",
@@ -121,10 +124,12 @@ class TokenEmbedding(nn.Module):
         self.positions = _EMBEDDED.get(config.positions, _EMBEDDED["none"])(config)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
-        """`(B, L)` ids to `(B, L, d_model)`."""
+    def forward(self, tokens: Int[Tensor, "batch length"], *, offset: int = 0) -> Float[Tensor, "batch length d_model"]:
+        """`(B, L)` ids to `(B, L, d_model)`; the first of them stands at position `offset`."""
         _check_tokens(tokens, self.embedding.num_embeddings)
         scaled = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
+        if offset and not isinstance(self.positions, nn.Identity):
+            return self.dropout(self.positions(scaled, offset=offset))
         return self.dropout(self.positions(scaled))
 
 
@@ -140,11 +145,15 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
     def forward(
-        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, "..."] | None = None
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+        *,
+        cache: list[KeyValueCache] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
-        """`(B, L, d_model)` through all layers; arguments as in `EncoderLayer`."""
-        for layer in self.layers:
-            x = layer(x, mask)
+        """`(B, L, d_model)` through all layers; arguments as in `EncoderLayer`, but a cache for each layer."""
+        for number, layer in enumerate(self.layers):
+            x = layer(x, mask) if cache is None else layer(x, mask, cache=cache[number])
         return self.norm(x)
 
 
@@ -165,11 +174,81 @@ class Decoder(nn.Module):
         memory: Float[Tensor, "batch len_memory d_model"],
         self_mask: Bool[Tensor, "..."] | None = None,
         memory_mask: Bool[Tensor, "..."] | None = None,
+        *,
+        cache: list[tuple[KeyValueCache, KeyValueCache]] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
-        """`(B, L, d_model)` through all layers; arguments as in `DecoderLayer`."""
-        for layer in self.layers:
-            x = layer(x, memory, self_mask, memory_mask)
+        """`(B, L, d_model)` through all layers; arguments as in `DecoderLayer`, but a pair of caches for each layer."""
+        for number, layer in enumerate(self.layers):
+            options = {} if cache is None else {"cache": cache[number]}
+            x = layer(x, memory, self_mask, memory_mask, **options)
         return self.norm(x)
+
+
+class DecoderCache:
+    """All that a `Transformer` keeps from one step of decoding to the next: `Transformer.begin` makes it.
+
+    A step decodes W tokens of each sentence, the last ones of W hypotheses. Their keys and values are added side by
+    side; which of all these columns make up the past of which hypothesis is a mask, since hypotheses of a beam form a
+    tree. So a beam is put into another order without copying a key, and what two hypotheses share is there once.
+
+    Args:
+        memory: `(B, L_source, d_model)`, from `encode`.
+        memory_mask: bool `(B, 1, 1, L_source)`, True = may attend.
+        num_layers: how many layers the decoder has.
+    """
+
+    def __init__(
+        self,
+        memory: Float[Tensor, "batch len_source d_model"],
+        memory_mask: Bool[Tensor, "batch 1 1 len_source"],
+        num_layers: int,
+    ):
+        self.memory = memory
+        self.memory_mask = memory_mask
+        self.layers = [(KeyValueCache(abreast=True), KeyValueCache(grows=False)) for _ in range(num_layers)]
+        self.steps = 0
+        self._past: Tensor | None = None  # bool (B, W, columns); None while there is one hypothesis, whose past is all
+
+    def select(self, rows: Int[Tensor, " rows"]) -> None:
+        """Keep these sentences, in this order; one may be taken more than once."""
+        self.memory, self.memory_mask = self.memory.index_select(0, rows), self.memory_mask.index_select(0, rows)
+        if self._past is not None:
+            self._past = self._past.index_select(0, rows)
+        for caches in self.layers:
+            for cache in caches:
+                cache.select(rows)
+
+    def branch(self, width: int, parents: Int[Tensor, "batch width"] | None) -> Bool[Tensor, "..."] | None:
+        """Begin a step: the self-attention mask `(B, 1, W, columns)` of W hypotheses that go on from `parents`.
+
+        None stands for a mask that allows everything.
+
+        Raises:
+            ValueError: parents are missing where the number of hypotheses changes, or have another shape.
+        """
+        batch = self.memory.shape[0]
+        before = 1 if self._past is None else self._past.shape[1]
+        if parents is None and self.steps and width != before:
+            raise ValueError(
+                f"{width} hypotheses a sentence follow {before}, so parents must say which each goes on from: "
+                f"int {(batch, width)}, got None"
+            )
+        if parents is not None and parents.shape != (batch, width):
+            raise ValueError(f"parents must be one for each token, {(batch, width)}, got {tuple(parents.shape)}")
+        columns = len(self.layers[0][0])
+        self.steps += 1
+        if self._past is None and width == 1:
+            return None
+        past = self._past
+        if past is None:
+            past = self.memory.new_ones(batch, 1, columns, dtype=torch.bool)
+        if parents is not None:
+            past = past.gather(1, parents[..., None].expand(-1, -1, columns))  # (B, W, columns)
+        elif columns == 0:
+            past = past.expand(-1, width, -1)
+        own = torch.eye(width, dtype=torch.bool, device=past.device).expand(batch, -1, -1)  # (B, W, W)
+        self._past = torch.cat((past, own), dim=-1)  # (B, W, columns + W)
+        return self._past[:, None]
 
 
 class Transformer(nn.Module):
@@ -244,6 +323,43 @@ class Transformer(nn.Module):
         )
         return self.output(x)
 
+    def begin(self, source: Int[Tensor, "batch len_source"]) -> DecoderCache:
+        """Encode a source `(B, L_source)`, to be decoded token by token with `step`.
+
+        Raises:
+            TypeError: the model is of a class with a `decode` of its own, whose last column a step cannot compute.
+        """
+        if type(self).decode is not Transformer.decode:
+            raise TypeError(
+                f"expected a Transformer with the course's own decode, got {type(self).__name__}, which has "
+                f"another that a step cannot know; decode it without a cache"
+            )
+        return DecoderCache(self.encode(source), padding_mask(source, self.config.pad_id), len(self.decoder.layers))
+
+    def step(
+        self,
+        tokens: Int[Tensor, "batch width"],
+        cache: DecoderCache,
+        *,
+        parents: Int[Tensor, "batch width"] | None = None,
+    ) -> Float[Tensor, "batch width vocab"]:
+        """One step of decoding, without gradients: the last column of `decode`, from its new tokens alone.
+
+        Args:
+            tokens: `(B, W)`, the last tokens of W hypotheses for each source; at first those that begin a sentence.
+            cache: from `begin`; the step adds to it.
+            parents: `(B, W)`, which of the last step's hypotheses each goes on from; if not given, each from its own.
+
+        Returns:
+            Logits of the next token, `(B, W, target vocabulary)`.
+        """
+        batch, width = tokens.shape
+        # All of them stand at the same position, so that each is a sequence of one for the embedding.
+        x = self.target_embedding(tokens.reshape(-1, 1), offset=cache.steps)  # (B * W, 1, d_model)
+        mask = cache.branch(width, parents)
+        x = x.view(batch, width, -1)  # (B, W, d_model)
+        return self.output(self.decoder(x, cache.memory, mask, cache.memory_mask, cache=cache.layers))
+
 
 class TransformerEncoder(nn.Module):
     """Encoder only, as in BERT: token ids to contextual vectors.
@@ -286,6 +402,31 @@ class LanguageModel(nn.Module):
         No position sees its future or padding.
         """
         return self.output(self.layers(self.embedding(tokens), decoder_mask(tokens, self.config.pad_id)))
+
+    def step(
+        self, tokens: Int[Tensor, "batch new"], past: Int[Tensor, "batch before"], cache: list[KeyValueCache]
+    ) -> Float[Tensor, "batch new vocab"]:
+        """The last columns of `forward` on `past` and `tokens` together, from the new tokens alone, without gradients.
+
+        Args:
+            tokens: `(B, new)`, what comes after `past`.
+            past: `(B, before)`, all tokens that the cache has seen.
+            cache: `[KeyValueCache() for _ in range(num_layers)]` at first, when `past` is `(B, 0)`.
+
+        Returns:
+            Logits `(B, new, vocab_size)`.
+
+        Raises:
+            ValueError: the cache has seen another number of tokens than `past` has.
+        """
+        before = past.shape[1]
+        if len(cache[0]) != before:
+            raise ValueError(
+                f"past must be the {len(cache[0])} tokens that the cache has seen, got {before}; "
+                f"append the tokens of each step to it"
+            )
+        mask = decoder_mask(torch.cat((past, tokens), dim=1), self.config.pad_id)[:, :, before:]
+        return self.output(self.layers(self.embedding(tokens, offset=before), mask, cache=cache))
 
 
 def _new_embedding(vocab_size: int, config: TransformerConfig) -> nn.Embedding:

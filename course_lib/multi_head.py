@@ -10,11 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._typing import Bool, Float
+from course_lib._typing import Bool, Float, Int
 from course_lib.scaled_dot_product import fused_attention, scaled_dot_product_attention
 
 __all__ = [
     "AttentionPosition",
+    "KeyValueCache",
     "MultiHeadAttention",
     "merge_heads",
     "multi_head_parameter_count",
@@ -74,6 +75,9 @@ class AttentionPosition(Protocol):
     """A position code that acts inside attention: `RotaryPosition` turns queries and keys, `AlibiPosition` adds a bias.
 
     Query i stands at position L_k − L_q + i, so that the last query and the last key stand at the same place.
+
+    A code that works with a `KeyValueCache` too has one keyword argument more in both methods, `positions`: int
+    `(L_k,)`, where the keys stand; the queries stand where the last L_q keys do.
     """
 
     def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,7 +146,8 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         *,
         need_weights: bool = True,
-    ) -> tuple[Float[Tensor, "batch len_q d_model"], Float[Tensor, "batch heads len_q len_k"] | None]:
+        cache: KeyValueCache | None = None,
+    ) -> tuple[Float[Tensor, "batch len_q d_model"], Float[Tensor, "batch heads len_q len_all"] | None]:
         """Attend from every query to every key; self-attention is `forward(x, x, x)`.
 
         Args:
@@ -152,6 +157,7 @@ class MultiHeadAttention(nn.Module):
             mask: bool, True = may attend, broadcasts to `(B, H, L_q, L_k)`: `(B, 1, 1, L_k)` for padding, `(L_q, L_k)`
                 for causality.
             need_weights: False leaves attention to PyTorch, fused where it can be, and returns None for the weights.
+            cache: keys and values of earlier calls, which these queries see too: L_k then counts all of them.
 
         Returns:
             `(output, weights)`: `(B, L_q, d_model)`, and `(B, H, L_q, L_k)` or None.
@@ -161,17 +167,34 @@ class MultiHeadAttention(nn.Module):
             ValueError: a shape does not fit; the message says which.
         """
         self._check_inputs(query=query, key=key, value=value)
-        q, k, v = (split_heads(x, self.num_heads) for x in self._project(query, key, value))  # (B, H, L, d_head)
-        bias = None
-        if self.position is not None:
-            q, k = self.position.rotate(q, k)
-            bias = self.position.bias(q, k)  # broadcasts to (B, H, L_q, L_k)
+        q, k, v, bias = self._heads(query, key, value) if cache is None else self._cached(query, key, value, cache)
         dropout = self.dropout if self.training else 0.0
         if need_weights:
             heads, weights = scaled_dot_product_attention(q, k, v, mask, bias=bias, dropout=dropout)
         else:
             heads, weights = fused_attention(q, k, v, mask, bias=bias, dropout=dropout), None
         return self.out_proj(merge_heads(heads)), weights  # (B, L_q, d_model)
+
+    def _heads(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Queries, keys and values of all heads, `(B, H, L, d_head)`, and the bias of their scores."""
+        q, k, v = (split_heads(x, self.num_heads) for x in self._project(query, key, value))  # (B, H, L, d_head)
+        if self.position is None:
+            return q, k, v, None
+        q, k = self.position.rotate(q, k)
+        return q, k, v, self.position.bias(q, k)  # the bias broadcasts to (B, H, L_q, L_k)
+
+    def _cached(
+        self, query: Tensor, key: Tensor, value: Tensor, cache: KeyValueCache
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """The same, with keys and values of earlier calls from the cache."""
+        if cache.complete:
+            return split_heads(self.q_proj(query), self.num_heads), cache.keys, cache.values, None
+        q, k, v = (split_heads(x, self.num_heads) for x in self._project(query, key, value))  # (B, H, L, d_head)
+        if self.position is None:
+            return q, *cache.append(k, v), None
+        q, k = self.position.rotate(q, k, positions=cache.next_positions(k.shape[-2], k.device))  # kept as turned
+        k, v = cache.append(k, v)  # (B, H, L so far, d_head)
+        return q, k, v, self.position.bias(q, k, positions=cache.positions)
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
         """The three projections; where they share their input, as one product with stacked weights, which is faster.
@@ -252,6 +275,83 @@ class MultiHeadAttention(nn.Module):
         return f"num_heads={self.num_heads}, dropout={self.dropout}, position={self.position!r}"
 
 
+class KeyValueCache:
+    """Keys and values that a `MultiHeadAttention` has computed, kept for queries to come.
+
+    `attention(x, x, x, cache=cache)` adds the keys and values of x behind those of earlier calls, and lets the queries
+    of x see all of them. In cross-attention (`grows=False`) the first call fills the cache, and the others take
+    everything from it: their key and value are not looked at. For use without gradients: memory is written to again
+    and again.
+
+    Args:
+        grows: whether each call adds to it.
+        abreast: whether what one call adds stands side by side, at one position of the sequence, as the hypotheses of a
+            beam do; otherwise one after another.
+    """
+
+    def __init__(self, *, grows: bool = True, abreast: bool = False):
+        self.grows = grows
+        self.abreast = abreast
+        self._lengths: list[int] = []  # how many keys each call added
+        self._keys: Tensor | None = None  # (B, H, capacity, d_head), of which `len(self)` are in use
+        self._values: Tensor | None = None
+
+    def __len__(self) -> int:
+        return sum(self._lengths)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has all that it will ever have."""
+        return not self.grows and self._keys is not None
+
+    @property
+    def keys(self) -> Float[Tensor, "batch heads length d_head"]:
+        """`(B, H, L, d_head)`, a view."""
+        return self._keys[:, :, : len(self)]
+
+    @property
+    def values(self) -> Float[Tensor, "batch heads length d_head"]:
+        """`(B, H, L, d_head)`, a view."""
+        return self._values[:, :, : len(self)]
+
+    @property
+    def positions(self) -> Int[Tensor, " length"]:
+        """Where in the sequence the keys stand, `(L,)`."""
+        device = self._keys.device
+        if not self.abreast:
+            return torch.arange(len(self), device=device)
+        calls = torch.arange(len(self._lengths), device=device)
+        return calls.repeat_interleave(torch.tensor(self._lengths, device=device), output_size=len(self))
+
+    def next_positions(self, number: int, device: torch.device | None = None) -> Int[Tensor, " number"]:
+        """Where the keys of the next call will stand, if there are `number` of them."""
+        if self.abreast:
+            return torch.full((number,), len(self._lengths), device=device)
+        return torch.arange(len(self), len(self) + number, device=device)
+
+    def append(
+        self, keys: Float[Tensor, "batch heads new d_head"], values: Float[Tensor, "batch heads new d_head"]
+    ) -> tuple[Float[Tensor, "batch heads length d_head"], Float[Tensor, "batch heads length d_head"]]:
+        """Add keys and values `(B, H, new, d_head)`, and return all: `(B, H, L, d_head)` each."""
+        old, new = len(self), len(self) + keys.shape[-2]
+        if self._keys is None:
+            # Cross-attention reads these again at every step: once in order is cheaper than strided each time.
+            self._keys, self._values = keys.contiguous(), values.contiguous()
+        else:
+            if new > self._keys.shape[-2]:
+                # Twice what is needed: each key is copied about once in all, not at every step.
+                self._keys, self._values = (_with_room(x[:, :, :old], 2 * new) for x in (self._keys, self._values))
+            self._keys[:, :, old:new] = keys
+            self._values[:, :, old:new] = values
+        self._lengths.append(keys.shape[-2])
+        return self.keys, self.values
+
+    def select(self, rows: Int[Tensor, " rows"]) -> None:
+        """Keep these rows of the batch, in this order; a row may be taken more than once."""
+        if self._keys is not None:
+            self._keys, self._values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
+
+
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the attention weights of every `MultiHeadAttention` in a model while the block runs.
@@ -303,6 +403,12 @@ def _stacked_linear(x: Tensor, *linears: nn.Linear) -> tuple[Tensor, ...]:
     weight = torch.cat([linear.weight for linear in linears])
     bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
     return F.linear(x, weight, bias).chunk(len(linears), dim=-1)
+
+
+def _with_room(x: Tensor, capacity: int) -> Tensor:
+    roomy = x.new_empty(*x.shape[:2], capacity, x.shape[-1])  # (B, H, capacity, d_head)
+    roomy[:, :, : x.shape[-2]] = x
+    return roomy
 
 
 def _check_divides(num_heads: int, d_model: int) -> None:

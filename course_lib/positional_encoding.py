@@ -140,18 +140,20 @@ class SinusoidalPositionalEncoding(nn.Module):
         # A cache, grown to the longest sequence seen. No buffer: .half() would round it for good.
         self._table = sinusoidal_encoding(0, d_model)
 
-    def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
-        """x `(B, L, d_model)` plus the encodings of positions 0 … L − 1.
+    def forward(
+        self, x: Float[Tensor, "batch length d_model"], *, offset: int = 0
+    ) -> Float[Tensor, "batch length d_model"]:
+        """x `(B, L, d_model)` plus the encodings of positions offset … offset + L − 1.
 
         Raises:
             ValueError: x has another width.
         """
-        length = x.shape[-2]
+        end = offset + x.shape[-2]
         _check_width(x, self.d_model)
-        if length > len(self._table) or self._table.device != x.device:
+        if end > len(self._table) or self._table.device != x.device:
             # Twice what is needed, so that decoding token by token does not rebuild it at every step.
-            self._table = sinusoidal_encoding(2 * length, self.d_model, device=x.device)
-        return x + self._table[:length].to(x.dtype)
+            self._table = sinusoidal_encoding(2 * end, self.d_model, device=x.device)
+        return x + self._table[offset:end].to(x.dtype)
 
 
 class LearnedPositionalEmbedding(nn.Module):
@@ -168,20 +170,22 @@ class LearnedPositionalEmbedding(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(max_length, d_model)
 
-    def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
-        """x `(B, L, d_model)` plus the embeddings of positions 0 … L − 1.
+    def forward(
+        self, x: Float[Tensor, "batch length d_model"], *, offset: int = 0
+    ) -> Float[Tensor, "batch length d_model"]:
+        """x `(B, L, d_model)` plus the embeddings of positions offset … offset + L − 1.
 
         Raises:
-            ValueError: x is longer than max_length, or has another width.
+            ValueError: x ends beyond max_length, or has another width.
         """
-        length, max_length = x.shape[-2], self.embedding.num_embeddings
+        end, max_length = offset + x.shape[-2], self.embedding.num_embeddings
         _check_width(x, self.embedding.embedding_dim)
-        if length > max_length:
+        if end > max_length:
             raise ValueError(
-                f"x must be at most max_length = {max_length} positions long, got {length}; a learned embedding knows "
+                f"x must be at most max_length = {max_length} positions long, got {end}; a learned embedding knows "
                 f"no further positions: build it longer, cut the input, or use a sinusoidal encoding"
             )
-        return x + self.embedding.weight[:length]
+        return x + self.embedding.weight[offset:end]
 
 
 class RotaryPosition(nn.Module):
@@ -195,13 +199,22 @@ class RotaryPosition(nn.Module):
         super().__init__()
         self.base = base
 
-    def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """`(..., L_q, d)` and `(..., L_k, d)` turned; the last query stands where the last key stands."""
-        positions = torch.arange(key.shape[-2], device=key.device)
+    def rotate(
+        self, query: Tensor, key: Tensor, *, positions: Int[Tensor, " length"] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`(..., L_q, d)` and `(..., L_k, d)` turned; the last query stands where the last key stands.
+
+        Args:
+            query: `(..., L_q, d)`.
+            key: `(..., L_k, d)`.
+            positions: where the keys stand, `(L_k,)`; 0 … L_k − 1 if not given.
+        """
+        if positions is None:
+            positions = torch.arange(key.shape[-2], device=key.device)
         query_positions = positions[_query_offset(query, key) :]
         return apply_rotary(query, query_positions, self.base), apply_rotary(key, positions, self.base)
 
-    def bias(self, query: Tensor, key: Tensor) -> None:
+    def bias(self, query: Tensor, key: Tensor, *, positions: Int[Tensor, " length"] | None = None) -> None:
         """Nothing is added to the scores."""
         return None
 
@@ -213,14 +226,35 @@ class RotaryPosition(nn.Module):
 class AlibiPosition(nn.Module):
     """ALiBi inside `MultiHeadAttention`: scores lowered in proportion to distance by `alibi_bias`."""
 
-    def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    def __init__(self):
+        super().__init__()
+        self._falls: dict[int, Tensor] = {}  # by the number of heads
+
+    def rotate(
+        self, query: Tensor, key: Tensor, *, positions: Int[Tensor, " length"] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Queries and keys stay as they are."""
         return query, key
 
-    def bias(self, query: Tensor, key: Tensor) -> Float[Tensor, "num_heads len_q len_k"]:
-        """`(H, L_q, L_k)` for queries `(B, H, L_q, d)` and keys `(B, H, L_k, d)`."""
-        offset = _query_offset(query, key)
-        return alibi_bias(query.shape[-3], key.shape[-2], device=query.device)[:, offset:].to(query.dtype)
+    def bias(
+        self, query: Tensor, key: Tensor, *, positions: Int[Tensor, " length"] | None = None
+    ) -> Float[Tensor, "num_heads len_q len_k"]:
+        """`(H, L_q, L_k)` for queries `(B, H, L_q, d)` and keys `(B, H, L_k, d)`.
+
+        Args:
+            query: `(B, H, L_q, d)`.
+            key: `(B, H, L_k, d)`.
+            positions: where the keys stand, `(L_k,)`, each in 0 … L_k − 1; that range itself if not given.
+        """
+        offset, (num_heads, len_k) = _query_offset(query, key), (query.shape[-3], key.shape[-2])
+        if positions is None:
+            return alibi_bias(num_heads, len_k, device=query.device)[:, offset:].to(query.dtype)
+        fall = self._falls.get(num_heads)
+        if fall is None or fall.shape[-1] < len_k or fall.device != query.device:
+            # What each head takes off at each distance; twice what is needed, so that decoding seldom makes it anew.
+            fall = self._falls[num_heads] = alibi_bias(num_heads, 2 * len_k, device=query.device)[:, 0]  # (H, 2 L_k)
+        distance = (positions[offset:, None] - positions).abs()  # (L_q, L_k)
+        return fall[:, distance].to(query.dtype)  # (H, L_q, L_k)
 
 
 def _query_offset(query: Tensor, key: Tensor) -> int:

@@ -28,6 +28,7 @@ __all__ = [
     "Task",
     "TrainingResult",
     "anomaly",
+    "check_encoder_decoder",
     "copy",
     "greedy_tokens",
     "reversal",
@@ -40,7 +41,8 @@ __all__ = [
 class Task(Protocol):
     """What `train_on` needs of a task. A batch is a named tuple of tensors that the task's own methods understand.
 
-    A task may have a `goal` too, the share of right answers that counts as success; without one it is all of them.
+    A task may have a `goal` too, the share of right answers that counts as success; without one it is all of them. One
+    with a training set that comes round again has `epoch(number, seed=…)` and `split(name)`, sequences of batches.
     """
 
     name: str
@@ -143,17 +145,7 @@ class SequenceTask:
 
     def check_model(self, model: nn.Module) -> None:
         """Raises: TypeError where there is no `encode` and `decode`, ValueError where the padding is another."""
-        if not (callable(getattr(model, "encode", None)) and callable(getattr(model, "decode", None))):
-            raise TypeError(
-                f"{self.name} needs an encoder–decoder with encode(source) and decode(target, memory, source), got "
-                f"{type(model).__name__}; assemble(...) makes one"
-            )
-        pad_id = getattr(getattr(model, "config", None), "pad_id", self.pad_id)
-        if pad_id != self.pad_id:
-            raise ValueError(
-                f"{self.name} pads with {self.pad_id}, got a model whose pad_id is {pad_id}; build the model with "
-                f"pad_id={self.pad_id}"
-            )
+        check_encoder_decoder(model, self.name, self.pad_id)
 
     def loss(self, model: nn.Module, batch: SequencePairs) -> Float[Tensor, ""]:
         """Cross-entropy of the next token, the mean over those that are not padding."""
@@ -204,6 +196,30 @@ def _reversed(symbols: Tensor) -> Tensor:
 
 def _sorted(symbols: Tensor) -> Tensor:
     return symbols.sort().values
+
+
+def check_encoder_decoder(model: nn.Module, task: str, pad_id: int) -> None:
+    """Refuse a model that cannot do a task from sequence to sequence.
+
+    Args:
+        model: to be looked at.
+        task: its name, for the message.
+        pad_id: the token that the task pads with.
+
+    Raises:
+        TypeError: the model has no `encode` and `decode`.
+        ValueError: it takes another token for padding.
+    """
+    if not (callable(getattr(model, "encode", None)) and callable(getattr(model, "decode", None))):
+        raise TypeError(
+            f"{task} needs an encoder–decoder with encode(source) and decode(target, memory, source), got "
+            f"{type(model).__name__}; assemble(...) makes one"
+        )
+    theirs = getattr(getattr(model, "config", None), "pad_id", pad_id)
+    if theirs != pad_id:
+        raise ValueError(
+            f"{task} pads with {pad_id}, got a model whose pad_id is {theirs}; build the model with pad_id={pad_id}"
+        )
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib._typing import Bool, Float
-from course_lib.multi_head import AttentionPosition, MultiHeadAttention
+from course_lib.multi_head import AttentionPosition, KeyValueCache, MultiHeadAttention
 
 __all__ = ["DecoderLayer", "EncoderLayer", "FeedForward", "layer_norm", "transformer_parameter_count"]
 
@@ -115,15 +115,21 @@ class EncoderLayer(nn.Module):
         self.residual = _Residual(dropout, norm_first)
 
     def forward(
-        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, "..."] | None = None
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+        *,
+        cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
         """`(B, L, d_model)` to `(B, L, d_model)`.
 
         Args:
             x: `(B, L, d_model)`.
             mask: bool, True = may attend, broadcasts to `(B, H, L, L)`.
+            cache: keys and values of the positions before x, which the mask then covers too.
         """
-        x = self.residual(x, self.norm1, lambda y: self.self_attention(y, y, y, mask, need_weights=False)[0])
+        kept = _kept(cache)
+        x = self.residual(x, self.norm1, lambda y: self.self_attention(y, y, y, mask, need_weights=False, **kept)[0])
         return self.residual(x, self.norm2, self.feed_forward)
 
 
@@ -164,6 +170,8 @@ class DecoderLayer(nn.Module):
         memory: Float[Tensor, "batch len_memory d_model"],
         self_mask: Bool[Tensor, "..."] | None = None,
         memory_mask: Bool[Tensor, "..."] | None = None,
+        *,
+        cache: tuple[KeyValueCache, KeyValueCache] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
         """`(B, L, d_model)` to `(B, L, d_model)`.
 
@@ -172,14 +180,26 @@ class DecoderLayer(nn.Module):
             memory: the encoder's output, `(B, L_memory, d_model)`; keys and values of cross-attention.
             self_mask: bool, True = may attend, broadcasts to `(B, H, L, L)`; causal in a decoder.
             memory_mask: bool, True = may attend, broadcasts to `(B, H, L, L_memory)`; the padding mask of the source.
+            cache: of self-attention, with the positions before x, which `self_mask` then covers too; and of
+                cross-attention.
         """
-        x = self.residual(x, self.norm1, lambda y: self.self_attention(y, y, y, self_mask, need_weights=False)[0])
+        own, cross = map(_kept, cache or (None, None))
+        x = self.residual(
+            x,
+            self.norm1,
+            lambda y: self.self_attention(y, y, y, self_mask, need_weights=False, **own)[0],
+        )
         x = self.residual(
             x,
             self.norm2,
-            lambda y: self.cross_attention(y, memory, memory, memory_mask, need_weights=False)[0],
+            lambda y: self.cross_attention(y, memory, memory, memory_mask, need_weights=False, **cross)[0],
         )
         return self.residual(x, self.norm3, self.feed_forward)
+
+
+def _kept(cache: KeyValueCache | None) -> dict[str, KeyValueCache]:
+    """The cache as a keyword argument, if there is one: an attention of someone else's need not know of caches."""
+    return {} if cache is None else {"cache": cache}
 
 
 def transformer_parameter_count(vocab_size: int, d_model: int, num_layers: int, d_ff: int) -> int:

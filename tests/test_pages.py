@@ -19,6 +19,7 @@ from tools.questions import questions
 # Modules import each other in this order only. It is the reading order, but for `masking`: attention takes a mask as
 # soon as it is a function, and a mask is applied in one place.
 ORDER = (
+    "_files",
     "_typing",
     "attention",
     "masking",
@@ -32,6 +33,15 @@ ORDER = (
     "assembling",
     "recurrent",
     "measuring",
+    "training",
+    "chunked_loss",
+    "decoding",
+    "generating",
+    "recipes",
+    "trainer",
+    "translator",
+    "translating",
+    "cli",
 )
 CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in {stem for stem, *_ in CHAPTERS}]
 each_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES, ids=lambda page: page.name)

@@ -23,6 +23,8 @@ CHAPTERS = (
     ("masking", "Masking", "who may look where", 0, 1),
     ("positional_encoding", "Positions", "telling order", 1, 1),
     ("transformer", "Transformer", "all of it, stacked", 2, 1),
+    ("training", "Training", "German into English", 0, 2),
+    ("decoding", "Decoding", "from probabilities to text", 1, 2),
 )
 WIDTH, HEIGHT, GAP = 190, 62, 26
 
@@ -40,17 +42,20 @@ def svg() -> str:
             f'<text class="small" x="{x + 14}" y="{y + 47}">{line if state == "ready" else "being written"}</text>'
         )
         shapes.append(f'<a href="{stem}.html">{box}</a>' if stem in existing else f'<g opacity="0.55">{box}</g>')
+        if number == len(CHAPTERS):
+            break
         if column < 2:
             shapes.append(f'<path d="M{x + WIDTH} {y + HEIGHT / 2} h{GAP}"/>')
-        elif row == 0:  # on to the next row
+        else:  # on to the next row
             middle = y + HEIGHT + GAP / 2
             shapes.append(f'<path d="M{x + WIDTH / 2} {y + HEIGHT} V{middle} H{2 + WIDTH / 2} V{y + HEIGHT + GAP}"/>')
-    width, height = 4 + 3 * WIDTH + 2 * GAP, 4 + 2 * HEIGHT + GAP
+    rows = 1 + max(row for *_, row in CHAPTERS)
+    width, height = 4 + 3 * WIDTH + 2 * GAP, 4 + rows * HEIGHT + (rows - 1) * GAP
     ready = [name for stem, name, *_ in CHAPTERS if stem in existing]
     return (
         f'<div class="chapter-map"><svg viewBox="0 0 {width} {height}" role="group" aria-labelledby="map-t map-d" '
         f'xmlns="http://www.w3.org/2000/svg"><title id="map-t">Map of the chapters</title>'
-        f'<desc id="map-d">Six chapters in reading order. Ready: {", ".join(ready)}.</desc>'
+        f'<desc id="map-d">{len(CHAPTERS)} chapters in reading order. Ready: {", ".join(ready)}.</desc>'
         f"{''.join(shapes)}</svg></div>\n"
     )
 

@@ -40,7 +40,9 @@ def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNod
     """
     notebook = jupytext.reads(page.text, fmt="md:myst")
     converter = _Converter(page, publisher)
-    cells = [nbformat.v4.new_code_cell(install_cell(publisher), metadata={"tags": ["remove-cell"]})]
+    cells = [
+        nbformat.v4.new_code_cell(install_cell(publisher, extra_of(page.text)), metadata={"tags": ["remove-cell"]})
+    ]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cells.append(nbformat.v4.new_markdown_cell(converter.text(cell.source)))
@@ -61,8 +63,17 @@ def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNod
     )
 
 
-def install_cell(publisher: Publisher | None) -> str:
+def extra_of(text: str) -> str:
+    """The extra of the package that a page needs: "training" where it imports what is built on other libraries."""
+    return (
+        "training" if re.search(r"^(from|import) course_lib\.(data|trainer|translator)\b", text, re.MULTILINE) else ""
+    )
+
+
+def install_cell(publisher: Publisher | None, extra: str = "") -> str:
     """Source of the first code cell: makes `course_lib` available, and does nothing where it is."""
+    if extra:
+        return _install_cell_with(extra, publisher)
     if publisher is None:
         return textwrap.dedent("""\
             # The course's package. Does nothing where it is installed.
@@ -78,7 +89,28 @@ def install_cell(publisher: Publisher | None) -> str:
         import importlib.util
 
         if importlib.util.find_spec("course_lib") is None:
-            %pip install --quiet "{publisher.requirement}\"""")
+            %pip install --quiet "{publisher.requirement()}\"""")
+
+
+def _install_cell_with(extra: str, publisher: Publisher | None) -> str:
+    head = textwrap.dedent("""\
+        # The course's package and what this chapter needs beside it. Does nothing where they are installed.
+        import importlib.util
+
+        needed = ["course_lib", "pytorch_lightning", "tokenizers", "safetensors", "sacrebleu"]
+        if any(importlib.util.find_spec(name) is None for name in needed):
+        """)
+    if publisher is not None:
+        return head + f'    %pip install --quiet "{publisher.requirement(extra)}"'
+    return head + textwrap.indent(
+        textwrap.dedent(f"""\
+            raise ModuleNotFoundError(
+                "course_lib or what it needs here is not installed. Get a copy of the course, run "
+                "`pip install \".[{extra}]\"` in its folder (the one with pyproject.toml), restart this notebook and "
+                "run the cell again."
+            )"""),
+        "    ",
+    )
 
 
 class _Converter:

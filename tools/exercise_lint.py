@@ -28,6 +28,8 @@ CENTRAL = {
     "apply_rotary",
     "EncoderLayer",
     "DecoderLayer",
+    "beam_search",
+    "cached_attention",
 }
 FEWEST = {True: 12, False: 5}  # misconceptions, for central exercises and others
 
@@ -68,9 +70,7 @@ def _degenerate(sheet: Sheet) -> Iterator[str]:
         if case.edge or case.raises:
             continue
         lengths: dict[str, int] = {}
-        for name, arg in zip(exercise.arguments, case.args, strict=False):
-            if not isinstance(arg, Tensor):
-                continue
+        for name, arg in _tensors(exercise.arguments, case.args):
             axes = exercise.shapes.get(name)
             if axes is None:
                 yield f"the axes of {name} are not named in `shapes`"
@@ -87,6 +87,13 @@ def _degenerate(sheet: Sheet) -> Iterator[str]:
         for (a, n), (b, m) in itertools.combinations(lengths.items(), 2):
             if n == m:
                 yield f"case {trial.number}: {a} and {b} are both {n} long"
+
+
+def _tensors(names: tuple[str, ...], args: tuple) -> Iterator[tuple[str, Tensor]]:
+    """Tensor arguments; those in a tuple have the name of the tuple."""
+    for name, arg in zip(names, args, strict=False):
+        items = arg if isinstance(arg, tuple) else (arg,)
+        yield from ((name, item) for item in items if isinstance(item, Tensor))
 
 
 def _axes(name: str, axes: list[str], arg: Tensor, lengths: dict[str, int], number: int) -> Iterator[str]:
@@ -205,13 +212,13 @@ def _calls(trial) -> int:
 
 
 def _like(trial, fill, number):
-    value = plain(trial.expected.value)
-    if isinstance(value, Sequence):
-        return tuple(_filled(item, fill, number, trial) for item in value.items)
-    return _filled(value, fill, number, trial)
+    return _filled(plain(trial.expected.value), fill, number, trial)
 
 
 def _filled(value, fill, number, trial):
+    if isinstance(value, Sequence):
+        items = [_filled(item, fill, number, trial) for item in value.items]
+        return items if value.type == "list" else tuple(items)
     if isinstance(value, Tensor):
         return fill(value).to(trial.case.dtype) if value.is_floating_point() and trial.case.dtype else fill(value)
     return type(value)(number) if value is not None else None

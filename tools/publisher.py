@@ -35,11 +35,10 @@ class Publisher:
     def repository_url(self) -> str:
         return f"https://github.com/{self.owner}/{self.name}"
 
-    @property
-    def requirement(self) -> str:
-        """What pip installs `course_lib` from: this repository at this commit."""
+    def requirement(self, extra: str = "") -> str:
+        """What pip installs `course_lib` from, with an extra or without: this repository at this commit."""
         at = f"@{self.commit}" if self.commit else ""
-        return f"course_lib @ git+{self.repository_url}{at}"
+        return f"course_lib{f'[{extra}]' if extra else ''} @ git+{self.repository_url}{at}"
 
     def page_url(self, page: str, anchor: str = "") -> str:
         """Address of a page ("book/attention") in the published book."""

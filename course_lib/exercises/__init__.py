@@ -12,7 +12,16 @@ from course_lib.exercises._exercise import Case, Exercise, Misconception, Proper
 __all__ = ["STEMS", "Case", "Draw", "Exercise", "Misconception", "Property", "all_exercises", "find"]
 
 # Reading order.
-STEMS = ("attention", "scaled_dot_product", "multi_head", "masking", "positional_encoding", "transformer")
+STEMS = (
+    "attention",
+    "scaled_dot_product",
+    "multi_head",
+    "masking",
+    "positional_encoding",
+    "transformer",
+    "training",
+    "decoding",
+)
 
 
 @cache

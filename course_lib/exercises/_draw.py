@@ -40,7 +40,7 @@ class Draw:
 
     def normal(self, *shape: int, dtype: torch.dtype = torch.float32, scale: float = 1.0) -> Tensor:
         """Normal numbers; both signs, where there are two numbers or more."""
-        x = torch.randn(*shape, generator=self.generator, dtype=torch.float64)
+        x = torch.randn(shape, generator=self.generator, dtype=torch.float64)
         flat = x.view(-1)
         if flat.numel() > 1 and bool((flat > 0).all() | (flat < 0).all()):
             flat[0] = -flat[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.exercises._draw import Draw
+from course_lib.exercises._language_model import NextLogProbs
 
 __all__ = ["Case", "Exercise", "Misconception", "Property"]
 
@@ -21,7 +23,8 @@ class Case:
     """One call of a solution: what goes in, and how strictly the result is compared.
 
     Args:
-        args: positional arguments of the function, or of a class's `forward`: tensors, numbers, None.
+        args: positional arguments of the function, or of a class's `forward`: tensors, numbers, None,
+            lists and tuples of these; a function is described by a `NextLogProbs`.
         init: a class's constructor arguments.
         state: a class's parameters by name, loaded before the call.
         raises: the error that the contract asks for; the call must end in it.
@@ -43,24 +46,43 @@ class Case:
     @cached_property
     def size(self) -> int:
         """Numbers in all arguments; the smallest failing case is the one that is shown."""
-        return sum(arg.numel() if isinstance(arg, Tensor) else 1 for arg in (*self.args, *self.init))
+        return _size([*self.args, *self.init])
 
     @cached_property
     def dtype(self) -> torch.dtype | None:
         """The floating dtype of the arguments, None where there is no floating tensor."""
-        floating = [
-            x.dtype for x in (*self.args, *self.state.values()) if isinstance(x, Tensor) and x.is_floating_point()
-        ]
+        floating = [x.dtype for x in _tensors([*self.args, *self.state.values()]) if x.is_floating_point()]
         return floating[0] if floating else None
 
     def to(self, dtype: torch.dtype) -> Case:
         """The same case with all floating tensors in another dtype; what is computed lies apart from what came in."""
 
         def cast(x: Any) -> Any:
+            if isinstance(x, NextLogProbs):
+                return dataclasses.replace(x, log_probs=cast(x.log_probs))
+            if isinstance(x, list | tuple):
+                return type(x)(map(cast, x))
             return x.to(dtype, copy=True) if isinstance(x, Tensor) and x.is_floating_point() else x
 
         state = {name: cast(parameter) for name, parameter in self.state.items()}
         return Case(**{**vars_of(self), "args": tuple(map(cast, self.args)), "state": state})
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, list | tuple):
+        return sum(map(_size, value))
+    tensors = list(_tensors(value))
+    return tensors[0].numel() if tensors else 1
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, NextLogProbs):
+        yield value.log_probs
+    elif isinstance(value, Tensor):
+        yield value
 
 
 def vars_of(case: Case) -> dict[str, Any]:
@@ -76,11 +98,15 @@ class Property:
         says: the line, in the words of the contract.
         cases: makes the cases from random draws.
         weight: share of the exercise's points.
+        fault: for a result that is not unique, judges it instead of a comparison with the reference's: from the
+            arguments and a result (numbers, tensors, None, tuples and lists of them, or a `Foreign`; it may be
+            anything, so nothing is taken for granted) it tells what is wrong, "" where nothing is.
     """
 
     says: str
     cases: Callable[[Draw], Iterator[Case]]
     weight: float = 1.0
+    fault: Callable[[tuple, Any], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +148,8 @@ class Exercise:
         differentiable: whether gradients are checked.
         constant: arguments whose gradient is left open, since right formulas differ in it.
         twins: names of PyTorch functions that are the whole exercise; found in use, they do not count as one's own.
+        up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
+            this form show the same mistake. None for a result that has no such form.
     """
 
     name: str
@@ -139,6 +167,7 @@ class Exercise:
     differentiable: bool = True
     constant: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
+    up_to: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
 
@@ -168,11 +197,11 @@ class Exercise:
         """Source of the reference, as the page shows it."""
         return inspect.getsource(inspect.unwrap(self.reference))
 
-    def holds(self, says: str, *, weight: float = 1.0) -> Callable:
+    def holds(self, says: str, *, weight: float = 1.0, fault: Callable[[tuple, Any], str] | None = None) -> Callable:
         """Decorator of a generator of cases that show what `says` says."""
 
         def add(cases):
-            self.properties.append(Property(says, cases, weight))
+            self.properties.append(Property(says, cases, weight, fault))
             return cases
 
         return add

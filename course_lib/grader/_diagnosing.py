@@ -6,6 +6,7 @@ from right, has made that mistake. Then what exceptions say. Then patterns that 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from torch import Tensor
 from course_lib.exercises import Exercise
 from course_lib.grader._explaining import explain_problem
 from course_lib.grader._judging import CONDUCT, TOLERANCE, Finding, Sheet, Trial, Verdict, differs, findings_of
-from course_lib.grader._observing import Observation, Problem, Sequence
+from course_lib.grader._observing import Observation, Problem, Sequence, leaves, unwrapped
 
 __all__ = ["Diagnosis", "diagnose"]
 
@@ -97,6 +98,7 @@ def _fit(sheet, key, failing, passing, verdict, observations) -> tuple[int, int,
         mine, its = observations[trial.number], sheet.misconception_at(key, trial)
         my_facets = _facets(verdict.findings.get(trial.number, ()))
         its_facets = _facets(findings_of(sheet.exercise, trial, its))
+        mine, its = _essence(sheet.exercise, mine), _essence(sheet.exercise, its)
         if not my_facets and not its_facets:
             continue
         if mine.problem is not None and mine.stage != "gradients" and trial.case.raises is None:
@@ -124,6 +126,12 @@ def _fit(sheet, key, failing, passing, verdict, observations) -> tuple[int, int,
         return None  # many mistakes end in the same exception; where there are numbers, they have to fit
     # Different mistakes end in the same exception; equal wrong numbers are the better evidence.
     return unexplained + raising, -by_value, -explained
+
+
+def _essence(exercise: Exercise, seen: Observation) -> Observation:
+    """The observation without what the exercise leaves open."""
+    form = exercise.up_to(unwrapped(seen.value)) if exercise.up_to is not None else None
+    return seen if form is None else dataclasses.replace(seen, value=form)
 
 
 def _facets(findings) -> frozenset[str]:
@@ -158,7 +166,7 @@ def _explains(mine: frozenset[str], its: frozenset[str], a: Observation, b: Obse
 
 
 def _dtypes(value) -> list[torch.dtype]:
-    return [t.dtype for t in (value.items if isinstance(value, Sequence) else (value,)) if isinstance(t, Tensor)]
+    return [t.dtype for t in leaves(value) if isinstance(t, Tensor)]
 
 
 def _alike(a: Observation, b: Observation) -> bool:
@@ -242,7 +250,7 @@ def _only_conduct(exercise, trials, verdict, observations):
             "any/in_place",
             f"The result is right, but the call changed `{manners[0].where}`, which belongs to the caller. An "
             f"operation whose name "
-            f"ends in `_`, an assignment to a part of a tensor, or `+=` works in place.",
+            f"ends in `_`, an assignment to a part of a tensor or a list, `+=`, or a list's own `sort` works in place.",
         )
     if manners:
         return Diagnosis(
@@ -281,7 +289,7 @@ def _nan_for_large(exercise, trials, verdict, observations):
     hit = []
     for number in verdict.findings:
         value = observations[number].value
-        tensors = [t for t in (value.items if isinstance(value, Sequence) else (value,)) if isinstance(t, Tensor)]
+        tensors = [t for t in leaves(value) if isinstance(t, Tensor)]
         hit.append(any(t.is_floating_point() and not t.isfinite().all() for t in tensors))
     if hit and all(hit):
         notes = {trials[n].case.note for n in verdict.findings} - {""}
@@ -335,7 +343,7 @@ RELATIONS = {
 def _relations(wanted, got) -> set[str]:
     found = set()
     if isinstance(wanted, Sequence):
-        if isinstance(got, Sequence) and len(got.items) == len(wanted.items):
+        if isinstance(got, Sequence) and len(got.items) == len(wanted.items) > 1:
             if all(map(_close, wanted.items, reversed(got.items))):
                 found.add("swapped")
             return found

@@ -82,6 +82,33 @@ def _say(text: str) -> Callable:
 
 EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] = (
     (
+        r"next_log_probs\(.*\): expected a list of ints",
+        _say(
+            "The model is asked with something else than a list of ids. A tensor with one number becomes an int with "
+            "`int(...)` or `.item()`."
+        ),
+    ),
+    (
+        r"next_log_probs\(.*\): expected bos first",
+        _say("The model is asked with a part of the sequence. It wants all tokens so far, each time, and bos first."),
+    ),
+    (
+        r"next_log_probs\(.*\): expected ids from",
+        _say("There is no token of this id. Is it the number of a candidate, or of a hypothesis?"),
+    ),
+    (
+        r"next_log_probs\(.*\): expected a sequence that goes on",
+        _say("The model is asked for what follows eos. Nothing does: what has ended is not extended."),
+    ),
+    (
+        r"next_log_probs\(.*\): expected at most",
+        _say("The loop goes on after `max_length` tokens, where no eos ends it."),
+    ),
+    (
+        r"next_log_probs was called more than",
+        _say("The model is asked again and again. Does the loop end, and do only survivors go on?"),
+    ),
+    (
         r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)",
         lambda m, axes: (
             f"A matrix product of {_sizes(m[1] + 'x' + m[2], axes)} with {_sizes(m[3] + 'x' + m[4], axes)}: the last "
@@ -171,6 +198,13 @@ EXPLANATIONS: tuple[tuple[str, Callable[[re.Match, dict[int, str]], str]], ...] 
                 if m[1] == "NoneType"
                 else f"Tensors have no `{m[2]}`. Look for the name in PyTorch's documentation of `torch.Tensor`."
             )
+        ),
+    ),
+    (
+        r"'NoneType' object is not (?:subscriptable|iterable)|cannot unpack non-iterable NoneType",
+        _say(
+            "Something is None and is taken apart like a tuple. Which argument may be None, and which function lacks "
+            "its `return`?"
         ),
     ),
     (

@@ -7,9 +7,9 @@ import json
 import zipfile
 from pathlib import Path
 
+from course_lib._files import write_whole
 from course_lib.exercises import Exercise, find
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._grading import write_whole
 
 __all__ = ["export"]
 

@@ -7,7 +7,6 @@ import ast
 import contextlib
 import hashlib
 import json
-import os
 import re
 import threading
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib import __version__
+from course_lib._files import write_whole
 from course_lib.exercises import Exercise, find
 from course_lib.grader._assignment import Assignment, Task
 from course_lib.grader._judging import Sheet, sheet_of
@@ -386,16 +386,6 @@ class Store:
 def as_dict(result: Result) -> dict[str, Any]:
     """A result as plain data."""
     return {**vars(result), "tasks": [dict(vars(task)) for task in result.tasks]}
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file, all of it or nothing."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _short_hash(text: str) -> str:

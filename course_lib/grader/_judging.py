@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from course_lib.exercises import Case, Draw, Exercise
-from course_lib.grader._observing import Foreign, Observation, Sequence, observe
+from course_lib.grader._observing import Foreign, Observation, Sequence, leaves, observe, unwrapped
 
 __all__ = ["CONDUCT", "Finding", "Line", "Sheet", "Trial", "Verdict", "judge", "sheet_of", "trials_of"]
 
@@ -133,7 +133,7 @@ def trials_of(exercise: Exercise, seed: int) -> list[Trial]:
                 raise AssertionError(f"{exercise.name}: the reference and the case {case} disagree: {expected.problem}")
             cotangents: tuple[Tensor | None, ...] = ()
             if exercise.differentiable and case.gradients and case.raises is None and graded < GRADIENT_CASES:
-                cotangents = tuple(_cotangent(draw, value, case.dtype) for value in _values(expected.value))
+                cotangents = tuple(_cotangent(draw, value, case.dtype) for value in leaves(expected.value))
                 expected = observe(exercise.reference, exercise, exact, cotangents, watch=False)
                 graded += 1
             trials.append(Trial(len(trials), line, case, expected, cotangents, train_too))
@@ -209,10 +209,10 @@ def _applies(exercise: Exercise, facet: str, trials: list[Trial]) -> bool:
         return exercise.is_class
     if facet == "gradient":
         return exercise.differentiable
-    tensors = any(isinstance(arg, Tensor) for trial in trials for arg in trial.case.args)
+    mutable = any(isinstance(arg, Tensor | list | tuple) for trial in trials for arg in trial.case.args)
     if facet == "dtype":
-        return any(t.is_floating_point() for x in trials for t in _values(x.expected.value) if isinstance(t, Tensor))
-    return tensors
+        return any(t.is_floating_point() for x in trials for t in leaves(x.expected.value) if isinstance(t, Tensor))
+    return mutable
 
 
 def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Finding]:
@@ -227,7 +227,12 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
     if seen.problem is not None and seen.stage != "gradients":
         return [Finding("problem", f"{seen.problem.type}: {seen.problem.message}")]
     names = exercise.returns
-    found += compare(expected.value, seen.value, case, names)
+    fault = exercise.properties[trial.line].fault
+    if fault is not None:
+        text = fault(case.args, unwrapped(seen.value))
+        found += [Finding("value", text, names[0])] if text else []
+    else:
+        found += compare(expected.value, seen.value, case, names)
     if seen.changed:
         found.append(Finding("manners", f"the call changed {' and '.join(seen.changed)}", seen.changed[0]))
     if seen.random:
@@ -269,7 +274,7 @@ def _about_parameters(case: Case, seen: Observation) -> list[str]:
 
 def compare(expected: Any, actual: Any, case: Case, names: tuple[str, ...]) -> list[Finding]:
     """How a returned value differs from the expected one; a dtype of lower precision is judged at that precision."""
-    if isinstance(expected, Sequence):
+    if isinstance(expected, Sequence) and len(names) > 1:
         if not isinstance(actual, Sequence) or len(actual.items) != len(expected.items):
             wanted = f"{len(expected.items)} values, ({', '.join(names)})"
             return [Finding("structure", f"expected {wanted}, got {describe(actual)}")]
@@ -281,6 +286,8 @@ def compare(expected: Any, actual: Any, case: Case, names: tuple[str, ...]) -> l
 
 
 def _compare_one(expected: Any, actual: Any, case: Case, name: str) -> list[Finding]:
+    if isinstance(expected, Sequence):
+        return _compare_sequence(expected, actual, case, name)
     if not isinstance(expected, Tensor):
         return _compare_number(expected, actual, name)
     if not isinstance(actual, Tensor):
@@ -323,9 +330,35 @@ def _badness(expected: Tensor, actual: Tensor) -> Tensor:
     return (expected.double() - actual.double()).abs().nan_to_num(nan=1e300, posinf=1e299)
 
 
+def _compare_sequence(expected: Sequence, actual: Any, case: Case, name: str) -> list[Finding]:
+    if expected.type == "list":  # of numbers: one value, to be read as a whole
+        if _listed(expected) == _listed(actual):
+            return []
+        numbers_only = not any(isinstance(item, Tensor | Foreign) for item in leaves(actual))
+        is_list = isinstance(actual, Sequence) and actual.type == "list" and numbers_only
+        text = f"expected {_listed(expected)}, got {_listed(actual)}"
+        return [Finding("value" if is_list else "structure", text, name)]
+    if not isinstance(actual, Sequence) or len(actual.items) != len(expected.items):
+        return [Finding("structure", f"expected {len(expected.items)} values, got {describe(actual)}", name)]
+    found = []
+    for number, (wanted, got) in enumerate(zip(expected.items, actual.items, strict=True)):
+        found += _compare_one(wanted, got, case, f"{name}[{number}]")
+    return found
+
+
+def _listed(value: Any) -> str:
+    """A list of numbers as it is written; what is no list and no number as `describe` has it."""
+    if isinstance(value, Sequence):
+        inside = ", ".join(map(_listed, value.items))
+        return f"[{inside}]" if value.type == "list" else f"({inside}{',' * (len(value.items) == 1)})"
+    return repr(value) if type(value) in (int, float, bool, str) else describe(value)
+
+
 def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
     if type(expected) is int and type(actual) is float and actual == expected:
         return [Finding("structure", f"expected the int {expected}, got the float {actual}", name)]
+    if type(expected) is float and type(actual) is int:
+        actual = float(actual)  # 0 for 0.0 is no mistake
     if type(actual) is not type(expected):
         return [Finding("structure", f"expected {describe(expected)}, got {describe(actual)}", name)]
     near = abs(expected - actual) <= 1e-6 * (1 + abs(expected)) if type(expected) is float else expected == actual
@@ -359,10 +392,6 @@ def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> lis
 def _slack(case: Case) -> float:
     """Gradients add up more roundings than values do; in half precision there is less room for that."""
     return case.tolerance * (4 if case.dtype in (torch.float16, torch.bfloat16) else 20)
-
-
-def _values(value: Any) -> tuple:
-    return value.items if isinstance(value, Sequence) else (value,)
 
 
 def _cotangent(draw: Draw, value: Any, dtype: torch.dtype | None) -> Tensor | None:

@@ -21,11 +21,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from course_lib.exercises import Case, Exercise
+from course_lib.exercises._language_model import NextLogProbs
 
-__all__ = ["Foreign", "Observation", "Problem", "Sequence", "observe"]
+__all__ = ["DEEPEST", "LONGEST", "Foreign", "Observation", "Problem", "Sequence", "leaves", "observe"]
+__all__ += ["unwrapped"]
 
 # Frames of this package are cut from a learner's traceback.
 PACKAGE = str(Path(__file__).parents[1])
+# Sequences that are looked into: items of one, and how many lie in one another. No exercise's result comes near.
+LONGEST = 256
+DEEPEST = 2
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ def observe(
         seen.changed = tuple(
             name
             for name, mine, given in zip(exercise.arguments, case.args, args, strict=False)
-            if isinstance(mine, Tensor) and not _same(mine, given)
+            if isinstance(mine, Tensor | list | tuple) and not _same(mine, given)
         )
         if train_too and exercise.is_class:
             call.train()
@@ -166,21 +171,15 @@ def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:
 
 
 def _gradients(call, exercise: Exercise, case: Case, cotangents: tuple, seen: Observation) -> None:
-    args = _copies(case.args)
-    inputs = {
-        name: arg.requires_grad_()
-        for name, arg in zip(exercise.arguments, args, strict=False)
-        if isinstance(arg, Tensor) and arg.is_floating_point()
-    }
+    inputs: dict[str, Tensor] = {}
+    args = zip(exercise.arguments, _copies(case.args), strict=False)
+    handed = [_followed(name, arg, inputs) for name, arg in args]
     if exercise.is_class:
         inputs |= dict(call.named_parameters())
-    # A leaf may not be changed in place; what is handed over is a copy that knows where it comes from.
-    handed = [arg.clone() if isinstance(arg, Tensor) and arg.requires_grad else arg for arg in args]
     result = plain(_try(seen, "gradients", lambda: call(*handed)), detach=False)
-    tensors = result.items if isinstance(result, Sequence) else (result,)
     pairs = [
         (tensor, cotangent)
-        for tensor, cotangent in zip(tensors, cotangents, strict=False)
+        for tensor, cotangent in zip(leaves(result), cotangents, strict=False)
         if isinstance(tensor, Tensor) and cotangent is not None and tensor.shape == cotangent.shape
     ]
     total = [(tensor * cotangent.to(tensor.dtype)).sum() for tensor, cotangent in pairs if tensor.requires_grad]
@@ -191,7 +190,17 @@ def _gradients(call, exercise: Exercise, case: Case, cotangents: tuple, seen: Ob
     seen.gradients = dict(zip(inputs, grads, strict=True))
 
 
-def plain(value: Any, *, detach: bool = True) -> Any:
+def _followed(name: str, arg: Any, inputs: dict[str, Tensor]) -> Any:
+    """An argument whose floating tensors collect gradients, under their names in `inputs`."""
+    if isinstance(arg, list | tuple):
+        return type(arg)(_followed(f"{name}[{i}]", item, inputs) for i, item in enumerate(arg))
+    if not isinstance(arg, Tensor) or not arg.is_floating_point():
+        return arg
+    inputs[name] = arg.requires_grad_()
+    return arg.clone()  # a leaf may not be changed in place, a copy may, and knows where it comes from
+
+
+def plain(value: Any, *, detach: bool = True, depth: int = 0) -> Any:
     """A returned value as tensors, numbers, None, `Sequence` and `Foreign`; nothing of it runs code of its own."""
     if isinstance(value, Tensor):
         if detach:
@@ -199,21 +208,48 @@ def plain(value: Any, *, detach: bool = True) -> Any:
         return value.as_subclass(Tensor) if type(value) is not Tensor else value
     if value is None or type(value) in (bool, int, float):
         return value
+    if isinstance(value, float):  # NumPy's float64 is one
+        return float.__pos__(value)
     if type(value) is str:
         return value[:200]
-    if type(value) in (tuple, list) and len(value) <= 8:
-        return Sequence(type(value).__name__, tuple(plain(item, detach=detach) for item in value))
-    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple is a tuple
-        return Sequence("tuple", tuple(plain(item, detach=detach) for item in tuple(value)))
+    named = isinstance(value, tuple) and hasattr(value, "_fields")  # a named tuple is a tuple
+    if (type(value) in (tuple, list) or named) and depth < DEEPEST and len(value) <= LONGEST:
+        kind = "list" if type(value) is list else "tuple"
+        return Sequence(kind, tuple(plain(item, detach=detach, depth=depth + 1) for item in tuple(value)))
     return Foreign(type(value).__name__)
 
 
-def _copies(args: tuple) -> list:
-    return [arg.clone() if isinstance(arg, Tensor) else arg for arg in args]
+def unwrapped(value: Any) -> Any:
+    """A value with lists and tuples in place of each `Sequence`."""
+    if not isinstance(value, Sequence):
+        return value
+    return (list if value.type == "list" else tuple)(map(unwrapped, value.items))
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b)
+def leaves(value: Any) -> tuple:
+    """What lies in a `Sequence` and in those within it; any other value alone."""
+    return tuple(x for item in value.items for x in leaves(item)) if isinstance(value, Sequence) else (value,)
+
+
+def _copies(args: tuple | list) -> list:
+    return [_copy(arg) for arg in args]
+
+
+def _copy(arg: Any) -> Any:
+    if isinstance(arg, NextLogProbs):
+        return arg.function()
+    if isinstance(arg, list | tuple):
+        return type(arg)(map(_copy, arg))
+    return arg.clone() if isinstance(arg, Tensor) else arg
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether an argument is still what it was; `b` may hold anything by now."""
+    if isinstance(a, Tensor):
+        return isinstance(b, Tensor) and a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, list | tuple):
+        return type(b) is type(a) and len(a) == len(b) and all(map(_same, a, b))
+    return type(a) is type(b) and a == b
 
 
 def _try(seen: Observation, stage: str, function: Callable) -> Any:

@@ -11,8 +11,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from course_lib import __version__
+from course_lib._files import write_whole
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._grading import Result, TaskResult, as_dict, write_whole
+from course_lib.grader._grading import Result, TaskResult, as_dict
 
 __all__ = ["csv_text", "feedback_page", "gradescope", "json_text", "junit", "write_feedback"]
 

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from course_lib.exercises import Case
-from course_lib.grader._observing import Foreign, Observation, Problem, Sequence
+from course_lib.exercises._language_model import NextLogProbs
+from course_lib.grader._observing import DEEPEST, LONGEST, Foreign, Observation, Problem, Sequence, unwrapped
 
 __all__ = ["LARGEST_FRAME", "ProtocolError", "decode", "encode", "pack_case", "pack_observation", "unpack_case"]
 __all__ += ["clean", "lengths", "unpack_observation", "unpack_problem"]
@@ -96,6 +97,10 @@ class _Packer:
             return self._tensor(value)
         if isinstance(value, Sequence):
             return {"seq": value.type, "items": [self(item) for item in value.items]}
+        if isinstance(value, list | tuple):  # an argument
+            return {"seq": type(value).__name__, "items": [self(item) for item in value]}
+        if isinstance(value, NextLogProbs):
+            return {"model": [self._tensor(value.log_probs), value.bos_id, value.eos_id, value.max_length]}
         if isinstance(value, Foreign):
             return {"other": value.type[:80]}
         if type(value) is float:
@@ -136,13 +141,13 @@ class _Blobs:
 
 
 def _unpack(spec: Any, blobs: _Blobs, depth: int = 0) -> Any:
-    if not isinstance(spec, dict) or depth > 2:
+    if not isinstance(spec, dict) or depth > DEEPEST:
         raise ProtocolError("a value is not as agreed")
     if "dtype" in spec:
         return _tensor(spec, blobs)
     if "seq" in spec:
         items = spec.get("items")
-        if spec["seq"] not in ("tuple", "list") or not isinstance(items, list) or len(items) > 16:
+        if spec["seq"] not in ("tuple", "list") or not isinstance(items, list) or len(items) > LONGEST:
             raise ProtocolError("a sequence is not as agreed")
         return Sequence(spec["seq"], tuple(_unpack(item, blobs, depth + 1) for item in items))
     if "other" in spec:
@@ -230,9 +235,18 @@ def pack_case(case: Case, cotangents: tuple, train_too: bool) -> tuple[dict[str,
 def unpack_case(message: dict[str, Any], blobs: bytes) -> tuple[Case, tuple, bool]:
     """Case, cotangents, whether train mode is asked for."""
     blobs = _Blobs(blobs)
-    args, init, cotangents = (tuple(_unpack(v, blobs) for v in message[key]) for key in ("args", "init", "cotangents"))
+    args, init, cotangents = (
+        tuple(_argument(spec, blobs) for spec in message[key]) for key in ("args", "init", "cotangents")
+    )
     state = {name: _unpack(spec, blobs) for name, spec in message["state"].items()}
     return Case(args=args, init=init, state=state), cotangents, message["train_too"]
+
+
+def _argument(spec: dict[str, Any], blobs: _Blobs) -> Any:
+    if "model" in spec:
+        table, *numbers = spec["model"]
+        return NextLogProbs(_tensor(table, blobs), *numbers)
+    return unwrapped(_unpack(spec, blobs))
 
 
 # Observations, from submission to grader

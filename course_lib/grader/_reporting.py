@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from course_lib.exercises import Exercise
+from course_lib.exercises._language_model import NextLogProbs
 from course_lib.grader._diagnosing import Diagnosis, diagnose
 from course_lib.grader._explaining import axis_names, explain_problem, shape_in_words
 from course_lib.grader._judging import CONDUCT, Finding, Line, Sheet, Trial, Verdict, findings_of, judge
@@ -20,6 +21,7 @@ __all__ = ["Example", "Report", "report_on"]
 
 MARKS = {True: "✓", False: "✗", None: "–"}
 SHOWN_NUMBERS = 24  # an argument with more is shown by its shape
+SHOWN_CHARACTERS = 240  # of a list
 PRINTED_LINES = 8
 SHOWN_SIDE = 8  # a matrix with more rows or columns is cut to the part around its worst entry
 
@@ -145,13 +147,21 @@ def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation
 def _pick(value, finding: Finding, exercise: Exercise):
     if isinstance(value, Sequence):
         names = dict(zip(exercise.returns, value.items, strict=False))
-        return names.get(finding.where)
+        name, *place = re.split(r"[\[\]]", finding.where)  # "cache[0]" is an item of the result named cache
+        found = names.get(name)
+        return found.items[int(place[0])] if place and isinstance(found, Sequence) else found
     return value
 
 
 def _argument(value, axes: str) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, NextLogProbs):
+        return "\n  ".join(value.shown())
+    if isinstance(value, tuple):
+        return "(" + ", ".join(_argument(item, axes) for item in value) + ")"
+    if isinstance(value, list) and len(repr(value)) > SHOWN_CHARACTERS:
+        return f"{repr(value)[:SHOWN_CHARACTERS]} …   ({len(value)} items)"
     if not isinstance(value, Tensor):
         return repr(value)
     named = [axis for axis in axes.split() if axis not in {"...", "#"}]
@@ -160,7 +170,7 @@ def _argument(value, axes: str) -> str:
         f"{axis} = {n}" if axis and not axis.isdigit() else str(n)
         for axis, n in zip([*batch, *named], value.shape, strict=False)
     )
-    if value.numel() <= SHOWN_NUMBERS and value.dim() <= 3:
+    if value.numel() <= SHOWN_NUMBERS and value.dim() <= 4:
         return f"{_numbers(value)}   ({shape})"
     return f"tensor ({shape}), {str(value.dtype).removeprefix('torch.')}"
 

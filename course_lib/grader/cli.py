@@ -1,4 +1,4 @@
-"""The command `course-lib`: grade submissions, list and show exercises, export assignments, look at this machine."""
+"""Commands of `course-lib` for teachers: grade, list and show exercises, export assignments, look at this machine."""
 
 from __future__ import annotations
 
@@ -6,60 +6,28 @@ import argparse
 import dataclasses
 import os
 import platform
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from course_lib import __version__
+from course_lib._files import write_whole
 from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.grader._assignment import EXAMPLE, Assignment, draw_seed, read_assignment, tasks_for
-from course_lib.grader._grading import Result, Store, grade_all, write_whole
+from course_lib.grader._grading import Result, Store, grade_all
 from course_lib.grader._outputs import csv_text, gradescope, json_text, junit, write_feedback
 from course_lib.grader._sandbox import WALLS, probe
 from course_lib.grader._submissions import Submission, ignored_files, read_submissions
 
-__all__ = ["main"]
+__all__ = ["add_commands"]
 
-NEEDS = "course-lib needs {0}, which is not installed: pip install {1}, or the package with its extra [{2}]"
-PACKAGES = {"rich": ("rich", "grading"), "yaml": ("pyyaml", "grading"), "distributed": ("distributed", "dask")}
 SEED_FILE = "seed.txt"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command; its exit status. 0: done, 1: done and something did not pass (`--strict`), 2: wrong use."""
-    options = _parser().parse_args(arguments)
-    warnings.simplefilter("ignore", SyntaxWarning)  # about students' code
-    torch.set_num_threads(1)  # many small tensors; several submissions run side by side
-    try:
-        return options.run(options)
-    except (ValueError, KeyError, FileNotFoundError, NotADirectoryError) as error:
-        print(f"course-lib: {error.args[0] if isinstance(error, KeyError) else error}", file=sys.stderr)
-        return 2
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")[0]
-        if missing not in PACKAGES:
-            raise
-        print(NEEDS.format(missing, *PACKAGES[missing]), file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"course-lib: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nStopped. What is graded is kept; the same command goes on from here.", file=sys.stderr)
-        return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="course-lib", description="Exercises of the course “Attention, Proven”: grade, list, show, export."
-    )
-    parser.add_argument("--version", action="version", version=f"course-lib {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="command")
-
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the grader's commands to those of `course-lib`."""
     grade = commands.add_parser(
         "grade",
         help="grade files, notebooks, or folders with one a student",
@@ -114,7 +82,6 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="sandbox level and versions of this machine")
     doctor.set_defaults(run=_doctor)
-    return parser
 
 
 # grade
@@ -420,6 +387,3 @@ def _export(options: argparse.Namespace) -> int:
             print(f"{path}: written")
     return 0
 
-
-if __name__ == "__main__":
-    sys.exit(main())

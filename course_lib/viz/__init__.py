@@ -2,6 +2,7 @@
 
 from course_lib.viz.attention_map import attention_map, description_of, save_figure
 from course_lib.viz.attention_views import alignment, query_plane
+from course_lib.viz.decoding_views import beam_tree, cache_work, next_token_bars
 from course_lib.viz.describing import describe
 from course_lib.viz.diagram import BlockDiagram, block_diagram
 from course_lib.viz.heads_map import heads_map
@@ -20,8 +21,10 @@ __all__ = [
     "alignment",
     "attention_calculator",
     "attention_map",
+    "beam_tree",
     "block_diagram",
     "block_stepper",
+    "cache_work",
     "describe",
     "description_of",
     "head_grid",
@@ -29,6 +32,7 @@ __all__ = [
     "heads_map",
     "leak_detector",
     "mask_painter",
+    "next_token_bars",
     "norm_switch",
     "parameter_calculator",
     "query_plane",

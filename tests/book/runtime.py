@@ -45,7 +45,8 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     subprocess.run([*unpack, "--target", str(site), str(wheel)], check=True)
     metadata = next(site.glob("course_lib-*.dist-info/METADATA")).read_text()
     requirements = re.findall(r"^Requires-Dist: (.+)$", metadata, re.MULTILINE)
-    for found in _closure([*requirements, "ipykernel"]):
+    # With the extra that the first cell of some chapters asks for.
+    for found in _closure([*requirements, "ipykernel"], extra="training"):
         _link(found, site)
     kernel = folder / f"share/jupyter/kernels/{KERNEL}"
     kernel.mkdir(parents=True)
@@ -55,20 +56,20 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     return python
 
 
-def _closure(requirements: list[str]) -> list[Distribution]:
+def _closure(requirements: list[str], extra: str) -> list[Distribution]:
     found: dict[str, Distribution] = {}
-    waiting = [Requirement(text) for text in requirements]
+    waiting = [(Requirement(text), {extra}) for text in requirements]
     while waiting:
-        requirement = waiting.pop()
+        requirement, extras = waiting.pop()
         name = re.sub(r"[-_.]+", "-", requirement.name).lower()
-        wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        wanted = requirement.marker is None or any(requirement.marker.evaluate({"extra": e}) for e in {"", *extras})
         if name in found or not wanted:
             continue
         try:
             found[name] = distribution(name)
         except PackageNotFoundError:
             continue  # for another platform's torch, say; the notebooks would fail if it were missed
-        waiting += [Requirement(text) for text in found[name].requires or []]
+        waiting += [(Requirement(text), requirement.extras) for text in found[name].requires or []]
     return list(found.values())
 
 

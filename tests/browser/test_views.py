@@ -34,6 +34,11 @@ VIEWS = {
     ),
     "norm_switch": lambda: viz.norm_switch(torch.rand(6) + 0.01, torch.rand(6) + 0.01),
     "parameter_calculator": viz.parameter_calculator,
+    "next_token": lambda: viz.next_token_bars(torch.randn(50), shown=5),
+    "beam_tree": lambda: viz.beam_tree(
+        [["a", "b", "<eos>"], ["a", "<eos>"]], [[-1, -1, -1], [0, 0]], [[-0.4, -2.0, -1.0], [-0.5, -1.0]], 2
+    ),
+    "cache_work": lambda: viz.cache_work(5, 4, 8, 2),
 }
 each_view = pytest.mark.parametrize("name", VIEWS)
 

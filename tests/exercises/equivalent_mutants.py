@@ -57,4 +57,51 @@ EQUIVALENT = {
         ),
         "head = torch.arange(1, num_heads + 1, dtype=torch.float64) → head = torch.arange(1, num_heads + 1)": INTEGERS,
     },
+    "label_smoothing_loss": {
+        "of_target = log_probs.gather(1, targets[:, None])[:, 0] → "
+        "of_target = log_probs.gather(1, targets[:, None])[:, -1]": "of one column, the first is the last",
+    },
+    "warmup_rate": {
+        "return min(step ** (-0.5), step * warmup_steps ** (-1.5)) / math.sqrt(d_model) → "
+        "return min(step * warmup_steps ** (-1.5), step ** (-0.5)) / math.sqrt(d_model)": (
+            "the smaller of two numbers, in either order"
+        ),
+    },
+    "beam_search": {
+        "candidates = [([*tokens, token], total + log_prob) for tokens, total in open_ for token, log_prob in "
+        "enumerate(next_log_probs([bos_id, *tokens]).tolist())] → "
+        "candidates = [([*tokens, token], total + log_prob) for tokens, total in open_ for token, log_prob in "
+        "enumerate(next_log_probs([bos_id, *tokens]))]": (
+            "sums are tensors of float32 then, and no decision of a case is as close as that"
+        ),
+    },
+    "top_p_filter": {
+        "keep = before < p → keep = before <= p": "the contract leaves a threshold met to the last bit open",
+        **{
+            change: "logits have one axis, which is the first and the last"
+            for change in (
+                "before = probs.cumsum(-1) - probs → before = probs.cumsum(0) - probs",
+                "before = probs.cumsum(-1) - probs → before = probs.cumsum(-0) - probs",
+                "probs = logits.softmax(-1)[order] → probs = logits.softmax(0)[order]",
+                "probs = logits.softmax(-1)[order] → probs = logits.softmax(-0)[order]",
+            )
+        },
+    },
+    "corpus_bleu": {
+        "return 100 * min(1.0, math.exp(1 - r / h)) * math.exp(logs / 4) → "
+        "return 100 * min(math.exp(1 - r / h), 1.0) * math.exp(logs / 4)": (
+            "the smaller of two numbers, in either order"
+        ),
+        **{
+            "pairs = [(ngrams(h, n), ngrams(r, n)) for h, r in zip(hypotheses, references, strict=True)] → "
+            f"pairs = [(ngrams(h, n), ngrams(r, n)) for h, r in zip(hypotheses, references{strict})]": (
+                "both lists have the same length by contract"
+            )
+            for strict in ("", ", strict=False")
+        },
+    },
+    "cached_attention": {
+        "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
+        "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
+    },
 }

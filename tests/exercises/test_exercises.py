@@ -51,6 +51,19 @@ CONTRACT = {
         "DecoderLayer": "x, memory, self_mask=None, memory_mask=None",
         "transformer_parameter_count": "vocab_size, d_model, num_layers, d_ff",
     },
+    "training": {
+        "teacher_forcing_pair": "tokens",
+        "label_smoothing_loss": "logits, targets, smoothing, pad_id",
+        "warmup_rate": "step, d_model, warmup_steps",
+        "token_batches": "lengths, max_tokens",
+    },
+    "decoding": {
+        "greedy_decode": "next_log_probs, bos_id, eos_id, max_length",
+        "beam_search": "next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0",
+        "top_p_filter": "logits, p",
+        "corpus_bleu": "hypotheses, references",
+        "cached_attention": "query, key, value, cache=None",
+    },
 }
 CONSTRUCTORS = {
     "MultiHeadAttention": "d_model, num_heads",

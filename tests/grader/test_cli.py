@@ -25,7 +25,7 @@ from course_lib import __version__
 from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.grader._assignment import Task, read_assignment
 from course_lib.grader._sandbox import WALLS
-from course_lib.grader.cli import main
+from course_lib.cli import main
 
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 posix = pytest.mark.skipif(os.name != "posix" or shutil.which("bash") is None, reason="shell scripts need bash")
@@ -584,7 +584,7 @@ def test_the_installed_command_grades(half, week):
 def test_a_terminal_shows_a_progress_bar(ada, half, week):
     master, slave = os.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "PYTHONIOENCODING": "utf-8"}
-    arguments = [sys.executable, "-m", "course_lib.grader.cli", "grade", ada, half, "-a", week]
+    arguments = [sys.executable, "-m", "course_lib.cli", "grade", ada, half, "-a", week]
     with subprocess.Popen(arguments, stdout=slave, stderr=slave, env=environment) as process:
         os.close(slave)
         shown = b""
@@ -604,7 +604,7 @@ def test_a_terminal_shows_a_progress_bar(ada, half, week):
 def test_after_ctrl_c_the_same_command_goes_on(ada):
     Path("slow.py").write_text(IMPORT + SOFTMAX + "\nimport time\ndef causal_mask(length):\n    time.sleep(1.5)\n")
     Path("week.yaml").write_text("seed: 1\nexercises: [softmax, causal_mask]\nlimits: {seconds: 2, total_seconds: 8}\n")
-    arguments = [sys.executable, "-m", "course_lib.grader.cli", "grade", ada, "slow.py", "-a", "week.yaml", "-j", "1"]
+    arguments = [sys.executable, "-m", "course_lib.cli", "grade", ada, "slow.py", "-a", "week.yaml", "-j", "1"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as process:
         end = time.monotonic() + 60
         while not list(Path().glob("grading/submissions/ada-*.json")) and time.monotonic() < end:

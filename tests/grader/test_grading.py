@@ -304,7 +304,7 @@ def command(folder, out, *options):
     return [
         sys.executable,
         "-m",
-        "course_lib.grader.cli",
+        "course_lib.cli",
         "grade",
         str(folder),
         "--out",

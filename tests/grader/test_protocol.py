@@ -10,7 +10,7 @@ import torch
 
 from course_lib.exercises import Case, find
 from course_lib.exercises._draw import Draw
-from course_lib.grader._observing import Foreign, Observation, Problem, Sequence
+from course_lib.grader._observing import LONGEST, Foreign, Observation, Problem, Sequence, plain
 from course_lib.grader._protocol import (
     DTYPES,
     LARGEST_DIM,
@@ -149,6 +149,22 @@ def test_what_no_exercise_asks_for_arrives_as_a_name_of_its_type(value):
     assert any(word in arrived.type for word in ("int", "Tensor", "Thing"))
 
 
+def test_lists_of_lists_arrive_as_long_and_as_deep_as_an_exercise_has_them():
+    value = [list(range(LONGEST)), [], [-1, True, 0.5]]
+    assert sent_and_received(plain(value)) == plain(value)
+    assert plain(value).items[2] == Sequence("list", (-1, True, 0.5))
+
+
+def test_lists_that_are_longer_or_deeper_are_not_looked_into():
+    endless = []
+    endless.append(endless)
+    for value in ([0] * (LONGEST + 1), tuple(range(LONGEST + 1))):
+        assert plain(value) == Foreign(type(value).__name__)
+    assert plain([[[5]]]) == Sequence("list", (Sequence("list", (Foreign("list"),)),))
+    assert plain(endless) == plain([[[]]])
+    assert sent_and_received(plain(endless)) == plain([[[]]])
+
+
 def test_the_largest_tensor_that_is_compared_arrives():
     tensor = torch.ones(1).expand(LARGEST_TENSOR)
     assert torch.equal(sent_and_received(tensor), tensor)
@@ -181,7 +197,7 @@ def test_gradients_arrive_by_name():
 
 def test_a_case_arrives_with_its_arguments_state_and_cotangents():
     case = Case(
-        args=(torch.arange(3), None, 2, 0.5, True),
+        args=(torch.arange(3), None, 2, 0.5, True, [3, 1, 2], [[4], [], [5, 6]]),
         init=(4, 2),
         state={"w": torch.ones(2, dtype=torch.float64)},
         note="secret",
@@ -320,7 +336,7 @@ def is_tame(value, depth=0) -> bool:
     """Whether a value is one of those that the grader knows."""
     if isinstance(value, Sequence):
         tame = all(is_tame(item, depth + 1) for item in value.items)
-        return value.type in ("tuple", "list") and len(value.items) <= 16 and depth < 3 and tame
+        return value.type in ("tuple", "list") and len(value.items) <= LONGEST and depth < 3 and tame
     if isinstance(value, torch.Tensor):
         return value.dtype in DTYPES.values() and value.numel() <= LARGEST_TENSOR
     return isinstance(value, Foreign) or type(value) in (type(None), bool, int, float, str)
@@ -352,7 +368,8 @@ def test_junk_in_any_place_is_refused_or_harmless(place):
         *({"int": "9" * 302}, {"int": 3}, {"int": "0x10"}, {"int": ""}, {"int": " 1"}, {"int": "1_0"}, {"int": None}),
         *({"float": "much"}, {"float": "0x1p99999"}, {"float": 1.5}, {"float": None}, {"float": ""}),
         *({"seq": "set", "items": []}, {"seq": "tuple"}, {"seq": ["tuple"], "items": []}),
-        {"seq": "list", "items": [{"plain": None}] * 17},
+        {"seq": "list", "items": [{"plain": None}] * (LONGEST + 1)},
+        {"seq": "list", "items": [{"seq": "list", "items": [{"seq": "list", "items": [{"plain": None}]}]}]},
         {"seq": "list", "items": {"0": {"plain": None}}},
         *({"dtype": "float32", "shape": shape, "at": 0} for shape in (None, "1", 1, [-1], [-1, -1], [True], [1.0])),
         *({"dtype": "float32", "shape": shape, "at": 0} for shape in ([2**17, 2], [0, 2**17, 2], [1] * 13)),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tools.convert import RAW_MYST, install_cell, to_notebook
+from tools.convert import RAW_MYST, extra_of, install_cell, to_notebook
 from tools.pages import Page, notebook_pages
 from tools.publisher import Publisher
 
@@ -109,6 +109,17 @@ def test_the_first_cell_installs_from_the_publisher_only():
     unknown = install_cell(None)
     assert "pip install ." in unknown
     assert "http" not in unknown
+    assert "git+" not in unknown
+
+
+def test_a_chapter_that_trains_asks_for_more():
+    assert extra_of("from course_lib import MultiHeadAttention\n") == ""
+    assert extra_of("text\nfrom course_lib.data import multi30k\n") == "training"
+    published = install_cell(PUBLISHER, "training")
+    assert '%pip install --quiet "course_lib[training] @ git+https://github.com/ada/course@abc123"' in published
+    unknown = install_cell(None, "training")
+    compile(unknown, "cell", "exec")
+    assert "[training]" in unknown
     assert "git+" not in unknown
 
 

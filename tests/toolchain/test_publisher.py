@@ -53,7 +53,7 @@ def test_environment_before_remote_before_config(checkout):
     environ = {"GITHUB_REPOSITORY": "from-environment/course", "GITHUB_SHA": "abc123"}
     publisher = find_publisher(checkout, environ=environ)
     assert publisher.owner == "from-environment"
-    assert publisher.requirement == "course_lib @ git+https://github.com/from-environment/course@abc123"
+    assert publisher.requirement() == "course_lib @ git+https://github.com/from-environment/course@abc123"
 
 
 def test_addresses(checkout):

@@ -31,10 +31,11 @@ class _Tags(HTMLParser):
         self.attributes += attributes
 
 
-def test_all_scripts_together_are_15_kilobytes_or_less():
+def test_all_scripts_together_are_17_200_bytes_or_less():
+    # 15 KB for the first fourteen; the limit grew with the three views of the chapter on decoding
     core = len(module._lean((module._SCRIPTS / "core.js").read_text()).encode())
     own = [len(module.script(kind).encode()) - core for kind in KINDS]
-    assert core + sum(own) <= 15 * 1024, dict(zip(["core", *KINDS], [core, *own], strict=True))
+    assert core + sum(own) <= 17_200, dict(zip(["core", *KINDS], [core, *own], strict=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)

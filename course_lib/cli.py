@@ -1,0 +1,67 @@
+"""The command `course-lib`: grading for teachers, training and translating for everyone."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+
+import torch
+
+from course_lib import __version__, translating
+from course_lib.grader import cli as grading
+
+__all__ = ["main"]
+
+NEEDS = "course-lib needs {0}, which is not installed: pip install {1}, or the package with its extra [{2}]"
+PACKAGES = {
+    "rich": ("rich", "grading"),
+    "yaml": ("pyyaml", "grading"),
+    "distributed": ("distributed", "dask"),
+    "pytorch_lightning": ("pytorch-lightning", "training"),
+    "tokenizers": ("tokenizers", "training"),
+    "safetensors": ("safetensors", "training"),
+    "sacrebleu": ("sacrebleu", "training"),
+    "platformdirs": ("platformdirs", "training"),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; its exit status. 0: done, 1: done and something did not pass (`--strict`), 2: wrong use."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command not in translating.COMMANDS:
+            warnings.simplefilter("ignore", SyntaxWarning)  # about students' code
+            torch.set_num_threads(1)  # many small tensors; several submissions run side by side
+        return options.run(options)
+    except (ValueError, KeyError, FileNotFoundError, NotADirectoryError, FloatingPointError) as error:
+        print(f"course-lib: {error.args[0] if isinstance(error, KeyError) else error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing not in PACKAGES:
+            raise
+        print(NEEDS.format(missing, *PACKAGES[missing]), file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"course-lib: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped. What is done is kept; the same command goes on from here.", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="course-lib",
+        description="Of the course “Attention, Proven”: grade its exercises; train its translator, and translate.",
+    )
+    parser.add_argument("--version", action="version", version=f"course-lib {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command", dest="command")
+    grading.add_commands(commands)
+    translating.add_commands(commands)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""A recipe: all that decides how a model is trained, in one small file that can be read, changed and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from course_lib.models import TransformerConfig
+from course_lib.training import warmup_rate
+
+__all__ = ["Recipe"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Model, loss, schedule and length of a training. The defaults are those of the committed translator.
+
+    Raises:
+        ValueError: a number is out of its range, or a choice is not among those that exist.
+    """
+
+    # the model
+    vocab_size: int = 6000  # subwords of both languages together
+    d_model: int = 256
+    num_heads: int = 4
+    num_layers: int = 3
+    d_ff: int = 512
+    dropout: float = 0.3  # much, since there is little data
+    norm: Literal["post", "pre"] = "pre"  # bears a high rate
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
+    tie_embeddings: bool = True
+
+    # the loss
+    label_smoothing: float = 0.1
+    bpe_dropout: float = 0.1
+
+    # the schedule
+    epochs: int = 30
+    max_tokens: int = 2048  # in a batch, padding included
+    learning_rate: float = 1.5e-3  # the highest one
+    warmup_steps: int = 1000
+    schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"  # inverse_sqrt is the paper's
+    betas: tuple[float, float] = (0.9, 0.98)  # of Adam, after the paper
+    eps: float = 1e-9  # of Adam, after the paper
+    weight_decay: float = 0.0
+    clip_norm: float = 1.0  # of all gradients together; 0 for no clipping
+
+    # the run
+    seed: int = 0
+    precision: str = "auto"  # bfloat16 where the processor multiplies it faster, else float32; or Lightning's names
+
+    def __post_init__(self):
+        for name in ("vocab_size", "epochs", "max_tokens", "warmup_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("label_smoothing", "bpe_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        for name in ("clip_norm", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        choices = ("cosine", "inverse_sqrt", "constant")
+        if self.schedule not in choices:
+            raise ValueError(f"schedule must be one of {', '.join(choices)}, got {self.schedule!r}")
+        self.model_config()  # checks the rest
+
+    def model_config(self) -> TransformerConfig:
+        """Sizes and choices of the model."""
+        names = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm", "positions")
+        return TransformerConfig(tie_embeddings=self.tie_embeddings, **{name: getattr(self, name) for name in names})
+
+    def rate(self, step: int, total_steps: int) -> float:
+        """Learning rate at a step, counted from 1.
+
+        A straight line up to `learning_rate` over the warm-up, then a cosine down to a hundredth at the last step, or
+        1 / √step as in the paper, or nothing more. `inverse_sqrt` is the paper's schedule scaled to this peak.
+        """
+        if self.schedule == "inverse_sqrt":
+            peak = warmup_rate(self.warmup_steps, self.d_model, self.warmup_steps)
+            return self.learning_rate * warmup_rate(step, self.d_model, self.warmup_steps) / peak
+        if step < self.warmup_steps:
+            return self.learning_rate * step / self.warmup_steps
+        if self.schedule == "constant":
+            return self.learning_rate
+        done = min(1.0, (step - self.warmup_steps) / max(1, total_steps - self.warmup_steps))
+        return self.learning_rate * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for YAML and JSON."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+        """A recipe from plain values; what is not given has its default.
+
+        Raises:
+            ValueError: a name is not known or a value is of another type.
+        """
+        fields = {f.name: f for f in dataclasses.fields(cls)}
+        unknown = [str(name) for name in values if name not in fields]
+        if unknown:
+            raise ValueError(f"a recipe knows {', '.join(fields)}; got {', '.join(unknown)}")
+        clean: dict[str, Any] = {}
+        for name, value in values.items():
+            default = fields[name].default
+            if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+                value = float(value)
+            if isinstance(default, float) and isinstance(value, str):
+                value = _number(value)  # YAML takes 1e-3 for text
+            if isinstance(default, tuple) and isinstance(value, list):
+                value = tuple(value)
+            if type(value) is not type(default):
+                raise ValueError(f"{name} must be of type {type(default).__name__}, like {default!r}, got {value!r}")
+            clean[name] = value
+        return cls(**clean)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Recipe:
+        """A recipe from a YAML file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: it is no YAML, or holds what a recipe does not know.
+        """
+        import yaml
+
+        try:
+            values = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+        except yaml.YAMLError as error:
+            raise ValueError(f"{path} is no YAML: {error}") from None
+        if not isinstance(values, Mapping):
+            raise ValueError(f"{path} must hold lines of the form `name: value`, got {type(values).__name__}")
+        try:
+            return cls.from_dict(values)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

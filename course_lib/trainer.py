@@ -1,0 +1,400 @@
+"""Training with PyTorch Lightning: any task of the course, by a recipe, with checkpoints that go on to the bit.
+
+`train(task, recipe, out=…)` is all that most readers need; `course-lib train` calls it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+import torch.nn.functional as F
+from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
+from pytorch_lightning.loggers import CSVLogger
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from course_lib._files import write_whole
+from course_lib.models import Transformer
+from course_lib.recipes import Recipe
+from course_lib.tasks import SequencePairs, Task
+
+__all__ = ["ByteDropout", "History", "TaskData", "TaskModule", "best_precision", "train"]
+
+LAST = "last.ckpt"
+BEST = "best.ckpt"
+
+
+class ByteDropout(nn.Dropout):
+    """Dropout from one random byte an entry: what `nn.Dropout` does, with p rounded to a 256th, in less time on a CPU.
+
+    There, drawing 32 bits for each entry is a quarter of a small model's training step. On other devices, and where
+    not training, it is `nn.Dropout`.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(...)` to `(...)`: each entry 0 with probability p, else divided by 1 − p."""
+        if not self.training or self.p == 0 or x.device.type != "cpu":
+            return super().forward(x)
+        dropped = round(self.p * 256)
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)  # eight bytes each
+        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
+        return x * kept * (256 / (256 - dropped))
+
+    @classmethod
+    def put_into(cls, model: nn.Module) -> None:
+        """Replace every `nn.Dropout` of a model; parameters and their names stay as they are."""
+        for module in model.modules():
+            for name, child in module.named_children():
+                if type(child) is nn.Dropout:
+                    setattr(module, name, cls(child.p))
+
+
+class TaskModule(pl.LightningModule):
+    """A model, a task and a recipe: what one step does.
+
+    All that is random in step n follows from the recipe's seed and n: a run that was stopped after an epoch goes on as
+    if it had not been.
+
+    Args:
+        model: that suits the task.
+        task: gives the loss; with tokens (`SequencePairs`), perplexity is measured, else the share that is right.
+        recipe: gives rate, optimiser and seed.
+        total_steps: over which the rate falls.
+    """
+
+    def __init__(self, model: nn.Module, task: Task, recipe: Recipe, total_steps: int):
+        super().__init__()
+        task.check_model(model)
+        self.model = model
+        self.task = task
+        self.recipe = recipe
+        self.total_steps = total_steps
+        self._sums = torch.zeros(2, dtype=torch.float64)
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        """Dropout's draws: from seed, step and process."""
+        torch.manual_seed(random.Random(f"{self.recipe.seed}, {self.global_step}, {self.global_rank}").getrandbits(63))
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """The task's loss.
+
+        Raises:
+            FloatingPointError: it is NaN or infinite; on a GPU this is seen at the end of the epoch only.
+        """
+        loss = self.task.loss(self.model, batch)
+        if loss.device.type == "cpu" and not math.isfinite(loss.item()):
+            raise FloatingPointError(_not_finite(loss.item(), f"step {self.global_step + 1}"))
+        self.log("train_loss", loss.detach(), prog_bar=True, on_step=False, on_epoch=True, batch_size=1, sync_dist=True)
+        return loss
+
+    def on_validation_epoch_start(self) -> None:
+        """Sums over the whole split: a mean of means of batches would weigh tokens by the batch they are in."""
+        self._sums.zero_()
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        """Negative log-likelihood of each token, without smoothing, and their number; or what is right."""
+        if isinstance(batch, SequencePairs):
+            logits = self.model(batch.source, batch.inputs).flatten(0, 1).float()
+            labels, pad_id = batch.labels.flatten(), self.task.pad_id
+            total = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum")
+            self._sums += torch.tensor([total.item(), (labels != pad_id).sum().item()], dtype=torch.float64)
+        else:
+            right, counted = self.task.correct(self.task.predict(self.model, batch), batch)
+            self._sums += torch.tensor([(right & counted).sum().item(), counted.sum().item()], dtype=torch.float64)
+
+    def on_validation_epoch_end(self) -> None:
+        """`val_loss` and `val_perplexity` per token, or `val_accuracy` (and 1 − it as `val_loss`)."""
+        total, count = self.trainer.strategy.reduce(self._sums.to(self.device), reduce_op="sum").tolist()
+        if count == 0:  # Lightning's trial run of a split that another process has
+            return
+        if hasattr(self.task, "pad_id"):
+            self.log("val_loss", total / count, prog_bar=True)
+            self.log("val_perplexity", math.exp(min(total / count, 80.0)), prog_bar=True)
+        else:
+            self.log("val_loss", 1 - total / count)
+            self.log("val_accuracy", total / count, prog_bar=True)
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """Adam (with decoupled weight decay, none by default) and the recipe's rate, a step at a time."""
+        recipe = self.recipe
+        optimizer = torch.optim.AdamW(
+            self.parameters(),
+            lr=recipe.learning_rate,
+            betas=recipe.betas,
+            eps=recipe.eps,
+            weight_decay=recipe.weight_decay,
+        )
+
+        def factor(steps_done: int) -> float:
+            return recipe.rate(steps_done + 1, self.total_steps) / recipe.learning_rate
+
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step", "name": "rate"}}
+
+
+class _Batches(Dataset):
+    def __init__(self, batches: Sequence[Any]):
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, number: int) -> Any:
+        return self._batches[number]
+
+
+class _Fresh(Sequence):
+    """Batches of a task without a training set: drawn when they are asked for, from the seed and their place."""
+
+    def __init__(self, task: Task, number: int, size: int, seed: str):
+        self._task, self._number, self._size, self._seed = task, number, size, seed
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __getitem__(self, place: int) -> Any:
+        draw = torch.Generator().manual_seed(random.Random(f"{self._seed}, {place}").getrandbits(63))
+        return self._task.batch(self._size, draw)
+
+
+class TaskData(pl.LightningDataModule):
+    """A task's batches, other ones each epoch, shared out among the processes.
+
+    Args:
+        task: with `epoch` and `split` (a training set that comes round again), or any other: then an epoch is
+            `fresh_batches` of `batch_size`.
+        seed: of order and draws.
+        batch_size: of a task without a training set.
+        fresh_batches: in an epoch, of such a task.
+    """
+
+    def __init__(self, task: Task, *, seed: int, batch_size: int = 64, fresh_batches: int = 100):
+        super().__init__()
+        self.task, self.seed, self.batch_size, self.fresh_batches = task, seed, batch_size, fresh_batches
+
+    def batches(self, epoch: int) -> Sequence[Any]:
+        """Those of an epoch, counted from 0, for all processes together."""
+        if hasattr(self.task, "epoch"):
+            return self.task.epoch(epoch, seed=self.seed)
+        return _Fresh(self.task, self.fresh_batches, self.batch_size, f"{self.seed}, {epoch}")
+
+    def train_dataloader(self) -> DataLoader:
+        """This process's batches of the current epoch; each process has as many."""
+        batches = self.batches(self.trainer.current_epoch)
+        rank, world = self.trainer.global_rank, self.trainer.world_size
+        mine = range(rank, len(batches) - len(batches) % world, world)
+        return DataLoader(_Batches(_Chosen(batches, mine)), batch_size=None)
+
+    def val_dataloader(self) -> DataLoader:
+        """This process's batches of "val"; of a task without one, a batch that stays the same."""
+        batches = self.task.split("val") if hasattr(self.task, "split") else [self.task.held_out(500)]
+        mine = range(self.trainer.global_rank, len(batches), self.trainer.world_size)
+        return DataLoader(_Batches(_Chosen(batches, mine)), batch_size=None)
+
+
+class _Chosen(Sequence):
+    def __init__(self, batches: Sequence[Any], places: Sequence[int]):
+        self._batches, self._places = batches, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> Any:
+        return self._batches[self._places[number]]
+
+
+class History(Callback):
+    """A line for each epoch: step, losses, perplexity, rate. Kept in the checkpoint, so that it goes on too.
+
+    Args:
+        path: of a JSON file that is written anew after each epoch; None for none.
+    """
+
+    def __init__(self, path: Path | None = None):
+        self.path = path
+        self.epochs: list[dict[str, float]] = []
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Write down what the epoch came to."""
+        figures = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        rate = trainer.optimizers[0].param_groups[0]["lr"]
+        self.epochs.append({**figures, "epoch": trainer.current_epoch + 1, "step": trainer.global_step, "rate": rate})
+        if not math.isfinite(figures.get("train_loss", 0.0)):
+            raise FloatingPointError(_not_finite(figures["train_loss"], f"epoch {trainer.current_epoch + 1}"))
+        if self.path is not None and trainer.is_global_zero:
+            write_whole(self.path, json.dumps(self.epochs, indent=1) + "\n")
+
+    def state_dict(self) -> dict[str, Any]:
+        """For the checkpoint."""
+        return {"epochs": self.epochs}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """From the checkpoint."""
+        self.epochs = list(state["epochs"])
+
+
+def best_precision() -> str:
+    """Lightning's name of the fastest precision that this machine trains well in.
+
+    bfloat16 where a GPU or the processor's matrix unit (AMX) multiplies it; float16 on older GPUs; else float32.
+    """
+    if torch.cuda.is_available():
+        return "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "16-mixed"
+    has_matrix_unit = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    return "bf16-mixed" if has_matrix_unit() else "32-true"
+
+
+def train(
+    task: Task,
+    recipe: Recipe,
+    *,
+    model: nn.Module | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    accelerator: str = "auto",
+    devices: int | str = 1,
+    strategy: str = "auto",
+    show_progress: bool = True,
+    stop_after: int | None = None,
+) -> tuple[nn.Module, list[dict[str, float]]]:
+    """Train a model on a task by a recipe.
+
+    The best epoch (by validation loss) and the last one are kept as checkpoints in `out`; a log for TensorBoard-like
+    tools lies there as metrics.csv, and history.json has a line an epoch.
+
+    Args:
+        task: `TranslationTask`, or any other.
+        recipe: everything that decides the result.
+        model: None makes `Transformer(recipe.model_config())`, initialised from the recipe's seed.
+        out: folder for checkpoints and history; None keeps nothing on disk.
+        resume: go on from the last checkpoint in `out`; on a CPU to the bit as if the run had not stopped.
+        accelerator: as in Lightning: "auto", "cpu", "gpu", "mps".
+        devices: how many, as in Lightning; each takes its share of an epoch's batches.
+        strategy: as in Lightning; "ddp" for several processes.
+        show_progress: a bar.
+        stop_after: stop after so many epochs of the recipe's, with the rate as for all of them; `resume` goes on.
+
+    Returns:
+        `(model, history)`: the model with the weights of the best epoch (of the last one where nothing is kept), in
+        eval mode on the CPU, and a dictionary an epoch.
+
+    Raises:
+        TypeError, ValueError: the model does not suit the task.
+        FileNotFoundError: there is nothing to resume.
+        FileExistsError: `out` holds another run's checkpoints, and `resume` is False.
+        FloatingPointError: the loss became NaN or infinite.
+    """
+    out = None if out is None else Path(out)
+    if resume and (out is None or not (out / LAST).is_file()):
+        raise FileNotFoundError(f"expected a checkpoint {LAST} in {out} to resume from; start without resume")
+    if out is not None and not resume and (out / LAST).exists() and "LOCAL_RANK" not in os.environ:
+        raise FileExistsError(
+            f"{out} holds the checkpoints of another run; resume it, or choose another folder (nothing is overwritten)"
+        )
+    if model is None:
+        with torch.random.fork_rng():
+            torch.manual_seed(recipe.seed)
+            model = Transformer(recipe.model_config())
+    ByteDropout.put_into(model)
+    world = devices if isinstance(devices, int) else 1
+    data = TaskData(task, seed=recipe.seed)
+    module = TaskModule(model, task, recipe, total_steps=len(data.batches(0)) // max(1, world) * recipe.epochs)
+    history = History(None if out is None else out / "history.json")
+    callbacks: list[Callback] = [history]
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        callbacks.append(LearningRateMonitor("step"))
+        callbacks.append(
+            ModelCheckpoint(
+                out,
+                filename="best",
+                monitor="val_loss",
+                save_last=True,
+                enable_version_counter=False,
+                save_on_train_epoch_end=True,
+            )
+        )
+    if show_progress:
+        callbacks.append(TQDMProgressBar(refresh_rate=10))
+    with _quiet_lightning(), torch.random.fork_rng():
+        trainer = pl.Trainer(
+            accelerator=accelerator,
+            devices=devices,
+            strategy=strategy,
+            precision=best_precision() if recipe.precision == "auto" else recipe.precision,
+            max_epochs=recipe.epochs if stop_after is None else min(stop_after, recipe.epochs),
+            gradient_clip_val=recipe.clip_norm or None,
+            reload_dataloaders_every_n_epochs=1,
+            use_distributed_sampler=False,
+            num_sanity_val_steps=0,
+            deterministic=accelerator == "cpu",
+            logger=False if out is None else CSVLogger(out, name="", version="log"),
+            callbacks=callbacks,
+            enable_checkpointing=out is not None,
+            enable_progress_bar=show_progress,
+            enable_model_summary=False,
+            log_every_n_steps=10,
+        )
+        trainer.fit(module, data, ckpt_path=out / LAST if resume else None, weights_only=False if resume else None)
+    if out is not None and (out / BEST).is_file():
+        load_checkpoint(model, out / BEST)
+    return model.to("cpu").eval(), history.epochs
+
+
+def load_checkpoint(model: nn.Module, path: str | Path) -> None:
+    """Put the weights of a checkpoint that `train` wrote into a model.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is damaged, or of a model of another shape.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # zip, pickle and key errors of a file that is something else
+        raise ValueError(f"{path} is no checkpoint of a training, or is damaged: {error}") from None
+    weights = {name.removeprefix("model."): tensor for name, tensor in state.items()}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f"{path} is of a model of another shape: {error}") from None
+
+
+def _not_finite(loss: float, where: str) -> str:
+    return (
+        f"the training loss became {loss} in {where}; lower learning_rate, lengthen warmup_steps, or set "
+        f"precision: 32-true. The last checkpoint is kept"
+    )
+
+
+@contextmanager
+def _quiet_lightning() -> Iterator[None]:
+    """Without what Lightning says about the machine, its tips, and choices that are made here on purpose."""
+    logger = logging.getLogger("pytorch_lightning")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            for message in (
+                "does not have many workers",  # batches come padded from memory: workers would copy them
+                "GPU available but not used",
+                "exists and is not empty",  # the folder of a run that is resumed
+                "logging interval",
+                "LeafSpec",  # its use of PyTorch
+            ):
+                warnings.filterwarnings("ignore", f".*{message}.*")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,223 @@
+"""Commands of `course-lib` for the translator: train, translate, evaluate."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["COMMANDS", "add_commands"]
+
+COMMANDS = ("train", "translate", "evaluate")
+UNKNOWN = 0.3  # share of unknown tokens in a line from which on its translation is worth nothing
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add the translator's commands to those of `course-lib`."""
+    train = commands.add_parser(
+        "train",
+        help="train a translator by a recipe",
+        description="Train by a recipe, and write checkpoints, history and the finished translator into a folder.",
+    )
+    train.add_argument("--config", type=Path, metavar="YAML", help="the recipe (default: that of the course)")
+    train.add_argument("--data", default="auto", metavar="CORPUS", help=DATA_HELP)
+    train.add_argument("--out", type=Path, required=True, metavar="DIR", help="checkpoints, history, translator")
+    train.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder")
+    train.add_argument("--seed", type=int, help="instead of the recipe's")
+    train.add_argument("--epochs", type=int, help="instead of the recipe's")
+    train.add_argument("--accelerator", default="auto", help="auto, cpu, gpu, mps (default: auto)")
+    train.add_argument("--devices", type=int, default=1, help="processes, each with its share of a batch (default: 1)")
+    train.add_argument("--quiet", action="store_true", help="no progress bar")
+    train.set_defaults(run=_train)
+
+    translate = commands.add_parser(
+        "translate",
+        help="translate lines from standard input",
+        description="Translate standard input, a sentence a line, to standard output. An empty line stays empty.",
+    )
+    _add_model(translate)
+    translate.add_argument("--n-best", type=int, default=1, metavar="N", help="the N best, with their scores")
+    translate.add_argument(
+        "--attention", type=Path, metavar="FILE", help="cross-attention of the first sentence, as .png or .svg"
+    )
+    translate.set_defaults(run=_translate)
+
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="BLEU, chrF and perplexity on a split of the corpus",
+        description="Translate a split and compare with its references: sacreBLEU with its signature, chrF, perplexity.",
+    )
+    _add_model(evaluate)
+    evaluate.add_argument("--data", default="auto", metavar="CORPUS", help=DATA_HELP)
+    evaluate.add_argument("--split", help="default: val; use a test split once, at the end")
+    evaluate.add_argument("--json", type=Path, metavar="FILE", help="the scores")
+    evaluate.add_argument("--translations", type=Path, metavar="FILE", help="the translations, a line each")
+    evaluate.set_defaults(run=_evaluate)
+
+
+DATA_HELP = "multi30k, built-in, auto (Multi30k where it can be had), or a folder with Multi30k's files (default: auto)"
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model", metavar="DIR", help="folder of a trained translator (default: the one that comes with the package)"
+    )
+    parser.add_argument("--beam", type=int, default=5, metavar="N", help="hypotheses in the beam; 1 is greedy")
+    parser.add_argument(
+        "--length-penalty", type=float, default=1.0, metavar="A", help="score = log-probability / tokens^A (default: 1)"
+    )
+
+
+def _train(options: argparse.Namespace) -> int:
+    from course_lib.data import TranslationTask, Vocabulary
+    from course_lib.recipes import Recipe
+    from course_lib.trainer import train
+    from course_lib.translator import Translator
+
+    recipe = Recipe.read(options.config) if options.config else Recipe()
+    changed = {name: getattr(options, name) for name in ("seed", "epochs") if getattr(options, name) is not None}
+    recipe = dataclasses.replace(recipe, **changed)
+    corpus = _corpus(options.data)
+    first = int(os.environ.get("LOCAL_RANK", 0)) == 0  # of several processes one speaks
+    say = print if first else (lambda *words: None)
+    say(f"{corpus.name}: {corpus.licence}.")
+    vocabulary = Vocabulary.learn(corpus.sentences("train"), recipe.vocab_size)
+    task = TranslationTask(
+        corpus,
+        vocabulary,
+        max_tokens=recipe.max_tokens,
+        label_smoothing=recipe.label_smoothing,
+        bpe_dropout=recipe.bpe_dropout,
+    )
+    for split in ("train", "val"):
+        say(f"{split}: {task.figures(split)}")
+    started, cpu = time.perf_counter(), time.process_time()
+    model, history = train(
+        task,
+        recipe,
+        out=options.out,
+        resume=options.resume,
+        accelerator=options.accelerator,
+        devices=options.devices,
+        strategy="ddp" if options.devices > 1 else "auto",
+        show_progress=not options.quiet,
+    )
+    if not first:
+        return 0
+    translator = Translator(model, vocabulary)
+    best = min(history, key=lambda epoch: epoch["val_loss"])
+    took = {"minutes": (time.perf_counter() - started) / 60, "cpu_minutes": (time.process_time() - cpu) / 60}
+    parameters = sum(p.numel() for p in model.parameters())
+    target = options.out / "translator"
+    translator.save(
+        target,
+        card=_card(corpus, recipe, parameters, best),
+        about={
+            "corpus": corpus.name,
+            "recipe": recipe.to_dict(),
+            "best": best,
+            "this_run": {name: round(value, 1) for name, value in took.items()},
+        },
+    )
+    say(
+        f"{parameters:,} parameters; best epoch {best['epoch']}: validation perplexity {best['val_perplexity']:.3f} a "
+        f"token; this run took {took['minutes']:.0f} min ({took['cpu_minutes']:.0f} min of processor time)."
+    )
+    say(f"{target}: written. Try: course-lib translate --model {target}")
+    return 0
+
+
+def _card(corpus, recipe, parameters: int, best: dict[str, float]) -> str:
+    import yaml
+
+    return (
+        f"# {corpus.source_language}→{corpus.target_language} translator of the course “Attention, Proven”\n\n"
+        f"An encoder–decoder transformer of {parameters:,} parameters for short image captions, trained on {corpus.name} "
+        f"alone. For learning about transformers, not for use: outside captions it writes nonsense.\n\n"
+        f"Data: {corpus.licence}.\n\n"
+        f"Best epoch {best['epoch']} of {recipe.epochs}, validation perplexity {best['val_perplexity']:.3f} per subword "
+        f"token.\n\n## Recipe\n\n```yaml\n{yaml.safe_dump(recipe.to_dict(), sort_keys=False)}```\n"
+    )
+
+
+def _translate(options: argparse.Namespace) -> int:
+    translator = _translator(options)
+    if not 1 <= options.n_best <= options.beam:
+        raise ValueError(f"--n-best must lie in 1 … --beam = {options.beam}, got {options.n_best}")
+    lines = [line.rstrip("\n") for line in _lines(sys.stdin)]
+    for number, line in enumerate(lines, 1):
+        share = translator.unknown_share(line)
+        if share >= UNKNOWN:
+            print(
+                f"course-lib: line {number}: {share:.0%} of its tokens are unknown to the vocabulary, which was learned "
+                f"from German and English; expect nonsense",
+                file=sys.stderr,
+            )
+    found = translator.hypotheses(
+        lines, beam_size=options.beam, num_best=options.n_best, length_penalty=options.length_penalty
+    )
+    for translations in found:
+        for translation in translations:
+            print(translation.text if options.n_best == 1 else f"{translation.score:.3f}\t{translation.text}")
+    if options.attention:
+        _draw_attention(translator, lines, found, options.attention)
+    return 0
+
+
+def _draw_attention(translator, lines: list[str], found, path: Path) -> None:
+    from course_lib.viz import attention_map, save_figure
+
+    number = next((i for i, line in enumerate(lines) if line.strip()), None)
+    if number is None:
+        raise ValueError("--attention needs a sentence, got empty lines only")
+    source, written, weights = translator.attention(lines[number], found[number][0].text)
+    save_figure(attention_map(weights.mean(0), written, source), path)
+    print(f"{path}: cross-attention of line {number + 1}, last layer, mean of the heads", file=sys.stderr)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from course_lib._files import write_whole
+
+    translator, corpus = _translator(options), _corpus(options.data)
+    split = options.split or "val"
+    print(f"{corpus.name}, {split}: {corpus.licence}.")
+    scores, translations = translator.evaluate(
+        corpus[split], beam_size=options.beam, length_penalty=options.length_penalty
+    )
+    print(scores)
+    if options.json:
+        about = {"corpus": corpus.name, "split": split, "beam": options.beam, "length_penalty": options.length_penalty}
+        write_whole(options.json, json.dumps({**about, **dataclasses.asdict(scores)}, indent=1) + "\n")
+    if options.translations:
+        write_whole(options.translations, "".join(f"{line}\n" for line in translations))
+    return 0
+
+
+def _translator(options: argparse.Namespace):
+    from course_lib.translator import Translator, pretrained
+
+    return Translator.load(options.model) if options.model else pretrained()
+
+
+def _corpus(name: str):
+    from course_lib.data import load_corpus
+    from course_lib.data.multi30k import FOLDER_VARIABLE
+
+    if name not in ("auto", "multi30k", "built-in"):
+        if not Path(name).is_dir():
+            raise NotADirectoryError(f"--data must be multi30k, built-in, auto or a folder, got {name!r}")
+        os.environ[FOLDER_VARIABLE] = name
+        name = "multi30k"
+    return load_corpus(name)
+
+
+def _lines(stream: Iterable[str]) -> Iterable[str]:
+    try:
+        yield from stream
+    except UnicodeDecodeError as error:
+        raise ValueError(f"expected UTF-8 on standard input: {error}") from None

@@ -1,0 +1,173 @@
+"""The loader of Multi30k: folder, cache, download, and what is damaged on the way."""
+
+import gzip
+import hashlib
+import io
+import os
+import urllib.error
+
+import pytest
+
+from course_lib.data import load_corpus, multi30k
+from course_lib.data import multi30k as module_function
+from tools.publisher import ROOT
+
+loader = __import__("course_lib.data.multi30k", fromlist=["_"])
+
+GERMAN = gzip.compress(
+    "Ein Hund.\nZwei\u2028Hunde.\n".encode(), mtime=0
+)  # a separator that str.splitlines would cut at
+ENGLISH = gzip.compress(b"A dog.\nTwo dogs.\n", mtime=0)
+
+
+def sha(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A corpus of two pairs a split, an empty cache, no folder, and no network."""
+    known = (2, sha(GERMAN), sha(ENGLISH))
+    monkeypatch.setattr(loader, "SPLITS", {"train": known, "val": known, "test_2017_flickr": (2, None, None)})
+    monkeypatch.setattr(loader, "_cache", lambda: tmp_path / "cache")
+    monkeypatch.delenv("COURSE_LIB_DATA", raising=False)
+
+    def refused(address, timeout):
+        raise urllib.error.URLError("no network in this test")
+
+    monkeypatch.setattr(loader.urllib.request, "urlopen", refused)
+    return tmp_path
+
+
+def put(folder, **contents):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        (folder / f"{name.replace('__', '.')}.gz").write_bytes(content)
+
+
+class Answer(io.BytesIO):
+    def __init__(self, content, length=None):
+        super().__init__(content)
+        self.headers = {"Content-Length": str(len(content) if length is None else length)}
+
+
+def serve(monkeypatch, *answers):
+    """What the repository sends, call after call; an exception is raised. The addresses asked for are returned."""
+    asked, remaining = [], list(answers)
+
+    def urlopen(address, timeout):
+        asked.append(address)
+        answer = remaining.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(loader.urllib.request, "urlopen", urlopen)
+    return asked
+
+
+def test_a_folder_is_read(small, monkeypatch):
+    put(small / "here", train__de=GERMAN, train__en=ENGLISH)
+    monkeypatch.setenv("COURSE_LIB_DATA", str(small / "here"))
+    assert multi30k()["train"] == [("Ein Hund.", "A dog."), ("Zwei\u2028Hunde.", "Two dogs.")]
+
+
+def test_the_folder_may_be_the_one_above(small, monkeypatch):
+    put(small / "data/multi30k", val__de=GERMAN, val__en=ENGLISH)
+    monkeypatch.setenv("COURSE_LIB_DATA", str(small / "data"))
+    assert len(multi30k()["val"]) == 2
+
+
+def test_a_damaged_file_in_the_folder_is_an_error_not_a_download(small, monkeypatch):
+    put(small / "here", train__de=GERMAN[:-5], train__en=ENGLISH)
+    monkeypatch.setenv("COURSE_LIB_DATA", str(small / "here"))
+    asked = serve(monkeypatch, Answer(GERMAN))
+    with pytest.raises(ValueError, match=r"train\.de\.gz is not the file of Multi30k.*expected SHA-256"):
+        multi30k()["train"]
+    assert not asked
+
+
+def test_a_download_is_kept_and_not_made_twice(small, monkeypatch):
+    asked = serve(monkeypatch, Answer(GERMAN), Answer(ENGLISH))
+    assert len(multi30k()["train"]) == 2
+    assert [address.rsplit("/", 1)[1] for address in asked] == ["train.de.gz", "train.en.gz"]
+    assert all(loader.COMMIT in address for address in asked)
+    assert sorted(p.name for p in (small / "cache").iterdir()) == ["train.de.gz", "train.en.gz"]
+    serve(monkeypatch)  # would fail at the first call
+    assert len(multi30k(download=False)["train"]) == 2
+
+
+@pytest.mark.parametrize(
+    "first",
+    [Answer(GERMAN[:-3]), Answer(GERMAN[:20], length=len(GERMAN)), TimeoutError("timed out"), Answer(ENGLISH)],
+    ids=["truncated", "interrupted", "no answer", "another file"],
+)
+def test_a_bad_download_is_tried_again_and_never_kept(small, monkeypatch, first):
+    serve(monkeypatch, first, Answer(GERMAN), Answer(ENGLISH))
+    assert len(multi30k()["train"]) == 2
+    assert (small / "cache/train.de.gz").read_bytes() == GERMAN
+
+
+def test_three_bad_downloads_are_an_error_that_says_what_to_do(small, monkeypatch):
+    serve(monkeypatch, *(Answer(GERMAN[:-3]) for _ in range(3)))
+    with pytest.raises(FileNotFoundError, match=r"could not be downloaded.*SHA-256.*COURSE_LIB_DATA.*built-in"):
+        multi30k()["train"]
+    assert not (small / "cache").exists()
+
+
+def test_a_file_that_was_damaged_in_the_cache_is_fetched_again(small, monkeypatch):
+    put(small / "cache", train__de=b"rubbish", train__en=ENGLISH)
+    asked = serve(monkeypatch, Answer(GERMAN))
+    assert multi30k()["train"][0][0] == "Ein Hund."
+    assert len(asked) == 1
+
+
+def test_a_full_disk_leaves_nothing_behind(small, monkeypatch):
+    serve(monkeypatch, Answer(GERMAN))
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        multi30k()["train"]
+    assert list((small / "cache").iterdir()) == []
+
+
+def test_a_file_without_a_known_sum_must_unpack_and_have_its_lines(small, monkeypatch):
+    serve(monkeypatch, Answer(GERMAN[:-3]), Answer(GERMAN), Answer(gzip.compress(b"one line\n")))
+    with pytest.raises(ValueError, match=r"test_2017_flickr\.en\.gz must have 2 lines, got 1"):
+        multi30k()["test_2017_flickr"]
+
+
+def test_without_a_download_the_error_names_folder_and_cache(small):
+    with pytest.raises(FileNotFoundError, match=r"neither in the folder COURSE_LIB_DATA=\(not set\) nor in the cache"):
+        multi30k(download=False)["train"]
+
+
+def test_auto_falls_back_on_the_built_in_captions_and_says_so_by_its_name(small):
+    assert load_corpus("auto").name == "built-in captions"
+    with pytest.raises(FileNotFoundError):
+        load_corpus("multi30k")
+    with pytest.raises(ValueError, match='name must be "multi30k", "built-in" or "auto"'):
+        load_corpus("wmt")
+
+
+def test_a_split_that_is_not_there_is_named(small):
+    with pytest.raises(KeyError, match="has the splits train, val, test_2017_flickr, got 'test'"):
+        multi30k()["test"]
+
+
+def test_the_real_corpus_where_it_is():
+    """Runs where COURSE_LIB_DATA names it; elsewhere the pinned sums are all that is checked."""
+    assert set(loader.SPLITS) == {"train", "val", "test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"}
+    if "COURSE_LIB_DATA" not in os.environ:
+        pytest.skip("COURSE_LIB_DATA is not set")
+    corpus = module_function(download=False)
+    assert [len(corpus[split]) for split in ("train", "val", "test_2016_flickr")] == [29_000, 1_014, 1_000]
+    assert all(all(pair) for pair in corpus["train"])
+
+
+def test_no_sentence_of_it_is_in_the_project():
+    """Its licence is not ours. Short quotations on the pages are short; no file holds the corpus."""
+    assert not [p for p in ROOT.rglob("*.gz") if ".venv" not in p.parts and "train." in p.name]

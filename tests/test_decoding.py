@@ -1,0 +1,442 @@
+"""course_lib.decoding: two searches, a filter, a score, and one step of attention with a cache."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import sacrebleu
+import torch
+from oracles import CLOSE, DTYPES, leaf, no_side_effects
+from torch.testing import assert_close
+from transformers import TopPLogitsWarper
+
+from course_lib.decoding import (
+    beam_search,
+    beam_trace,
+    cached_attention,
+    corpus_bleu,
+    greedy_decode,
+    top_p_filter,
+)
+from course_lib.masking import causal_mask
+from course_lib.scaled_dot_product import scaled_dot_product_attention
+
+BOS, EOS = 0, 1
+
+
+def model_of(table: dict[tuple[int, ...], list[float]]):
+    """A model from probabilities after each prefix (without bos); what is not in the table ends soon."""
+
+    def next_log_probs(tokens: list[int]) -> torch.Tensor:
+        assert tokens[0] == BOS
+        return torch.tensor(table.get(tuple(tokens[1:]), [0.0, 0.4, 0.3, 0.3]), dtype=torch.float64).log()
+
+    return next_log_probs
+
+
+def random_model(vocab: int, seed: int, spread: float = 1.5):
+    """A model whose answer depends on every token so far, in their order."""
+    weight = spread * torch.randn(97, vocab, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+    def next_log_probs(tokens: list[int]) -> torch.Tensor:
+        assert type(tokens) is list
+        assert all(type(token) is int for token in tokens)
+        assert tokens[0] == BOS
+        assert EOS not in tokens
+        state = 0
+        for token in tokens:
+            state = (state * 31 + token + 1) % 97
+        return weight[state].log_softmax(-1)
+
+    return next_log_probs
+
+
+# Greedy takes 2 (0.5), after which nothing is likely; 3 (0.4) is followed by eos for certain.
+TRAP = model_of(
+    {
+        (): [0.0, 0.1, 0.5, 0.4],
+        (2,): [0.0, 0.3, 0.4, 0.3],
+        (3,): [0.0, 0.9, 0.05, 0.05],
+        (2, 2): [0.0, 0.4, 0.3, 0.3],
+        (2, 3): [0.0, 0.4, 0.3, 0.3],
+        (3, 2): [0.0, 0.4, 0.3, 0.3],
+        (3, 3): [0.0, 0.4, 0.3, 0.3],
+    }
+)
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+def test_greedy_by_hand():
+    # 2 (0.5), then 2 (0.4), then eos (0.4).
+    assert greedy_decode(TRAP, BOS, EOS, max_length=3) == [2, 2]
+    assert greedy_decode(TRAP, BOS, EOS, max_length=2) == [2, 2]
+    assert greedy_decode(TRAP, BOS, EOS, max_length=1) == [2]
+    assert greedy_decode(TRAP, BOS, EOS, max_length=0) == []
+
+
+def test_beam_search_by_hand():
+    # Greedy's sentence has 0.5 · 0.4 · 0.4 = 0.08. The beam keeps 3 as well: 0.4 · 0.9 = 0.36.
+    assert beam_search(TRAP, BOS, EOS, beam_size=2, max_length=3) == [3]
+    # Step by step: of eos (0.1), 2 (0.5), 3 (0.4) two survive; of their candidates 3 eos (0.36) and 2 2 (0.2).
+    first, second, third = beam_trace(TRAP, BOS, EOS, beam_size=2, max_length=3)
+    assert [(c.tokens, round(math.exp(c.log_prob), 6)) for c in first if c.survives] == [((2,), 0.5), ((3,), 0.4)]
+    assert [(c.tokens, round(math.exp(c.log_prob), 6)) for c in second if c.survives] == [((3, 1), 0.36), ((2, 2), 0.2)]
+    assert [c.finished for c in second if c.survives] == [True, False]
+    assert [(c.tokens, round(math.exp(c.log_prob), 6)) for c in third if c.survives] == [
+        ((2, 2, 1), 0.08),
+        ((2, 2, 2), 0.06),
+    ]
+    assert [len(step) for step in (first, second, third)] == [4, 8, 4]
+
+
+def test_length_penalty_by_hand():
+    # eos at once has log 0.5. 2 then eos has log 0.45: less as a sum, more as a mean of two.
+    model = model_of({(): [0.0, 0.5, 0.5, 0.0], (2,): [0.0, 0.9, 0.1, 0.0], (2, 2): [0.0, 1.0, 0.0, 0.0]})
+    assert beam_search(model, BOS, EOS, 2, 2, length_penalty=0.0) == []
+    assert beam_search(model, BOS, EOS, 2, 2, length_penalty=1.0) == [2]
+    scores = {c.tokens: c.score for step in beam_trace(model, BOS, EOS, 2, 2, 1.0) for c in step}
+    assert scores[2, EOS] == pytest.approx(math.log(0.45) / 2, abs=1e-12)  # eos counts
+
+
+def test_top_p_by_hand():
+    logits = torch.tensor([0.1, 0.5, 0.15, 0.25]).log()
+    inf = math.inf
+    # 0.5, then 0.75, then 0.9: the token that reaches p belongs to the set.
+    assert top_p_filter(logits, 0.7).tolist() == [-inf, logits[1], -inf, logits[3]]
+    assert top_p_filter(logits, 0.8).tolist() == [-inf, logits[1], logits[2], logits[3]]
+    assert top_p_filter(logits, 0.4).tolist() == [-inf, logits[1], -inf, -inf]
+    assert top_p_filter(logits, 0.0).tolist() == [-inf, logits[1], -inf, -inf]
+    assert torch.equal(top_p_filter(logits, 1.0), logits)
+
+
+def test_bleu_by_hand():
+    # Against a b c d e: 5 of 6 tokens match, 3 of 5 pairs (ab, bc, cd … of a b c d d e: ab bc cd de, dd not): 4 of 5;
+    # triples abc bcd cdd dde: 2 of 4; fours abcd bcdd cdde: 1 of 3. No brevity penalty, the hypothesis is longer.
+    hypothesis, reference = list("abcdde"), list("abcde")
+    expected = 100 * (5 / 6 * 4 / 5 * 2 / 4 * 1 / 3) ** 0.25
+    assert corpus_bleu([hypothesis], [reference]) == pytest.approx(expected, abs=1e-10)
+    # Four of eight tokens, all n-grams right: only the brevity penalty exp(1 − 8/4) is left.
+    assert corpus_bleu([list("abcd")], [list("abcdefgh")]) == pytest.approx(100 * math.exp(-1), abs=1e-10)
+
+
+def test_cached_attention_by_hand():
+    # d = 4 halves the scores: (ln 9, 0) / 2 = (ln 3, 0), weights 3/4 and 1/4, output 0.75 · 4 + 0.25 · 8 = 5.
+    def four(*numbers):
+        return torch.tensor(numbers, dtype=torch.float64).view(1, 1, 1, 4)
+
+    old_key, new_key = four(math.log(9.0), 0, 0, 0), four(0, 1, 0, 0)
+    old_value, new_value = four(4, 0, 0, 0), four(8, 0, 0, 0)
+    query = four(1, 0, 0, 0)
+    output, cache = cached_attention(query, old_key, old_value)
+    assert torch.equal(output, old_value)
+    output, (keys, values) = cached_attention(query, new_key, new_value, cache)
+    assert output[0, 0, 0, 0].item() == pytest.approx(5.0, abs=1e-12)
+    assert torch.equal(keys, torch.cat((old_key, new_key), -2))
+    assert torch.equal(values, torch.cat((old_value, new_value), -2))
+
+
+# --- the searches -----------------------------------------------------------------------------------------------------
+
+
+def every_sequence(model, vocab: int, max_length: int):
+    """All sequences that end in eos or have max_length tokens, with the sum of their log-probabilities."""
+    tokens = [token for token in range(vocab) if token != EOS]
+    for length in range(max_length + 1):
+        for body in itertools.product(tokens, repeat=length):
+            total, prefix = 0.0, [BOS]
+            for token in body:
+                total += model(list(prefix))[token].item()
+                prefix.append(token)
+            if length == max_length:
+                yield body, total, length
+            else:
+                yield body, total + model(list(prefix))[EOS].item(), length + 1
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 1.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_beam_as_wide_as_everything_finds_the_best_of_all(seed, penalty):
+    vocab, max_length = 4, 4
+    model = random_model(vocab, seed)
+    best, _, _ = max(every_sequence(model, vocab, max_length), key=lambda s: s[1] / s[2] ** penalty)
+    assert beam_search(model, BOS, EOS, vocab**max_length, max_length, penalty) == list(best)
+
+
+def test_the_best_of_all_has_more_than_one_length_among_these():
+    lengths = set()
+    for seed in range(3):
+        for penalty in (0.0, 0.6, 1.0, 1.5):
+            best, _, _ = max(every_sequence(random_model(4, seed), 4, 4), key=lambda s: s[1] / s[2] ** penalty)
+            lengths.add(len(best))
+    assert len(lengths) >= 3
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_a_beam_of_one_is_greedy(penalty):
+    lengths = set()
+    for seed in range(30):
+        model = random_model(6, seed)
+        greedy = greedy_decode(model, BOS, EOS, 8)
+        assert beam_search(model, BOS, EOS, 1, 8, penalty) == greedy
+        lengths.add(len(greedy))
+    assert {0, 8} < lengths  # some end at once, some never
+
+
+def test_survivors_are_the_best_of_all_candidates_together():
+    # After 2 both continuations are better than any after 3; a choice for each hypothesis would keep one of 3's.
+    rest = {(a, b): [0.0, 1.0, 0.0, 0.0] for a in (2, 3) for b in (2, 3)}
+    model = model_of({(): [0.0, 0.0, 0.8, 0.2], (2,): [0.0, 0.0, 0.6, 0.4], (3,): [0.0, 0.0, 0.9, 0.1], **rest})
+    _, second, _ = beam_trace(model, BOS, EOS, 2, 3)
+    assert [c.tokens for c in second if c.survives] == [(2, 2), (2, 3)]
+
+
+def test_a_finished_hypothesis_leaves_its_place_to_open_ones():
+    # With eos survived in the first step one hypothesis is open; in the second step two of its candidates survive.
+    rest = {(2, 2): [0.0, 0.7, 0.2, 0.1], (2, 3): [0.0, 0.7, 0.2, 0.1]}
+    model = model_of({(): [0.0, 0.5, 0.4, 0.1], (2,): [0.0, 0.0, 0.6, 0.4], **rest})
+    first, second, third = beam_trace(model, BOS, EOS, 2, 3)
+    assert [c.tokens for c in first if c.survives] == [(EOS,), (2,)]
+    assert [c.tokens for c in second if c.survives] == [(2, 2), (2, 3)]
+    assert len(third) == 8  # both are extended
+
+
+def test_eos_that_does_not_survive_does_not_compete():
+    # eos at once (0.3) would be the best sequence of all, but two candidates are better in its step.
+    after = [0.0, 0.1, 0.5, 0.4]
+    model = model_of({(): [0.0, 0.3, 0.36, 0.34], (2,): after, (3,): after})
+    assert beam_search(model, BOS, EOS, 2, 2) == [2, 2]
+    assert beam_search(model, BOS, EOS, 3, 2) == []
+
+
+def test_what_has_not_ended_at_max_length_competes_as_it_stands():
+    model = model_of({(): [0.0, 0.1, 0.9, 0.0], (2,): [0.0, 0.1, 0.9, 0.0]})
+    assert beam_search(model, BOS, EOS, 2, 2) == [2, 2]  # 0.81 against 0.1 and 0.09, which have ended
+    model = model_of({(): [0.0, 0.6, 0.4, 0.0], (2,): [0.0, 0.1, 0.9, 0.0]})
+    assert beam_search(model, BOS, EOS, 2, 2) == []  # 0.6 against 0.36
+
+
+def test_the_search_ends_when_nothing_is_open():
+    model = model_of({(): [0.0, 0.9, 0.06, 0.04]})
+    assert len(beam_trace(model, BOS, EOS, 1, 50)) == 1
+    assert beam_search(model, BOS, EOS, 1, 50) == []
+
+
+def test_a_beam_wider_than_the_vocabulary_and_tokens_that_are_impossible():
+    assert beam_search(TRAP, BOS, EOS, 1000, 3) == [3]  # bos has log-probability −inf
+
+
+def test_trace_and_search_agree():
+    for seed in range(10):
+        model = random_model(5, seed)
+        steps = beam_trace(model, BOS, EOS, 3, 6, 0.8)
+        for step, following in itertools.pairwise(steps):
+            assert [c.log_prob for c in step] == sorted((c.log_prob for c in step), reverse=True)
+            assert sum(c.survives for c in step) == 3
+            parents = {c.tokens for c in step if c.survives and not c.finished}
+            assert {c.tokens[:-1] for c in following} == parents
+        for c in itertools.chain(*steps):
+            prefix = [BOS, *c.tokens]
+            total = sum(model(prefix[:i])[prefix[i]].item() for i in range(1, len(prefix)))
+            assert c.log_prob == pytest.approx(total, abs=1e-12)
+            assert c.score == pytest.approx(total / len(c.tokens) ** 0.8, abs=1e-12)
+        assert beam_search(model, BOS, EOS, 3, 6, 0.8) in [
+            [token for token in c.tokens if token != EOS] for step in steps for c in step if c.survives
+        ]
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_beam_needs_a_hypothesis(size):
+    with pytest.raises(ValueError, match=f"beam_size must be at least 1, got {size}; with 1"):
+        beam_search(TRAP, BOS, EOS, size, 3)
+
+
+@pytest.mark.parametrize("search", [greedy_decode, lambda *args: beam_search(*args[:3], 2, args[3])])
+def test_a_negative_length_is_refused(search):
+    with pytest.raises(ValueError, match="max_length must be at least 0, got -1"):
+        search(TRAP, BOS, EOS, -1)
+    assert search(TRAP, BOS, EOS, 0) == []
+
+
+# --- top-p ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.7, 0.9, 0.99])
+def test_top_p_is_that_of_transformers(p):
+    for _ in range(20):
+        logits = 2 * torch.randn(3, 40, dtype=torch.float64)
+        theirs = TopPLogitsWarper(p)(None, logits)
+        assert torch.equal(top_p_filter(logits, p), theirs)
+        assert torch.equal(top_p_filter(logits[1], p), theirs[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_top_p_keeps_the_smallest_set_that_reaches_p(dtype):
+    for p in (0.2, 0.5, 0.8, 0.95):
+        logits = (2 * torch.randn(30)).to(dtype)
+        probs = logits.double().softmax(-1)
+        kept = top_p_filter(logits, p)
+        assert kept.dtype == dtype
+        chosen = kept.isfinite()
+        assert torch.equal(kept[chosen], logits[chosen])
+        assert probs[chosen].min() >= probs[~chosen].max()
+        assert probs[chosen].sum() >= p - 1e-6
+        assert probs[chosen].sum() - probs[chosen].min() < p + 1e-6
+
+
+def test_top_p_with_ties_keeps_as_many_as_are_needed():
+    for p, count in ((0.1, 1), (0.3, 2), (0.6, 3), (0.9, 4), (1.0, 4)):
+        assert int(top_p_filter(torch.zeros(4), p).isfinite().sum()) == count
+
+
+def test_top_p_of_one_keeps_even_the_least_probable():
+    logits = torch.tensor([0.0, -60.0, 3.0, -80.0])
+    assert torch.equal(top_p_filter(logits, 1.0), logits)
+
+
+def test_what_is_out_already_stays_out():
+    logits = torch.tensor([1.0, -math.inf, 0.5])
+    assert torch.equal(top_p_filter(logits, 1.0), logits)
+
+
+def test_top_p_leaves_its_input_alone_and_lets_gradients_through():
+    logits = leaf(6)
+    with no_side_effects(logits):
+        kept = top_p_filter(logits, 0.6)
+    chosen = kept.isfinite().double()
+    assert 0 < chosen.sum() < 6
+    kept[chosen.bool()].sum().backward()
+    assert torch.equal(logits.grad, chosen)
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, 90, math.nan])
+def test_p_is_a_probability(p):
+    with pytest.raises(ValueError, match=r"p must be a probability between 0 and 1, got .*for 90 % pass 0.9"):
+        top_p_filter(torch.zeros(3), p)
+
+
+# --- BLEU -------------------------------------------------------------------------------------------------------------
+
+
+def random_corpus(seed: int, sentences: int = 12):
+    generator = torch.Generator().manual_seed(seed)
+
+    def integer(low, high):
+        return int(torch.randint(low, high + 1, (), generator=generator))
+
+    references = [[f"w{integer(0, 6)}" for _ in range(integer(4, 14))] for _ in range(sentences)]
+    hypotheses = []
+    for reference in references:  # a word dropped, doubled or exchanged here and there
+        words = []
+        for word in reference:
+            words += [[word], [word], [word], [word, word], [], [f"w{integer(0, 6)}"]][integer(0, 5)]
+        hypotheses.append(words)
+    return hypotheses, references
+
+
+def their_bleu(hypotheses, references) -> float:
+    lines, wanted = ([" ".join(tokens) for tokens in side] for side in (hypotheses, references))
+    return sacrebleu.corpus_bleu(lines, [wanted], tokenize="none", smooth_method="none", force=True).score
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bleu_is_that_of_sacrebleu(seed):
+    hypotheses, references = random_corpus(seed)
+    expected = their_bleu(hypotheses, references)
+    assert 5 < expected < 95
+    assert corpus_bleu(hypotheses, references) == pytest.approx(expected, abs=1e-9)
+
+
+def test_bleu_of_short_and_of_long_output():
+    hypotheses, references = random_corpus(3)
+    short = [hypothesis[: len(hypothesis) * 2 // 3] for hypothesis in hypotheses]
+    long = [hypothesis + hypothesis for hypothesis in hypotheses]
+    for changed in (short, long, [*short[:6], *long[6:]]):
+        assert corpus_bleu(changed, references) == pytest.approx(their_bleu(changed, references), abs=1e-9)
+
+
+def test_an_empty_hypothesis_costs_by_its_missing_length_only():
+    hypotheses, references = random_corpus(4)
+    hypotheses[2] = []
+    expected = their_bleu(hypotheses, references)
+    assert expected > 5
+    assert corpus_bleu(hypotheses, references) == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_order_without_a_match_gives_zero():
+    assert corpus_bleu([list("abcxefg")], [list("abcdefg")]) == 0.0
+    assert corpus_bleu([list("abc")], [list("abc")]) == 0.0  # there is no 4-gram to match
+    assert corpus_bleu([[]], [list("abcd")]) == 0.0
+
+
+def test_the_best_score_is_100_and_needs_no_strings():
+    assert corpus_bleu([[5, 6, 7, 8, 9]], [[5, 6, 7, 8, 9]]) == pytest.approx(100.0, abs=1e-12)
+
+
+def test_a_corpus_is_not_the_mean_of_its_sentences():
+    hypotheses, references = random_corpus(5)
+    sentences = [corpus_bleu([h], [r]) for h, r in zip(hypotheses, references, strict=True)]
+    assert abs(sum(sentences) / len(sentences) - corpus_bleu(hypotheses, references)) > 1
+
+
+@pytest.mark.parametrize(("hypotheses", "references"), [([], []), ([["a"]], []), ([["a"]], [["a"], ["b"]])])
+def test_each_hypothesis_needs_its_reference(hypotheses, references):
+    got = f"got {len(hypotheses)} hypotheses and {len(references)} references; pass two lists"
+    with pytest.raises(ValueError, match=f"expected as many references as hypotheses, and one at least, {got}"):
+        corpus_bleu(hypotheses, references)
+
+
+# --- attention with a cache -------------------------------------------------------------------------------------------
+
+
+def steps_of(query, key, value):
+    """Outputs of all steps, one after the other, as one tensor, and the last cache."""
+    outputs, cache = [], None
+    for step in range(query.shape[-2]):
+        here = slice(step, step + 1)
+        output, cache = cached_attention(query[..., here, :], key[..., here, :], value[..., here, :], cache)
+        outputs.append(output)
+    return torch.cat(outputs, dim=-2), cache
+
+
+@pytest.mark.parametrize("batch", [(2, 3), (2,), ()])
+def test_step_by_step_is_causal_attention_in_values_and_gradients(batch):
+    length, d_k, d_v = 6, 5, 4
+    query, key, value = leaf(*batch, length, d_k), leaf(*batch, length, d_k), leaf(*batch, length, d_v)
+    outputs, (keys, values) = steps_of(query, key, value)
+    expected, _ = scaled_dot_product_attention(query, key, value, causal_mask(length))
+    assert_close(outputs, expected, **CLOSE)
+    assert torch.equal(keys, key)
+    assert torch.equal(values, value)
+    upstream = torch.randn_like(expected)
+    ours = torch.autograd.grad(outputs, (query, key, value), upstream)
+    theirs = torch.autograd.grad(expected, (query, key, value), upstream)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert_close(mine, other, **CLOSE)
+
+
+def test_two_hypotheses_can_go_on_from_one_cache():
+    new = [[leaf(2, 3, 1, 4) for _ in range(3)] for _ in range(3)]
+    _, cache = cached_attention(*new[0])
+    with no_side_effects(*cache):
+        one, _ = cached_attention(*new[1], cache)
+        cached_attention(*new[2], cache)
+    again, (keys, _) = cached_attention(*new[1], cache)
+    assert torch.equal(one, again)
+    assert keys.shape == (2, 3, 2, 4)
+
+
+def test_a_step_is_one_token(unchecked):
+    one, two = torch.randn(2, 3, 1, 4), torch.randn(2, 3, 2, 4)
+    for args in ((two, one, one), (one, two, one), (one, one, two), (two, two, two)):
+        with pytest.raises(ValueError, match=r"expected one step.*pass the newest token alone"):
+            cached_attention(*args)
+
+
+def test_a_cache_of_another_batch_is_refused(unchecked):
+    one, past = torch.randn(2, 3, 1, 4), torch.randn(2, 3, 5, 4)
+    for cache in ((past[:1], past), (past, past[:, :2]), (past[..., :3], past), (past, past[..., :3])):
+        with pytest.raises(ValueError, match=r"must agree with the new .* start the next one with None"):
+            cached_attention(one, one, one, cache)

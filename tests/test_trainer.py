@@ -1,0 +1,296 @@
+"""Training with Lightning: what a step does, that a stopped run goes on to the bit, and that nothing is lost."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib import train_on
+from course_lib.assembling import assemble_set_encoder
+from course_lib.data import TranslationTask, Vocabulary, built_in_corpus
+from course_lib.models import Transformer
+from course_lib.recipes import Recipe
+from course_lib.tasks import anomaly, reversal
+from course_lib.trainer import ByteDropout, best_precision, load_checkpoint, train
+from tools.publisher import ROOT
+
+TINY = {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "dropout": 0.1, "precision": "32-true"}
+REVERSAL = Recipe(vocab_size=13, epochs=3, warmup_steps=50, learning_rate=3e-3, **TINY)
+QUIET = {"accelerator": "cpu", "show_progress": False}
+
+
+@pytest.fixture(scope="module")
+def captions():
+    corpus = built_in_corpus(num_train=120, num_held_out=30)
+    vocabulary = Vocabulary.learn(corpus.sentences("train"), 250)
+    return TranslationTask(corpus, vocabulary, max_tokens=256, bpe_dropout=0.1)
+
+
+def same(one: nn.Module, other: nn.Module) -> bool:
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_a_run_lowers_the_loss_and_writes_its_history_down(tmp_path):
+    model, history = train(reversal(), REVERSAL, out=tmp_path, **QUIET)
+    assert [epoch["epoch"] for epoch in history] == [1, 2, 3]
+    assert [epoch["step"] for epoch in history] == [100, 200, 300]
+    assert history[-1]["val_loss"] < 0.9 * history[0]["val_loss"]
+    assert history[-1]["val_perplexity"] == pytest.approx(torch.tensor(history[-1]["val_loss"]).exp().item(), rel=1e-5)
+    assert history[-1]["rate"] == pytest.approx(0.01 * REVERSAL.learning_rate, rel=0.01)
+    assert json.loads((tmp_path / "history.json").read_text()) == history
+    assert not model.training
+    assert "rate" in (tmp_path / "log/metrics.csv").read_text().splitlines()[0]
+
+
+def test_a_stopped_run_goes_on_to_the_bit(captions, tmp_path):
+    """With dropout in the model and in the spelling, a shuffle an epoch, Adam's moments and a falling rate."""
+    recipe = Recipe(vocab_size=250, epochs=3, warmup_steps=10, **TINY)
+    whole, history = train(captions, recipe, out=tmp_path / "whole", **QUIET)
+    torch.rand(7)  # the global random state is another one meanwhile
+    train(captions, recipe, out=tmp_path / "parts", stop_after=1, **QUIET)
+    torch.rand(3)
+    parts, other = train(captions, recipe, out=tmp_path / "parts", resume=True, **QUIET)
+    assert same(whole, parts)
+    assert history == other
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_others():
+    one, _ = train(reversal(), REVERSAL, stop_after=1, **QUIET)
+    again, _ = train(reversal(), REVERSAL, stop_after=1, **QUIET)
+    other, _ = train(reversal(), Recipe(**{**REVERSAL.to_dict(), "betas": (0.9, 0.98), "seed": 1}), stop_after=1, **QUIET)
+    assert same(one, again)
+    assert not same(one, other)
+
+
+def test_the_global_random_state_is_left_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(reversal(), REVERSAL, stop_after=1, **QUIET)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_perplexity_is_per_token_not_per_batch(captions):
+    """Against the sum over all pairs, one by one."""
+    recipe = Recipe(vocab_size=250, epochs=1, warmup_steps=5, **TINY)
+    model, history = train(captions, recipe, **QUIET)
+    total, count = 0.0, 0
+    for pair in captions.corpus["val"]:
+        batch = captions.pairs([pair])
+        with torch.no_grad():
+            log_probs = model(batch.source, batch.inputs).log_softmax(-1)[0]
+        total -= log_probs.gather(1, batch.labels[0][:, None]).sum().item()
+        count += batch.labels.shape[1]
+    assert history[-1]["val_loss"] == pytest.approx(total / count, rel=1e-5)
+
+
+def test_gradients_are_clipped(captions):
+    """With a clip of almost nothing and plain steps the weights hardly move; Adam would hide it."""
+    seen = []
+
+    class Watched(TranslationTask):
+        def loss(self, model, batch):
+            loss = super().loss(model, batch)
+            model.output.weight.register_post_accumulate_grad_hook(lambda p: None)
+            return 1000 * loss
+
+    task = Watched(captions.corpus, captions.vocabulary, max_tokens=256)
+    recipe = Recipe(vocab_size=250, epochs=1, warmup_steps=5, clip_norm=0.25, **TINY)
+
+    original = torch.optim.AdamW.step
+
+    def step(self, *arguments, **options):
+        result = original(self, *arguments, **options)
+        gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+        seen.append(torch.stack([g.norm() for g in gradients]).norm().item())
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", step)
+        train(task, recipe, **QUIET)
+    assert seen
+    assert max(seen) <= 0.2501
+
+
+def test_a_task_without_tokens_trains_too():
+    """Sets instead of sentences: the same loop, accuracy instead of perplexity."""
+    task = anomaly(set_size=5, num_features=8)
+    model = assemble_set_encoder(num_features=8, d_model=16, num_heads=2, num_layers=1, d_ff=32)
+    recipe = Recipe(vocab_size=5, epochs=2, warmup_steps=20, learning_rate=3e-3, **TINY)
+    _, history = train(task, recipe, model=model, **QUIET)
+    assert history[-1]["val_accuracy"] > 0.4  # a guess has one fifth
+    assert "val_perplexity" not in history[-1]
+
+
+def test_nothing_is_overwritten_and_nothing_is_resumed_from_nowhere(tmp_path):
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    before = (tmp_path / "last.ckpt").read_bytes()
+    with pytest.raises(FileExistsError, match="holds the checkpoints of another run; resume it, or choose another"):
+        train(reversal(), REVERSAL, out=tmp_path, **QUIET)
+    assert (tmp_path / "last.ckpt").read_bytes() == before
+    with pytest.raises(FileNotFoundError, match=r"expected a checkpoint last\.ckpt in .*empty.* to resume from"):
+        train(reversal(), REVERSAL, out=tmp_path / "empty", resume=True, **QUIET)
+
+
+def test_a_loss_that_is_no_number_stops_at_its_step():
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Transformer(REVERSAL.model_config())
+
+        def encode(self, source):
+            return self.inner.encode(source)
+
+        def decode(self, target, memory, source):
+            return self.inner.decode(target, memory, source)
+
+        def forward(self, source, target):
+            return self.inner(source, target) * float("nan")
+
+    with pytest.raises(FloatingPointError, match="the training loss became nan in step 1; lower learning_rate"):
+        train(reversal(), REVERSAL, model=Broken(), **QUIET)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
+    """The second checkpoint cannot be written: an error, and the first one still loads."""
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    whole = (tmp_path / "last.ckpt").read_bytes()
+
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.move", full)
+    monkeypatch.setattr("os.replace", full)
+    monkeypatch.setattr("os.rename", full)
+    with pytest.raises(OSError, match="No space left"):
+        train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
+    monkeypatch.undo()
+    assert (tmp_path / "last.ckpt").read_bytes() == whole
+    train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
+
+
+def test_a_checkpoint_of_another_shape_or_a_damaged_one_is_refused(tmp_path):
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    larger = Transformer(Recipe(vocab_size=13, **{**TINY, "d_model": 32}).model_config())
+    with pytest.raises(ValueError, match=r"best\.ckpt is of a model of another shape"):
+        load_checkpoint(larger, tmp_path / "best.ckpt")
+    (tmp_path / "half.ckpt").write_bytes((tmp_path / "best.ckpt").read_bytes()[:2000])
+    with pytest.raises(ValueError, match=r"half\.ckpt is no checkpoint of a training, or is damaged"):
+        load_checkpoint(Transformer(REVERSAL.model_config()), tmp_path / "half.ckpt")
+    with pytest.raises(FileNotFoundError):
+        load_checkpoint(larger, tmp_path / "none.ckpt")
+
+
+def test_a_model_that_does_not_suit_the_task_is_refused_before_training():
+    with pytest.raises(TypeError, match="reversal needs an encoder–decoder"):
+        train(reversal(), REVERSAL, model=nn.Linear(2, 2), **QUIET)
+
+
+SCRIPT = """
+import json, sys
+from course_lib.data import TranslationTask, Vocabulary, built_in_corpus
+from course_lib.recipes import Recipe
+from course_lib.trainer import train
+
+corpus = built_in_corpus(num_train=120, num_held_out=30)
+task = TranslationTask(corpus, Vocabulary.learn(corpus.sentences("train"), 250), max_tokens=256)
+recipe = Recipe(vocab_size=250, d_model=16, num_heads=2, num_layers=1, d_ff=24, dropout=0.0, epochs=2, warmup_steps=5,
+                precision="32-true", bpe_dropout=0.0)
+if __name__ == "__main__":
+    devices = int(sys.argv[1])
+    model, history = train(task, recipe, out=sys.argv[2], accelerator="cpu", devices=devices,
+                           strategy="ddp" if devices > 1 else "auto", show_progress=False)
+    print(json.dumps([len(task.epoch(0, seed=0)), history]))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_work(tmp_path):
+    """Half as many steps each, the same validation set, one history."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    figures = {}
+    for devices in (1, 2):
+        done = subprocess.run(
+            [sys.executable, str(script), str(devices), str(tmp_path / f"out{devices}")],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        figures[devices] = json.loads(done.stdout.splitlines()[-1])
+    batches, alone = figures[1]
+    _, shared = figures[2]
+    assert alone[0]["step"] == batches
+    assert shared[0]["step"] == batches // 2
+    # The sum goes over both halves of the validation set: a model that is as good has about the same loss.
+    assert shared[0]["val_loss"] == pytest.approx(alone[0]["val_loss"], abs=0.6)
+    assert (tmp_path / "out2/history.json").exists()
+
+
+class TestByteDropout:
+    def test_what_is_kept_keeps_the_mean(self):
+        x = torch.ones(400, 500)
+        y = ByteDropout(0.3)(x)
+        p = round(0.3 * 256) / 256
+        assert set(y.unique().tolist()) == {0.0, torch.tensor(256 / (256 - 77)).item()}
+        assert abs((y == 0).float().mean().item() - p) < 0.005
+        assert abs(y.mean().item() - 1) < 0.01
+
+    def test_entries_are_dropped_independently(self):
+        kept = (ByteDropout(0.5)(torch.ones(1001, 16)) != 0).float()  # sixteen bytes: two words a row
+        correlation = torch.corrcoef(kept.T) - torch.eye(16)
+        assert correlation.abs().max() < 0.15
+
+    def test_the_gradient_is_dropped_likewise(self):
+        x = torch.randn(7, 11, requires_grad=True)
+        y = ByteDropout(0.5)(x)
+        (grad,) = torch.autograd.grad(y.sum(), x)
+        torch.testing.assert_close(y, x * grad)
+
+    def test_it_does_nothing_outside_training_and_follows_the_seed(self):
+        layer, x = ByteDropout(0.5), torch.randn(5, 3)
+        assert layer.eval()(x) is x or torch.equal(layer(x), x)
+        layer.train()
+        torch.manual_seed(1)
+        one = layer(x)
+        torch.manual_seed(1)
+        assert torch.equal(layer(x), one)
+
+    def test_a_model_keeps_its_parameters(self):
+        model = Transformer(REVERSAL.model_config())
+        names = list(model.state_dict())
+        ByteDropout.put_into(model)
+        assert list(model.state_dict()) == names
+        assert not [m for m in model.modules() if type(m) is nn.Dropout]
+        assert [m for m in model.modules() if type(m) is ByteDropout]
+
+
+def test_the_best_precision_is_one_of_lightnings():
+    assert best_precision() in {"32-true", "16-mixed", "bf16-mixed"}
+
+
+def test_mixed_precision_learns_as_well():
+    """bfloat16 runs on every CPU, on most slowly; the loss stays close to that of float32."""
+    figures = {}
+    for precision in ("32-true", "bf16-mixed"):
+        recipe = Recipe(vocab_size=13, epochs=1, warmup_steps=50, learning_rate=3e-3, **{**TINY, "precision": precision})
+        figures[precision] = train(reversal(), recipe, **QUIET)[1][-1]["val_loss"]
+    assert figures["bf16-mixed"] == pytest.approx(figures["32-true"], abs=0.1)
+
+
+def test_train_on_and_the_trainer_take_the_same_tasks():
+    task = reversal(length=6)
+    result = train_on(Transformer(REVERSAL.model_config()), task, steps=5, num_fresh=10, show_progress=False)
+    assert result.task == task.name
+    model, _ = train(task, REVERSAL, stop_after=1, **QUIET)
+    assert task.predict(model, task.held_out(3)).shape[0] == 3
