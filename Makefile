@@ -38,8 +38,8 @@ test: env lint test-library test-exercises test-book test-notebooks  ## prove ev
 test-library: env  ## the package, with coverage
 	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m "not slow" --cov --cov-report=term
 
-test-exercises: env  ## what takes longer of exercises and grader: linter, attacks, whole classes, a cluster
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader
+test-exercises: env  ## what takes longer: linter, attacks, whole classes, a cluster, two training processes
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader tests/test_trainer.py
 
 test-book: env  ## pages, pairs, links, the built book in a browser, notebooks from the wheel in an empty folder
 	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadgroup -m slow tests/book tests/browser tests/toolchain

@@ -295,10 +295,11 @@ def _one_by_one(
                 again = rows // copies
                 logits = logits.index_select(0, again)
                 state.select(again)
-            log_norm = logits.logsumexp(-1)
+            banned = logits[:, [state.pad_id, bos_id]]
             logits[:, state.pad_id] = logits[:, bos_id] = -math.inf
             chosen = choose(logits)  # (R,)
-            log_prob = logits.gather(1, chosen[:, None])[:, 0] - log_norm
+            logit = logits.gather(1, chosen[:, None])[:, 0]
+            log_prob = logit - torch.logaddexp(_log_sum_exp_in_place(logits), banned.logsumexp(1))
             written[rows, n] = chosen.where(is_open, state.pad_id)
             totals[rows] += log_prob.where(is_open, 0.0)
             is_open = is_open & (chosen != eos_id) & (n + 1 < limit[rows])
@@ -364,6 +365,12 @@ class _Cached:
     def select(self, rows: Tensor) -> None:
         """Keep these sentences."""
         self.cache.select(rows)
+
+
+def _log_sum_exp_in_place(x: Tensor) -> Tensor:
+    # The logits are not needed any more; torch.logsumexp would take memory of their size twice, at every step.
+    largest = x.amax(-1, keepdim=True)
+    return x.sub_(largest).exp_().sum(-1).log_() + largest[..., 0]
 
 
 def _first_of_the_largest(x: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     evaluate = commands.add_parser(
         "evaluate",
         help="BLEU, chrF and perplexity on a split of the corpus",
-        description="Translate a split and compare with its references: sacreBLEU with its signature, chrF, perplexity.",
+        description="Translate a split and compare with its references: sacreBLEU, chrF, perplexity.",
     )
     _add_model(evaluate)
     evaluate.add_argument("--data", default="auto", metavar="CORPUS", help=DATA_HELP)
@@ -125,8 +125,8 @@ def _train(options: argparse.Namespace) -> int:
         },
     )
     say(
-        f"{parameters:,} parameters; best epoch {best['epoch']}: validation perplexity {best['val_perplexity']:.3f} a "
-        f"token; this run took {took['minutes']:.0f} min ({took['cpu_minutes']:.0f} min of processor time)."
+        f"{parameters:,} parameters; best epoch {best['epoch']}: validation perplexity {best['val_perplexity']:.3f} "
+        f"a token; this run took {took['minutes']:.0f} min ({took['cpu_minutes']:.0f} min of processor time)."
     )
     say(f"{target}: written. Try: course-lib translate --model {target}")
     return 0
@@ -137,11 +137,11 @@ def _card(corpus, recipe, parameters: int, best: dict[str, float]) -> str:
 
     return (
         f"# {corpus.source_language}→{corpus.target_language} translator of the course “Attention, Proven”\n\n"
-        f"An encoder–decoder transformer of {parameters:,} parameters for short image captions, trained on {corpus.name} "
-        f"alone. For learning about transformers, not for use: outside captions it writes nonsense.\n\n"
-        f"Data: {corpus.licence}.\n\n"
-        f"Best epoch {best['epoch']} of {recipe.epochs}, validation perplexity {best['val_perplexity']:.3f} per subword "
-        f"token.\n\n## Recipe\n\n```yaml\n{yaml.safe_dump(recipe.to_dict(), sort_keys=False)}```\n"
+        f"An encoder–decoder transformer of {parameters:,} parameters for short image captions, trained on "
+        f"{corpus.name} alone. For learning about transformers, not for use: outside captions it writes nonsense.\n\n"
+        f"Licence of the data: {corpus.licence}.\n\n"
+        f"Best epoch {best['epoch']} of {recipe.epochs}, validation perplexity {best['val_perplexity']:.3f} per "
+        f"subword token.\n\n## Recipe\n\n```yaml\n{yaml.safe_dump(recipe.to_dict(), sort_keys=False)}```\n"
     )
 
 
@@ -154,8 +154,8 @@ def _translate(options: argparse.Namespace) -> int:
         share = translator.unknown_share(line)
         if share >= UNKNOWN:
             print(
-                f"course-lib: line {number}: {share:.0%} of its tokens are unknown to the vocabulary, which was learned "
-                f"from German and English; expect nonsense",
+                f"course-lib: line {number}: {share:.0%} of its tokens are unknown to the vocabulary, which was "
+                f"learned from German and English; expect nonsense",
                 file=sys.stderr,
             )
     found = translator.hypotheses(

@@ -145,7 +145,7 @@ class Translator:
         seed: int = 0,
         max_tokens: int = 4096,
     ) -> list[str]:
-        """One translation of each sentence, drawn from the model's distribution; arguments as in `generating.sample`."""
+        """One translation of each sentence, drawn from the model; arguments as in `generating.sample`."""
         generator = torch.Generator().manual_seed(seed)
 
         def draw(source: Tensor, limits: list[int]) -> Hypotheses:
@@ -173,8 +173,8 @@ class Translator:
         for number, ids in enumerate(encoded, 1):
             if len(ids) >= self.max_source_tokens:
                 raise ValueError(
-                    f"sentence {number} must have fewer than {self.max_source_tokens} tokens, got {len(ids)}: the model "
-                    f"has learned from captions, the longest much shorter; cut it into sentences"
+                    f"sentence {number} must have fewer than {self.max_source_tokens} tokens, got {len(ids)}: the "
+                    f"model has learned from captions, the longest much shorter; cut it into sentences"
                 )
         return [[*ids, self.vocabulary.eos_id] if ids else [] for ids in encoded]
 
@@ -305,8 +305,8 @@ class Translator:
 
         Raises:
             FileNotFoundError: a file is missing.
-            ValueError: a file is not the one that config.json names (its SHA-256 differs), or the weights are of another
-                shape.
+            ValueError: a file is not the one that config.json names (its SHA-256 differs), or the weights are of
+                another shape.
         """
         from safetensors.torch import load
 

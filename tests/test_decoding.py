@@ -294,6 +294,14 @@ def test_top_p_with_ties_keeps_as_many_as_are_needed():
 def test_top_p_of_one_keeps_even_the_least_probable():
     logits = torch.tensor([0.0, -60.0, 3.0, -80.0])
     assert torch.equal(top_p_filter(logits, 1.0), logits)
+    logits = 5 * torch.randn(3000)
+    assert torch.equal(top_p_filter(logits, 1.0), logits)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_probabilities_of_many_tokens_add_up_in_half_precision(dtype):
+    kept = int(top_p_filter(torch.zeros(5000, dtype=dtype), 0.5).isfinite().sum())
+    assert abs(kept - 2500) <= 1  # a sum in bfloat16 gets stuck long before
 
 
 def test_what_is_out_already_stays_out():

@@ -14,6 +14,7 @@ from torch.testing import assert_close
 
 from course_lib.assembling import assemble
 from course_lib.attention import softmax
+from course_lib.decoding import beam_search, greedy_decode
 from course_lib.generating import Hypotheses, beam, greedy, next_token_distribution, sample
 from course_lib.models import LanguageModel, Transformer, TransformerConfig
 from course_lib.multi_head import KeyValueCache, MultiHeadAttention, record_attention
@@ -399,6 +400,21 @@ def test_less_precision_gives_nearly_the_same_sums(way, dtype):
             assert total == pytest.approx(expected, abs=1e-4 if dtype == torch.float32 else 0.4 * len(text) + 1.0)
 
 
+@pytest.mark.parametrize("use_cache", [True, False], ids=["cached", "uncached"])
+@EACH_WAY
+def test_log_probs_of_logits_of_less_precision_are_computed_in_float32(way, use_cache):
+    model = build(**ENDING).bfloat16()
+    with torch.no_grad():
+        start = torch.full((3, 1), BOS)
+        logits = (
+            model.step(start, model.begin(SOURCE)) if use_cache else model.decode(start, model.encode(SOURCE), SOURCE)
+        )
+    expected = logits[:, 0].float().log_softmax(-1)
+    result = way(model, SOURCE, **IDS, max_length=1, use_cache=use_cache)
+    for steps, texts, sums in zip(expected, result.tokens, result.log_probs, strict=True):
+        assert sums == pytest.approx([steps[text[0] if text else EOS].item() for text in texts], abs=1e-5)
+
+
 # --- beam -------------------------------------------------------------------------------------------------------------
 
 
@@ -451,6 +467,23 @@ def test_a_beam_of_a_batch_is_the_beam_of_each_by_lists(beam_size, penalty):
             assert result.log_probs[i] == pytest.approx([total for _, total, _ in expected], abs=1e-10)
             lengths |= {len(text) for text in result.tokens[i]}
     assert len(lengths) > 4
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+@torch.no_grad()
+def test_the_best_is_that_of_the_short_functions_of_the_chapter(penalty):
+    for seed in (1, 2, 3):
+        model = build(seed, **ENDING)
+        ours = beam(model, SOURCE, **IDS, beam_size=3, max_length=7, length_penalty=penalty)
+        greedily = greedy(model, SOURCE, **IDS, max_length=7)
+        for i, row in enumerate(SOURCE):
+            steps = next_log_probs_of(model, row)
+
+            def next_log_probs(ids, steps=steps):
+                return torch.tensor(steps(ids[1:]), dtype=torch.float64)
+
+            assert ours.tokens[i][0] == beam_search(next_log_probs, BOS, EOS, 3, 7, penalty)
+            assert greedily.tokens[i][0] == greedy_decode(next_log_probs, BOS, EOS, 7)
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0, -0.7])

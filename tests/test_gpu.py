@@ -9,7 +9,7 @@ import torch
 from oracles import CLOSE, randomise
 from torch.testing import assert_close
 
-from course_lib import attention, masking, multi_head, positional_encoding, scaled_dot_product, transformer
+from course_lib import attention, generating, masking, multi_head, positional_encoding, scaled_dot_product, transformer
 from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
 from course_lib.recurrent import RecurrentEncoderDecoder
 
@@ -178,3 +178,30 @@ def test_masked_softmax_keeps_its_word_in_half_precision(dtype):
     assert_close(weights.sum(-1), mask.any(-1).to(dtype), rtol=0, atol=7 * torch.finfo(dtype).eps)
     weights.square().sum().backward()
     assert scores.grad.isfinite().all()
+
+
+@POSITIONS
+@pytest.mark.parametrize("use_cache", [True, False], ids=["cached", "uncached"])
+def test_decoding_gives_the_same_translations(positions, use_cache):
+    model = randomise(Transformer(small(positions=positions))).double().eval()
+    options = {"bos_id": 0, "eos_id": 15, "max_length": 7, "use_cache": use_cache}
+    source = SOURCE[:2]
+    for search in (generating.greedy, lambda *a, **k: generating.beam(*a, **k, beam_size=3, num_best=3)):
+        expected = search(model, source, **options)
+        found = search(copy.deepcopy(model).to(DEVICE), source.to(DEVICE), **options)
+        assert found.tokens == expected.tokens
+        assert_close(torch.tensor(found.log_probs), torch.tensor(expected.log_probs), rtol=0, atol=1e-8)
+
+
+def test_the_trainer_uses_mixed_precision_and_learns():
+    from course_lib.recipes import Recipe
+    from course_lib.tasks import reversal
+    from course_lib.trainer import best_precision, train
+
+    assert best_precision() in {"bf16-mixed", "16-mixed"}
+    recipe = Recipe(
+        vocab_size=13, d_model=32, num_heads=2, num_layers=1, d_ff=64, epochs=3, warmup_steps=50, dropout=0.1
+    )
+    model, history = train(reversal(), recipe, accelerator="gpu", show_progress=False)
+    assert history[-1]["val_loss"] < 0.9 * history[0]["val_loss"]
+    assert next(model.parameters()).device.type == "cpu"  # given back where everyone can use it

@@ -1,5 +1,6 @@
 """Training with Lightning: what a step does, that a stopped run goes on to the bit, and that nothing is lost."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -63,7 +64,7 @@ def test_a_stopped_run_goes_on_to_the_bit(captions, tmp_path):
 def test_the_same_seed_gives_the_same_weights_and_another_others():
     one, _ = train(reversal(), REVERSAL, stop_after=1, **QUIET)
     again, _ = train(reversal(), REVERSAL, stop_after=1, **QUIET)
-    other, _ = train(reversal(), Recipe(**{**REVERSAL.to_dict(), "betas": (0.9, 0.98), "seed": 1}), stop_after=1, **QUIET)
+    other, _ = train(reversal(), dataclasses.replace(REVERSAL, seed=1), stop_after=1, **QUIET)
     assert same(one, again)
     assert not same(one, other)
 
@@ -283,7 +284,7 @@ def test_mixed_precision_learns_as_well():
     """bfloat16 runs on every CPU, on most slowly; the loss stays close to that of float32."""
     figures = {}
     for precision in ("32-true", "bf16-mixed"):
-        recipe = Recipe(vocab_size=13, epochs=1, warmup_steps=50, learning_rate=3e-3, **{**TINY, "precision": precision})
+        recipe = dataclasses.replace(REVERSAL, epochs=1, precision=precision)
         figures[precision] = train(reversal(), recipe, **QUIET)[1][-1]["val_loss"]
     assert figures["bf16-mixed"] == pytest.approx(figures["32-true"], abs=0.1)
 

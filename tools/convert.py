@@ -106,7 +106,7 @@ def _install_cell_with(extra: str, publisher: Publisher | None) -> str:
         textwrap.dedent(f"""\
             raise ModuleNotFoundError(
                 "course_lib or what it needs here is not installed. Get a copy of the course, run "
-                "`pip install \".[{extra}]\"` in its folder (the one with pyproject.toml), restart this notebook and "
+                "`pip install \\".[{extra}]\\"` in its folder (the one with pyproject.toml), restart this notebook and "
                 "run the cell again."
             )"""),
         "    ",

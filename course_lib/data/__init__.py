@@ -1,7 +1,7 @@
 """Text to learn from: parallel corpora, a subword vocabulary, and translation as a task.
 
 `load_corpus` gives Multi30k where it can be had, and captions of the course's own grammar where not. The small tasks
-without text (copy, reversal, sort, anomaly) are in `course_lib.tasks`; all share one interface, `course_lib.tasks.Task`.
+without text (copy, reversal, sort, anomaly) are in `course_lib.tasks`; all share one interface, `Task`.
 """
 
 from course_lib.data.corpus import ParallelCorpus, built_in_corpus

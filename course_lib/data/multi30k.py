@@ -52,9 +52,9 @@ FOLDER_VARIABLE = "COURSE_LIB_DATA"
 def multi30k(*, download: bool = True) -> ParallelCorpus:
     """German and English captions: "train", "val", "test_2016_flickr", "test_2017_flickr", "test_2017_mscoco".
 
-    A file is taken from the folder that the environment variable COURSE_LIB_DATA names (or its subfolder multi30k), else
-    from the user's cache, else downloaded into it from the public repository at a pinned commit. Every file is checked
-    before it is used, wherever it comes from; what is interrupted or damaged on the way never enters the cache.
+    A file is taken from the folder that the environment variable COURSE_LIB_DATA names (or its subfolder multi30k),
+    else from the user's cache, else downloaded into it from the public repository at a pinned commit. Every file is
+    checked before it is used, wherever it comes from; what is interrupted or damaged never enters the cache.
 
     Args:
         download: False for folder and cache only.

@@ -17,7 +17,12 @@ PAIRS = {"train": [("ab", "b"), ("a b", "a"), ("b", "ab a")] * 7, "val": [("ba",
 @pytest.fixture(scope="module")
 def tiny():
     corpus = ParallelCorpus(
-        name="letters", source_language="x", target_language="y", licence="ours", splits=("train", "val"), read=PAIRS.get
+        name="letters",
+        source_language="x",
+        target_language="y",
+        licence="ours",
+        splits=("train", "val"),
+        read=PAIRS.get,
     )
     return corpus, Vocabulary.learn(corpus.sentences("train"), 9)
 

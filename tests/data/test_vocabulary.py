@@ -98,7 +98,7 @@ def test_errors(tmp_path):
     with pytest.raises(ValueError, match=r"dropout must be a probability in \[0, 1\), got 1.0"):
         vocabulary.encode_all_at_random(TEXT, 1.0, random.Random(0))
     (tmp_path / "other.json").write_text('{"a": 1}')
-    with pytest.raises(ValueError, match="expected a vocabulary as Vocabulary.save writes it"):
+    with pytest.raises(ValueError, match=r"expected a vocabulary as Vocabulary\.save writes it"):
         Vocabulary.load(tmp_path / "other.json")
     from tokenizers import Tokenizer, models
 

@@ -5,6 +5,7 @@ The key is what `tools.mutants` prints; everything else that survives is a hole 
 
 TRANSPOSE = "exchanging two axes is the same in either order"
 DEVICE = "the same on a CPU; where tensors lie on a GPU, tests/test_gpu.py looks"
+ONE_AXIS = "logits have one axis, which is the first and the last"
 INTEGERS = "integers are exact, and the float64 or Python numbers that they meet make float64 of them"
 
 EQUIVALENT = {
@@ -77,15 +78,10 @@ EQUIVALENT = {
     },
     "top_p_filter": {
         "keep = before < p → keep = before <= p": "the contract leaves a threshold met to the last bit open",
-        **{
-            change: "logits have one axis, which is the first and the last"
-            for change in (
-                "before = probs.cumsum(-1) - probs → before = probs.cumsum(0) - probs",
-                "before = probs.cumsum(-1) - probs → before = probs.cumsum(-0) - probs",
-                "probs = logits.softmax(-1)[order] → probs = logits.softmax(0)[order]",
-                "probs = logits.softmax(-1)[order] → probs = logits.softmax(-0)[order]",
-            )
-        },
+        "before = probs.cumsum(-1) - probs → before = probs.cumsum(0) - probs": ONE_AXIS,
+        "before = probs.cumsum(-1) - probs → before = probs.cumsum(-0) - probs": ONE_AXIS,
+        "probs = logits.softmax(-1)[order] → probs = logits.softmax(0)[order]": ONE_AXIS,
+        "probs = logits.softmax(-1)[order] → probs = logits.softmax(-0)[order]": ONE_AXIS,
     },
     "corpus_bleu": {
         "return 100 * min(1.0, math.exp(1 - r / h)) * math.exp(logs / 4) → "

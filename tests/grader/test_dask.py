@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from course_lib.cli import main
 from course_lib.grader import _dask
 from course_lib.grader._assignment import Assignment, Task
 from course_lib.grader._grading import Store, grade_all
 from course_lib.grader._sandbox import Limits
 from course_lib.grader._submissions import read_submissions
-from course_lib.cli import main
 
 distributed = pytest.importorskip("distributed")
 

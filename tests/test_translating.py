@@ -1,0 +1,144 @@
+"""The commands train, translate and evaluate, as people type them."""
+
+import io
+import json
+
+import pytest
+import yaml
+
+from course_lib.cli import main
+from course_lib.data import multi30k
+from course_lib.translator import Translator
+
+loader = __import__("course_lib.data.multi30k", fromlist=["_"])
+RECIPE = {
+    "vocab_size": 1200,
+    "d_model": 16,
+    "num_heads": 2,
+    "num_layers": 1,
+    "d_ff": 24,
+    "epochs": 2,
+    "warmup_steps": 10,
+    "bpe_dropout": 0.0,
+    "precision": "32-true",
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder of `course-lib train` on the built-in corpus."""
+    folder = tmp_path_factory.mktemp("train")
+    (folder / "r.yaml").write_text(yaml.safe_dump(RECIPE))
+    command = ["train", "--config", str(folder / "r.yaml"), "--data", "built-in", "--out", str(folder / "run")]
+    assert main([*command, "--quiet", "--accelerator", "cpu", "--seed", "4"]) == 0
+    return folder
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    def give(text):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+    return give
+
+
+def test_train_writes_a_translator_with_its_card(trained):
+    folder = trained / "run/translator"
+    config = json.loads((folder / "config.json").read_text())
+    assert config["corpus"] == "built-in captions"
+    assert config["recipe"] == {**config["recipe"], **RECIPE, "seed": 4}
+    assert "built-in captions" in (folder / "README.md").read_text()
+    assert len(json.loads((trained / "run/history.json").read_text())) == 2
+    Translator.load(folder)
+
+
+def test_a_folder_in_use_is_not_overwritten(trained, capsys):
+    command = ["train", "--config", str(trained / "r.yaml"), "--data", "built-in", "--out", str(trained / "run")]
+    assert main([*command, "--quiet", "--accelerator", "cpu"]) == 2
+    assert "holds the checkpoints of another run" in capsys.readouterr().err
+
+
+def test_translate_gives_a_line_for_a_line(trained, lines, capsys):
+    lines("Ein Hund schläft.\n\nEin Kind spielt.\n")
+    assert main(["translate", "--model", str(trained / "run/translator"), "--beam", "2"]) == 0
+    out = capsys.readouterr().out.split("\n")
+    assert len(out) == 4
+    assert out[1] == out[3] == ""
+
+
+def test_translate_gives_the_n_best_with_scores(trained, lines, capsys):
+    lines("Ein Hund schläft.\n")
+    assert main(["translate", "--model", str(trained / "run/translator"), "--beam", "3", "--n-best", "3"]) == 0
+    scores = [float(line.split("\t")[0]) for line in capsys.readouterr().out.splitlines()]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_translate_draws_the_attention(trained, lines, capsys, tmp_path):
+    lines("\nEin Hund schläft.\n")
+    target = tmp_path / "a.svg"
+    assert main(["translate", "--model", str(trained / "run/translator"), "--attention", str(target)]) == 0
+    assert "cross-attention of line 2" in capsys.readouterr().err
+    assert "schlä" in target.read_text() or "▁" in target.read_text()
+    lines("\n\n")
+    assert main(["translate", "--model", str(trained / "run/translator"), "--attention", str(target)]) == 2
+    assert "needs a sentence" in capsys.readouterr().err
+
+
+def test_translate_warns_of_another_script_and_refuses_a_line_without_end(trained, lines, capsys):
+    lines("Ein Hund.\n犬が公園で遊んでいます\n")
+    assert main(["translate", "--model", str(trained / "run/translator"), "--beam", "1"]) == 0
+    assert "line 2: " in capsys.readouterr().err
+    lines("Hund " * 2000)
+    assert main(["translate", "--model", str(trained / "run/translator"), "--beam", "1"]) == 2
+    captured = capsys.readouterr()
+    assert "sentence 1 must have fewer than 256 tokens" in captured.err
+    assert captured.out == ""
+
+
+def test_evaluate_prints_scores_with_signature_and_keeps_them(trained, capsys, tmp_path):
+    files = {name: tmp_path / name for name in ("scores.json", "out.txt")}
+    command = ["evaluate", "--model", str(trained / "run/translator"), "--data", "built-in", "--beam", "1"]
+    assert main([*command, "--json", str(files["scores.json"]), "--translations", str(files["out.txt"])]) == 0
+    out = capsys.readouterr().out
+    assert "built-in captions, val" in out
+    assert "tok:13a" in out
+    assert "perplexity" in out
+    scores = json.loads(files["scores.json"].read_text())
+    assert scores["split"] == "val"
+    assert len(files["out.txt"].read_text().splitlines()) == scores["sentences"] == 500
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["translate", "--model", "nowhere"], "nowhere"),
+        (["translate", "--n-best", "9"], "--n-best must lie in 1 … --beam = 5, got 9"),
+        (["evaluate", "--data", "nowhere"], "--data must be multi30k, built-in, auto or a folder, got 'nowhere'"),
+        (["evaluate", "--data", "built-in", "--split", "test_2016_flickr"], "has the splits train, val, test"),
+        (["train", "--config", "nowhere.yaml", "--out", "x"], "nowhere.yaml"),
+    ],
+)
+def test_wrong_use_is_one_line(lines, capsys, arguments, message):
+    lines("")
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("course-lib: ")
+    assert error.count("\n") == 1
+
+
+def test_a_folder_of_the_corpus_can_be_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_LIB_DATA", "")
+    (tmp_path / "train.de.gz").write_bytes(b"cut off")
+    monkeypatch.setattr(loader, "_download", lambda name, *rest: (_ for _ in ()).throw(FileNotFoundError(name)))
+    assert main(["evaluate", "--data", str(tmp_path)]) == 2
+    assert "train.de.gz is not the file of Multi30k" in capsys.readouterr().err
+    assert multi30k(download=False).name == "Multi30k"
+
+
+def test_what_is_not_installed_is_named(monkeypatch, capsys, lines):
+    lines("Ein Hund.\n")
+    monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
+    assert main(["translate"]) == 2
+    assert "needs tokenizers" in capsys.readouterr().err
