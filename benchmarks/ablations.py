@@ -87,14 +87,7 @@ def measure(corpus, vocabulary: Vocabulary, recipe: Recipe) -> dict[str, float]:
     """Train by a recipe; perplexity and BLEU on the validation set."""
     from sacrebleu import corpus_bleu
 
-    task = TranslationTask(
-        corpus,
-        vocabulary,
-        max_tokens=recipe.max_tokens,
-        label_smoothing=recipe.label_smoothing,
-        bpe_dropout=recipe.bpe_dropout,
-    )
-    model, history = train(task, recipe, accelerator="cpu", show_progress=False)
+    model, history = train(TranslationTask(corpus, vocabulary), recipe, accelerator="cpu", show_progress=False)
     source, target = zip(*corpus["val"], strict=True)
     translations = Translator(model, vocabulary).translate(source, beam_size=1)
     return {

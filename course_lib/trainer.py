@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import math
@@ -16,11 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 import torch.nn.functional as F
-from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
-from pytorch_lightning.loggers import CSVLogger
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -28,6 +26,13 @@ from course_lib._files import write_whole
 from course_lib.models import Transformer
 from course_lib.recipes import Recipe
 from course_lib.tasks import SequencePairs, Task
+
+with warnings.catch_warnings():
+    # In a notebook without ipywidgets, tqdm warns as soon as somebody imports its bar; ours are plain text.
+    warnings.filterwarnings("ignore", "IProgress not found")
+    import pytorch_lightning as pl
+    from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
+    from pytorch_lightning.loggers import CSVLogger
 
 __all__ = ["ByteDropout", "History", "TaskData", "TaskModule", "best_precision", "train"]
 
@@ -270,11 +275,12 @@ def train(
 ) -> tuple[nn.Module, list[dict[str, float]]]:
     """Train a model on a task by a recipe.
 
-    The best epoch (by validation loss) and the last one are kept as checkpoints in `out`; a log for TensorBoard-like
-    tools lies there as metrics.csv, and history.json has a line an epoch.
+    The best epoch (by validation loss) and the last one are kept as checkpoints in `out`. There, history.json has an
+    entry an epoch; loss and rate every few steps are in log/metrics.csv (log-2, log-3, … for runs that were resumed).
 
     Args:
-        task: `TranslationTask`, or any other.
+        task: `TranslationTask`, or any other. Size of batches, label smoothing and BPE-dropout of a translation are
+            those of the recipe, whatever the task was made with.
         recipe: everything that decides the result.
         model: None makes `Transformer(recipe.model_config())`, initialised from the recipe's seed.
         out: folder for checkpoints and history; None keeps nothing on disk.
@@ -295,6 +301,8 @@ def train(
         FileExistsError: `out` holds another run's checkpoints, and `resume` is False.
         FloatingPointError: the loss became NaN or infinite.
     """
+    if hasattr(task, "by_recipe"):
+        task = task.by_recipe(recipe)
     out = None if out is None else Path(out)
     if resume and (out is None or not (out / LAST).is_file()):
         raise FileNotFoundError(f"expected a checkpoint {LAST} in {out} to resume from; start without resume")
@@ -339,7 +347,7 @@ def train(
             use_distributed_sampler=False,
             num_sanity_val_steps=0,
             deterministic=accelerator == "cpu",
-            logger=False if out is None else CSVLogger(out, name="", version="log"),
+            logger=False if out is None else CSVLogger(out, name="", version=_new_log(out)),
             callbacks=callbacks,
             enable_checkpointing=out is not None,
             enable_progress_bar=show_progress,
@@ -370,6 +378,12 @@ def load_checkpoint(model: nn.Module, path: str | Path) -> None:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f"{path} is of a model of another shape: {error}") from None
+
+
+def _new_log(out: Path) -> str:
+    """A folder of its own for each run: Lightning writes metrics.csv anew."""
+    names = itertools.chain(["log"], (f"log-{number}" for number in itertools.count(2)))
+    return next(name for name in names if not (out / name).exists())
 
 
 def _not_finite(loss: float, where: str) -> str:

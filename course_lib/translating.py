@@ -87,13 +87,7 @@ def _train(options: argparse.Namespace) -> int:
     say = print if first else (lambda *words: None)
     say(f"{corpus.name}: {corpus.licence}.")
     vocabulary = Vocabulary.learn(corpus.sentences("train"), recipe.vocab_size)
-    task = TranslationTask(
-        corpus,
-        vocabulary,
-        max_tokens=recipe.max_tokens,
-        label_smoothing=recipe.label_smoothing,
-        bpe_dropout=recipe.bpe_dropout,
-    )
+    task = TranslationTask(corpus, vocabulary).by_recipe(recipe)
     for split in ("train", "val"):
         say(f"{split}: {task.figures(split)}")
     started, cpu = time.perf_counter(), time.process_time()

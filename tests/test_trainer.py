@@ -1,5 +1,6 @@
 """Training with Lightning: what a step does, that a stopped run goes on to the bit, and that nothing is lost."""
 
+import csv
 import dataclasses
 import json
 import os
@@ -51,7 +52,7 @@ def test_a_run_lowers_the_loss_and_writes_its_history_down(tmp_path):
 
 def test_a_stopped_run_goes_on_to_the_bit(captions, tmp_path):
     """With dropout in the model and in the spelling, a shuffle an epoch, Adam's moments and a falling rate."""
-    recipe = Recipe(vocab_size=250, epochs=3, warmup_steps=10, **TINY)
+    recipe = Recipe(vocab_size=250, epochs=3, warmup_steps=10, max_tokens=256, **TINY)
     whole, history = train(captions, recipe, out=tmp_path / "whole", **QUIET)
     torch.rand(7)  # the global random state is another one meanwhile
     train(captions, recipe, out=tmp_path / "parts", stop_after=1, **QUIET)
@@ -59,6 +60,23 @@ def test_a_stopped_run_goes_on_to_the_bit(captions, tmp_path):
     parts, other = train(captions, recipe, out=tmp_path / "parts", resume=True, **QUIET)
     assert same(whole, parts)
     assert history == other
+    first, second = (logged_steps(tmp_path / "parts" / log) for log in ("log", "log-2"))
+    assert max(first) <= history[0]["step"] < max(second)  # the log of the first part is not written over
+
+
+def logged_steps(folder):
+    with (folder / "metrics.csv").open() as file:
+        return [int(row["step"]) for row in csv.DictReader(file)]
+
+
+def test_the_recipe_decides_on_batches_and_loss(captions):
+    """Whatever the task was made with."""
+    recipe = Recipe(vocab_size=250, epochs=1, max_tokens=128, bpe_dropout=0.0, label_smoothing=0.3, **TINY)
+    task = captions.by_recipe(recipe)
+    assert (task.max_tokens, task.bpe_dropout, task.label_smoothing) == (128, 0.0, 0.3)
+    assert (captions.max_tokens, captions.bpe_dropout) == (256, 0.1)
+    _, history = train(captions, recipe, **QUIET)
+    assert history[0]["step"] == len(task.epoch(0, seed=0)) > len(captions.epoch(0, seed=0))
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_others():
@@ -79,7 +97,7 @@ def test_the_global_random_state_is_left_alone():
 
 def test_perplexity_is_per_token_not_per_batch(captions):
     """Against the sum over all pairs, one by one."""
-    recipe = Recipe(vocab_size=250, epochs=1, warmup_steps=5, **TINY)
+    recipe = Recipe(vocab_size=250, epochs=1, warmup_steps=5, max_tokens=256, **TINY)
     model, history = train(captions, recipe, **QUIET)
     total, count = 0.0, 0
     for pair in captions.corpus["val"]:
@@ -102,7 +120,7 @@ def test_gradients_are_clipped(captions):
             return 1000 * loss
 
     task = Watched(captions.corpus, captions.vocabulary, max_tokens=256)
-    recipe = Recipe(vocab_size=250, epochs=1, warmup_steps=5, clip_norm=0.25, **TINY)
+    recipe = Recipe(vocab_size=250, epochs=1, warmup_steps=5, max_tokens=256, clip_norm=0.25, **TINY)
 
     original = torch.optim.AdamW.step
 
@@ -201,8 +219,8 @@ from course_lib.trainer import train
 
 corpus = built_in_corpus(num_train=120, num_held_out=30)
 task = TranslationTask(corpus, Vocabulary.learn(corpus.sentences("train"), 250), max_tokens=256)
-recipe = Recipe(vocab_size=250, d_model=16, num_heads=2, num_layers=1, d_ff=24, dropout=0.0, epochs=2, warmup_steps=5,
-                precision="32-true", bpe_dropout=0.0)
+recipe = Recipe(vocab_size=250, d_model=16, num_heads=2, num_layers=1, d_ff=24, dropout=0.0, epochs=2,
+                warmup_steps=5, max_tokens=256, precision="32-true", bpe_dropout=0.0)
 if __name__ == "__main__":
     devices = int(sys.argv[1])
     model, history = train(task, recipe, out=sys.argv[2], accelerator="cpu", devices=devices,

@@ -6,6 +6,7 @@ Lightning trainer take it as they take those.
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from course_lib._typing import Bool, Float, Int
 from course_lib.chunked_loss import chunked_label_smoothing_loss
 from course_lib.data.corpus import Pairs, ParallelCorpus
 from course_lib.data.vocabulary import Vocabulary
+from course_lib.recipes import Recipe
 from course_lib.tasks import SequencePairs, check_encoder_decoder, greedy_tokens
 from course_lib.training import label_smoothing_loss, token_batches
 
@@ -96,6 +98,13 @@ class TranslationTask:
         return f"TranslationTask({self.name}, {len(self.vocabulary)} tokens, batches of {self.max_tokens})"
 
     # What the Lightning trainer asks for
+
+    def by_recipe(self, recipe: Recipe) -> TranslationTask:
+        """The same task with the batches and the loss of a recipe, which decides for both."""
+        task = copy.copy(self)  # what is encoded already is shared
+        task.max_tokens = recipe.max_tokens
+        task.label_smoothing, task.bpe_dropout = recipe.label_smoothing, recipe.bpe_dropout
+        return task
 
     def epoch(self, number: int, *, seed: int) -> list[SequencePairs]:
         """All of the training pairs once, in batches; the order and the spellings follow from seed and number alone.

@@ -386,4 +386,3 @@ def _export(options: argparse.Namespace) -> int:
             export(kind, path, assignment, options.install or "")
             print(f"{path}: written")
     return 0
-
