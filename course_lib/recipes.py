@@ -51,7 +51,7 @@ class Recipe:
 
     # the run
     seed: int = 0
-    precision: str = "auto"  # bfloat16 where the processor multiplies it faster, else float32; or Lightning's names
+    precision: str = "auto"  # half where this machine multiplies it faster, else float32; or a name of Lightning's
 
     def __post_init__(self):
         for name in ("vocab_size", "epochs", "max_tokens", "warmup_steps"):

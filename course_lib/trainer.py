@@ -346,7 +346,7 @@ def train(
             reload_dataloaders_every_n_epochs=1,
             use_distributed_sampler=False,
             num_sanity_val_steps=0,
-            deterministic=accelerator == "cpu",
+            deterministic=_on_cpu(accelerator),
             logger=False if out is None else CSVLogger(out, name="", version=_new_log(out)),
             callbacks=callbacks,
             enable_checkpointing=out is not None,
@@ -378,6 +378,11 @@ def load_checkpoint(model: nn.Module, path: str | Path) -> None:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f"{path} is of a model of another shape: {error}") from None
+
+
+def _on_cpu(accelerator: str) -> bool:
+    other = torch.cuda.is_available() or torch.backends.mps.is_available()
+    return accelerator == "cpu" or (accelerator == "auto" and not other)
 
 
 def _new_log(out: Path) -> str:
