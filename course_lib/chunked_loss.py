@@ -27,7 +27,12 @@ def chunked_label_smoothing_loss(
 
     Returns:
         A scalar in float32 (float64 for float64 logits).
+
+    Raises:
+        ValueError: every target is padding.
     """
+    if bool((targets == pad_id).all()):
+        raise ValueError(f"expected a target that is not pad_id, got padding ({pad_id}) only; leave such batches out")
     return _ChunkedLoss.apply(logits, targets, smoothing, pad_id)
 
 
@@ -47,7 +52,9 @@ class _ChunkedLoss(torch.autograd.Function):
             of_target, mean = x.gather(1, target)[:, 0], x.mean(dim=1)  # (n,)
             x.exp_()
             total = x.sum(dim=1, keepdim=True)  # (n, 1)
-            losses = total.log()[:, 0] - (1 - smoothing) * of_target - smoothing * mean  # (n,)
+            losses = total.log()[:, 0] - (1 - smoothing) * of_target  # (n,)
+            if smoothing:  # 0 · ∞, of a class that is ruled out, would be NaN
+                losses -= smoothing * mean
             loss += (losses * row_share[:, 0]).sum()
             x *= row_share / total
             x -= row_share * (smoothing / x.shape[1])

@@ -24,6 +24,10 @@ PACKAGES = {
     "sacrebleu": ("sacrebleu", "training"),
     "platformdirs": ("platformdirs", "training"),
 }
+GO_ON = {
+    "grade": "What is graded is kept; the same command goes on from here.",
+    "train": "What the last whole epoch gave is kept; the same command with --resume goes on from there.",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"course-lib: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. What is done is kept; the same command goes on from here.", file=sys.stderr)
+        print(f"\nStopped. {GO_ON.get(options.command, '')}", file=sys.stderr)
         return 130
 
 

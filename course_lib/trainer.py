@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import itertools
 import json
 import logging
 import math
 import os
 import random
+import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,10 +36,12 @@ with warnings.catch_warnings():
     import pytorch_lightning as pl
     from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
     from pytorch_lightning.loggers import CSVLogger
+    from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 __all__ = ["ByteDropout", "History", "TaskData", "TaskModule", "best_precision", "train"]
 
 LAST = "last.ckpt"
+RUN = "run.json"  # what the run is made of
 BEST = "best.ckpt"
 
 
@@ -75,16 +80,16 @@ class TaskModule(pl.LightningModule):
         model: that suits the task.
         task: gives the loss; with tokens (`SequencePairs`), perplexity is measured, else the share that is right.
         recipe: gives rate, optimiser and seed.
-        total_steps: over which the rate falls.
+        batches_per_epoch: of all processes together; with the recipe's epochs, the steps over which the rate falls.
     """
 
-    def __init__(self, model: nn.Module, task: Task, recipe: Recipe, total_steps: int):
+    def __init__(self, model: nn.Module, task: Task, recipe: Recipe, batches_per_epoch: int):
         super().__init__()
         task.check_model(model)
         self.model = model
         self.task = task
         self.recipe = recipe
-        self.total_steps = total_steps
+        self.batches_per_epoch = batches_per_epoch
         self._sums = torch.zeros(2, dtype=torch.float64)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
@@ -121,8 +126,6 @@ class TaskModule(pl.LightningModule):
     def on_validation_epoch_end(self) -> None:
         """`val_loss` and `val_perplexity` per token, or `val_accuracy` (and 1 − it as `val_loss`)."""
         total, count = self.trainer.strategy.reduce(self._sums.to(self.device), reduce_op="sum").tolist()
-        if count == 0:  # Lightning's trial run of a split that another process has
-            return
         if hasattr(self.task, "pad_id"):
             self.log("val_loss", total / count, prog_bar=True)
             self.log("val_perplexity", math.exp(min(total / count, 80.0)), prog_bar=True)
@@ -141,8 +144,10 @@ class TaskModule(pl.LightningModule):
             weight_decay=recipe.weight_decay,
         )
 
+        total_steps = self.batches_per_epoch // self.trainer.world_size * recipe.epochs
+
         def factor(steps_done: int) -> float:
-            return recipe.rate(steps_done + 1, self.total_steps) / recipe.learning_rate
+            return recipe.rate(steps_done + 1, total_steps) / recipe.learning_rate
 
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step", "name": "rate"}}
@@ -249,12 +254,15 @@ class History(Callback):
         self.epochs = list(state["epochs"])
 
 
-def best_precision() -> str:
+def best_precision(accelerator: str = "auto") -> str:
     """Lightning's name of the fastest precision that this machine trains well in.
 
     bfloat16 where a GPU or the processor's matrix unit (AMX) multiplies it; float16 on older GPUs; else float32.
+
+    Args:
+        accelerator: as in Lightning; with "cpu", a GPU is not looked at.
     """
-    if torch.cuda.is_available():
+    if torch.cuda.is_available() and accelerator != "cpu":
         return "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "16-mixed"
     has_matrix_unit = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     return "bf16-mixed" if has_matrix_unit() else "32-true"
@@ -299,6 +307,8 @@ def train(
         TypeError, ValueError: the model does not suit the task.
         FileNotFoundError: there is nothing to resume.
         FileExistsError: `out` holds another run's checkpoints, and `resume` is False.
+        ValueError: what is to be resumed was begun with another recipe, task, precision or number of devices, or its
+            checkpoint is damaged.
         FloatingPointError: the loss became NaN or infinite.
     """
     if hasattr(task, "by_recipe"):
@@ -306,6 +316,8 @@ def train(
     out = None if out is None else Path(out)
     if resume and (out is None or not (out / LAST).is_file()):
         raise FileNotFoundError(f"expected a checkpoint {LAST} in {out} to resume from; start without resume")
+    if resume:
+        _read_checkpoint(out / LAST)
     if out is not None and not resume and (out / LAST).exists() and "LOCAL_RANK" not in os.environ:
         raise FileExistsError(
             f"{out} holds the checkpoints of another run; resume it, or choose another folder (nothing is overwritten)"
@@ -314,14 +326,16 @@ def train(
         with torch.random.fork_rng():
             torch.manual_seed(recipe.seed)
             model = Transformer(recipe.model_config())
+    precision = best_precision(accelerator) if recipe.precision == "auto" else recipe.precision
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        _same_run(out / RUN, _description(task, recipe, model, precision, devices), resume)
     ByteDropout.put_into(model)
-    world = devices if isinstance(devices, int) else 1
     data = TaskData(task, seed=recipe.seed)
-    module = TaskModule(model, task, recipe, total_steps=len(data.batches(0)) // max(1, world) * recipe.epochs)
+    module = TaskModule(model, task, recipe, batches_per_epoch=len(data.batches(0)))
     history = History(None if out is None else out / "history.json")
     callbacks: list[Callback] = [history]
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         callbacks.append(LearningRateMonitor("step"))
         callbacks.append(
             ModelCheckpoint(
@@ -335,12 +349,12 @@ def train(
         )
     if show_progress:
         callbacks.append(TQDMProgressBar(refresh_rate=10))
-    with _quiet_lightning(), torch.random.fork_rng():
+    with _quiet_lightning(), _deterministic_as_before(), torch.random.fork_rng():
         trainer = pl.Trainer(
             accelerator=accelerator,
             devices=devices,
             strategy=strategy,
-            precision=best_precision() if recipe.precision == "auto" else recipe.precision,
+            precision=precision,
             max_epochs=recipe.epochs if stop_after is None else min(stop_after, recipe.epochs),
             gradient_clip_val=recipe.clip_norm or None,
             reload_dataloaders_every_n_epochs=1,
@@ -349,12 +363,18 @@ def train(
             deterministic=_on_cpu(accelerator),
             logger=False if out is None else CSVLogger(out, name="", version=_new_log(out)),
             callbacks=callbacks,
+            plugins=[_WholeFiles()],
             enable_checkpointing=out is not None,
             enable_progress_bar=show_progress,
             enable_model_summary=False,
             log_every_n_steps=10,
         )
-        trainer.fit(module, data, ckpt_path=out / LAST if resume else None, weights_only=False if resume else None)
+        handler = signal.getsignal(signal.SIGINT)
+        try:
+            trainer.fit(module, data, ckpt_path=out / LAST if resume else None, weights_only=False if resume else None)
+        except SystemExit:  # how Lightning answers Ctrl-C; a notebook would take it for its end
+            signal.signal(signal.SIGINT, handler)
+            raise KeyboardInterrupt from None
     if out is not None and (out / BEST).is_file():
         load_checkpoint(model, out / BEST)
     return model.to("cpu").eval(), history.epochs
@@ -367,17 +387,75 @@ def load_checkpoint(model: nn.Module, path: str | Path) -> None:
         FileNotFoundError: there is no such file.
         ValueError: it is damaged, or of a model of another shape.
     """
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # zip, pickle and key errors of a file that is something else
-        raise ValueError(f"{path} is no checkpoint of a training, or is damaged: {error}") from None
-    weights = {name.removeprefix("model."): tensor for name, tensor in state.items()}
+    weights = {name.removeprefix("model."): tensor for name, tensor in _read_checkpoint(Path(path)).items()}
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f"{path} is of a model of another shape: {error}") from None
+
+
+def _read_checkpoint(path: Path) -> dict[str, Tensor]:
+    """The weights in it; ValueError where it is damaged."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # zip, pickle and key errors of a file that is something else
+        raise ValueError(f"{path} is no checkpoint of a training, or is damaged: {error}") from None
+
+
+class _WholeFiles(TorchCheckpointIO):
+    """Lightning writes a checkpoint elsewhere and moves it, which between disks is a copy that can end half-way."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        content = io.BytesIO()
+        torch.save(checkpoint, content)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(Path(path), content.getvalue())
+
+
+def _description(task: Task, recipe: Recipe, model: nn.Module, precision: str, devices: int | str) -> dict[str, Any]:
+    """All that a run must not change when it goes on."""
+    shapes = "".join(f"{name}{tuple(p.shape)}" for name, p in model.named_parameters())
+    return {
+        "task": task.name,
+        "data": task.fingerprint() if hasattr(task, "fingerprint") else "",
+        "model": hashlib.sha256(shapes.encode()).hexdigest(),
+        "precision": precision,
+        "devices": str(devices),
+        **{f"recipe.{name}": value for name, value in recipe.to_dict().items() if name != "precision"},
+    }
+
+
+def _same_run(path: Path, run: dict[str, Any], resume: bool) -> None:
+    """Write down what a run is made of, or compare it with what was written when it began."""
+    if not resume:
+        if "LOCAL_RANK" not in os.environ:  # of several processes, the first
+            write_whole(path, json.dumps(run, indent=1, ensure_ascii=False) + "\n")
+        return
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} must say what the run to be resumed was made of: {error}") from None
+    pairs = {name: (before.get(name), run.get(name)) for name in {**before, **run}}
+    other = [f"{name}: {then!r} then, {now!r} now" for name, (then, now) in pairs.items() if then != now]
+    if other:
+        raise ValueError(
+            f"a run goes on with what it was begun with; different are {'; '.join(other)}. Give the same, or start "
+            f"anew in another folder"
+        )
+
+
+@contextmanager
+def _deterministic_as_before() -> Iterator[None]:
+    """Lightning asks PyTorch for deterministic algorithms, for good: undone here."""
+    before = torch.are_deterministic_algorithms_enabled(), os.environ.get("CUBLAS_WORKSPACE_CONFIG")
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        if before[1] is None:
+            os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
 
 
 def _on_cpu(accelerator: str) -> bool:

@@ -8,12 +8,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = ["COMMANDS", "add_commands"]
 
 COMMANDS = ("train", "translate", "evaluate")
+BUILT_IN = {"vocab_size": 2000, "warmup_steps": 200, "bpe_dropout": 0.0}  # of the default recipe, for a small corpus
 UNKNOWN = 0.3  # share of unknown tokens in a line from which on its translation is worth nothing
 
 
@@ -83,9 +83,13 @@ def _train(options: argparse.Namespace) -> int:
     changed = {name: getattr(options, name) for name in ("seed", "epochs") if getattr(options, name) is not None}
     recipe = dataclasses.replace(recipe, **changed)
     corpus = _corpus(options.data)
+    if not options.config and corpus.name != "Multi30k":
+        recipe = dataclasses.replace(recipe, **BUILT_IN, **changed)
     first = int(os.environ.get("LOCAL_RANK", 0)) == 0  # of several processes one speaks
     say = print if first else (lambda *words: None)
     say(f"{corpus.name}: {corpus.licence}.")
+    if not options.config and corpus.name != "Multi30k":
+        say(f"The recipe is made for Multi30k; for this corpus it is taken with {BUILT_IN}.")
     vocabulary = Vocabulary.learn(corpus.sentences("train"), recipe.vocab_size)
     task = TranslationTask(corpus, vocabulary).by_recipe(recipe)
     for split in ("train", "val"):
@@ -143,7 +147,9 @@ def _translate(options: argparse.Namespace) -> int:
     translator = _translator(options)
     if not 1 <= options.n_best <= options.beam:
         raise ValueError(f"--n-best must lie in 1 … --beam = {options.beam}, got {options.n_best}")
-    lines = [line.rstrip("\n") for line in _lines(sys.stdin)]
+    lines = _lines()
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
     for number, line in enumerate(lines, 1):
         share = translator.unknown_share(line)
         if share >= UNKNOWN:
@@ -169,7 +175,7 @@ def _draw_attention(translator, lines: list[str], found, path: Path) -> None:
     number = next((i for i, line in enumerate(lines) if line.strip()), None)
     if number is None:
         raise ValueError("--attention needs a sentence, got empty lines only")
-    source, written, weights = translator.attention(lines[number], found[number][0].text)
+    source, written, weights = translator.attention(lines[number], found[number][0].tokens)
     save_figure(attention_map(weights.mean(0), written, source), path)
     print(f"{path}: cross-attention of line {number + 1}, last layer, mean of the heads", file=sys.stderr)
 
@@ -210,8 +216,14 @@ def _corpus(name: str):
     return load_corpus(name)
 
 
-def _lines(stream: Iterable[str]) -> Iterable[str]:
-    try:
-        yield from stream
-    except UnicodeDecodeError as error:
-        raise ValueError(f"expected UTF-8 on standard input: {error}") from None
+def _lines() -> list[str]:
+    """Standard input as UTF-8, whatever the machine takes for its encoding."""
+    if not hasattr(sys.stdin, "buffer"):
+        return sys.stdin.read().splitlines()
+    lines = []
+    for number, line in enumerate(sys.stdin.buffer.read().removesuffix(b"\n").split(b"\n"), 1):
+        try:
+            lines.append(line.decode("utf-8").rstrip("\r"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"line {number} of standard input must be UTF-8, got {error}") from None
+    return lines

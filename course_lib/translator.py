@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib._files import write_whole
+from course_lib._files import write_together
 from course_lib.data.vocabulary import Vocabulary
 from course_lib.generating import Hypotheses, beam, sample
 from course_lib.models import Transformer, TransformerConfig
@@ -187,13 +187,13 @@ class Translator:
 
     @torch.no_grad()
     def attention(
-        self, sentence: str, translation: str | None = None, *, layer: int = -1
+        self, sentence: str, translation: str | Sequence[int] | None = None, *, layer: int = -1
     ) -> tuple[list[str], list[str], Tensor]:
         """Cross-attention of a translation: where the decoder looked when it wrote each token.
 
         Args:
             sentence: of the source language.
-            translation: None for the model's own.
+            translation: a text, or token ids; None for the model's own.
             layer: of the decoder.
 
         Returns:
@@ -205,8 +205,10 @@ class Translator:
             raise ValueError("expected a sentence, got an empty one; it has nothing to attend to")
         if translation is None:
             target = self.hypotheses([sentence])[0][0].tokens
-        else:
+        elif isinstance(translation, str):
             target = self.vocabulary.encode(translation.strip())
+        else:
+            target = list(translation)
         device = next(self.model.parameters()).device
         written = [*target, self.vocabulary.eos_id]
         with record_attention(self.model) as maps:
@@ -270,7 +272,7 @@ class Translator:
     def save(self, folder: str | Path, *, card: str = "", about: dict[str, Any] | None = None) -> None:
         """Write weights (half precision), vocabulary, sizes and a model card into a folder.
 
-        Each file is written as a whole, the one that names the others' sum last: a folder half written does not load.
+        All are on the disk before any of them replaces what was there; the one that names the others' sums comes last.
 
         Args:
             folder: is made where it is not there.
@@ -287,17 +289,16 @@ class Translator:
         again = _tied_names(self.model)
         state = {name: tensor for name, tensor in self.model.state_dict().items() if name not in again}
         weights = save({name: tensor.detach().half().cpu().contiguous() for name, tensor in state.items()})
-        write_whole(folder / WEIGHTS, weights)
-        self.vocabulary.save(folder / VOCABULARY)
-        if card:
-            write_whole(folder / CARD, card)
+        vocabulary = self.vocabulary.to_json().encode()
+        contents = {WEIGHTS: weights, VOCABULARY: vocabulary} | ({CARD: card.encode()} if card else {})
         config = {
             "format": FORMAT,
-            "sha256": {WEIGHTS: hashlib.sha256(weights).hexdigest(), VOCABULARY: _sum(folder / VOCABULARY)},
+            "sha256": {name: _sum(contents[name]) for name in (WEIGHTS, VOCABULARY)},
             "model": dataclasses.asdict(self.model.config),
             **(about or {}),
         }
-        write_whole(folder / CONFIG, json.dumps(config, indent=1, ensure_ascii=False) + "\n")
+        contents[CONFIG] = (json.dumps(config, indent=1, ensure_ascii=False) + "\n").encode()
+        write_together({folder / name: content for name, content in contents.items()})
 
     @classmethod
     def load(cls, folder: str | Path) -> Translator:
@@ -314,12 +315,14 @@ class Translator:
         try:
             config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
             shape, sums = TransformerConfig(**config["model"]), config["sha256"]
+            if set(sums) != {WEIGHTS, VOCABULARY}:
+                raise ValueError(f"it must name the sums of {WEIGHTS} and {VOCABULARY}")
             if config["format"] != FORMAT:
                 raise ValueError(f"format {FORMAT} is read here, got {config['format']}")
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"{folder / CONFIG} is no translator's: {error}") from None
         for name, expected in sums.items():
-            found = _sum(folder / name)
+            found = _sum((folder / name).read_bytes())
             if found != expected:
                 raise ValueError(
                     f"{folder / name} is damaged or was exchanged: expected SHA-256 {expected}, got {found}; fetch the "
@@ -338,6 +341,12 @@ class Translator:
         model.load_state_dict(state, strict=False)  # what is missing is tied to what is there
         return cls(model, Vocabulary.load(folder / VOCABULARY))
 
+    def _limit(self, source_tokens: int) -> int:
+        """How long a translation may become: no pair of the training set comes near it."""
+        limit = 2 * source_tokens + 10
+        config = self.model.config
+        return min(limit, config.max_length) if config.positions == "learned" else limit
+
     def _in_batches(self, sentences, decode, max_tokens: int) -> list[list[Translation]]:
         encoded = self.encode(sentences)
         device = next(self.model.parameters()).device
@@ -348,7 +357,7 @@ class Translator:
         for places in _slices(order, lambda i: len(encoded[i]), max_tokens):
             found = decode(
                 _pad([encoded[i] for i in places], self.vocabulary.pad_id, device),
-                [_limit(len(encoded[i])) for i in places],
+                [self._limit(len(encoded[i])) for i in places],
             )
             for row, i in enumerate(places):
                 results[i] = [
@@ -371,11 +380,6 @@ def pretrained(name: str = "multi30k-de-en") -> Translator:
         names = ", ".join(sorted(p.parent.name for p in PRETRAINED.glob(f"*/{CONFIG}")))
         raise ValueError(f"name must be one of {names or '(none is installed)'}, got {name!r}")
     return Translator.load(folder)
-
-
-def _limit(source_tokens: int) -> int:
-    """How long a translation may become: no pair of the training set comes near it."""
-    return 2 * source_tokens + 10
 
 
 def _slices(order: list[int], length, max_tokens: int):
@@ -407,5 +411,5 @@ def _tied_names(model: Transformer) -> set[str]:
     return again
 
 
-def _sum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

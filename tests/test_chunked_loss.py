@@ -55,6 +55,17 @@ def test_bfloat16_logits_lose_only_what_bfloat16_loses():
     torch.testing.assert_close(grad.float(), expected, rtol=2**-5, atol=2e-4)
 
 
+def test_a_class_that_is_ruled_out_does_no_harm_without_smoothing():
+    logits = torch.tensor([[1.0, -float("inf"), 0.0]], requires_grad=True)
+    loss = chunked_label_smoothing_loss(logits, torch.tensor([2]), 0.0, PAD)
+    torch.testing.assert_close(loss, F.cross_entropy(logits, torch.tensor([2])))
+
+
+def test_padding_only_is_refused():
+    with pytest.raises(ValueError, match=r"got padding \(0\) only"):
+        chunked_label_smoothing_loss(torch.zeros(2, 3), torch.tensor([0, 0]), 0.1, PAD)
+
+
 def test_huge_logits_stay_finite_and_the_argument_stays_as_it_was():
     logits = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
     before = logits.detach().clone()

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -177,16 +178,15 @@ def test_a_loss_that_is_no_number_stops_at_its_step():
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
-    """The second checkpoint cannot be written: an error, and the first one still loads."""
+    """The second checkpoint can be written half: an error, and the first one still loads."""
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
     whole = (tmp_path / "last.ckpt").read_bytes()
 
-    def full(*arguments, **options):
+    def full(descriptor):
+        os.ftruncate(descriptor, 1000)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shutil.move", full)
-    monkeypatch.setattr("os.replace", full)
-    monkeypatch.setattr("os.rename", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
     monkeypatch.undo()
@@ -204,6 +204,51 @@ def test_a_checkpoint_of_another_shape_or_a_damaged_one_is_refused(tmp_path):
         load_checkpoint(Transformer(REVERSAL.model_config()), tmp_path / "half.ckpt")
     with pytest.raises(FileNotFoundError):
         load_checkpoint(larger, tmp_path / "none.ckpt")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 3}, "recipe.seed: 0 then, 3 now"),
+        ({"learning_rate": 0.1}, "recipe.learning_rate: 0.003 then, 0.1 now"),
+        ({"d_ff": 32}, "recipe.d_ff: 24 then, 32 now"),
+        ({"precision": "bf16-mixed"}, "precision: '32-true' then, 'bf16-mixed' now"),
+    ],
+)
+def test_a_run_goes_on_with_what_it_was_begun_with(tmp_path, change, message):
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    with pytest.raises(ValueError, match=message):
+        train(reversal(), dataclasses.replace(REVERSAL, **change), out=tmp_path, resume=True, **QUIET)
+
+
+def test_a_run_does_not_go_on_with_another_corpus(captions, tmp_path):
+    recipe = Recipe(vocab_size=250, epochs=2, warmup_steps=5, max_tokens=256, **TINY)
+    train(captions, recipe, out=tmp_path, stop_after=1, **QUIET)
+    corpus = built_in_corpus(num_train=130, num_held_out=30)
+    other = TranslationTask(corpus, captions.vocabulary)
+    with pytest.raises(ValueError, match="different are data: "):
+        train(other, recipe, out=tmp_path, resume=True, **QUIET)
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    (tmp_path / "last.ckpt").write_bytes((tmp_path / "last.ckpt").read_bytes()[:3000])
+    with pytest.raises(ValueError, match=r"last\.ckpt is no checkpoint of a training, or is damaged"):
+        train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
+
+
+def test_ctrl_c_is_a_keyboard_interrupt_and_the_settings_are_given_back():
+    class Interrupted(type(reversal())):
+        def loss(self, model, batch):
+            raise KeyboardInterrupt
+
+    task = Interrupted(name="reversal", rearrange=lambda s: s.flip(0), length=6, vocab_size=13, min_length=3)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        train(task, REVERSAL, **QUIET)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
 
 
 def test_a_model_that_does_not_suit_the_task_is_refused_before_training():

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -9,6 +12,7 @@ import yaml
 from course_lib.cli import main
 from course_lib.data import multi30k
 from course_lib.translator import Translator
+from tools.publisher import ROOT
 
 loader = __import__("course_lib.data.multi30k", fromlist=["_"])
 RECIPE = {
@@ -94,6 +98,48 @@ def test_translate_warns_of_another_script_and_refuses_a_line_without_end(traine
     captured = capsys.readouterr()
     assert "sentence 1 must have fewer than 256 tokens" in captured.err
     assert captured.out == ""
+
+
+def run(arguments, given, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "course_lib.cli", *arguments],
+        input=given,
+        capture_output=True,
+        env={**os.environ, "PYTHONUTF8": "0", **environment},
+        cwd=ROOT,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_input_is_utf8_whatever_the_machine_thinks(trained):
+    """In a container (LC_ALL=C) and with an encoding of Windows; a line in another encoding is named."""
+    command = ["translate", "--model", str(trained / "run/translator"), "--beam", "1"]
+    given = "Ein Mädchen.\r\nZwei Bären.\n".encode()
+    expected = run(command, given, PYTHONUTF8="1").stdout
+    assert len(expected.splitlines()) == 2
+    assert run(command, given, LC_ALL="C", PYTHONIOENCODING="cp1252").stdout == expected
+    wrong = run(command, "Ein Hund.\nEin Mädchen.\n".encode("latin-1"), LC_ALL="C")
+    assert wrong.returncode == 2
+    assert b"line 2 of standard input must be UTF-8" in wrong.stderr
+    assert wrong.stdout == b""
+
+
+def test_the_default_recipe_is_cut_to_a_small_corpus(monkeypatch, tmp_path, capsys):
+    seen = []
+
+    def stop(task, recipe, **options):
+        seen.append((len(task.vocabulary), recipe))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("course_lib.trainer.train", stop)
+    assert main(["train", "--data", "built-in", "--out", str(tmp_path / "x"), "--seed", "7"]) == 130
+    ((size, recipe),) = seen
+    assert size == recipe.vocab_size == 2000
+    assert recipe.seed == 7
+    captured = capsys.readouterr()
+    assert "The recipe is made for Multi30k" in captured.out
+    assert "--resume goes on from there" in captured.err
 
 
 def test_evaluate_prints_scores_with_signature_and_keeps_them(trained, capsys, tmp_path):

@@ -99,6 +99,7 @@ def test_attention_is_that_of_the_decoder(translator):
     torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:2]))
     first = translator.attention("Ein Hund.", "A dog.", layer=0)[2]
     assert not torch.allclose(first, weights)
+    assert torch.equal(translator.attention("Ein Hund.", translator.vocabulary.encode("A dog."))[2], weights)
     own = translator.attention("Ein Hund.")[1]
     best = translator.hypotheses(["Ein Hund."])[0][0].tokens
     assert own == translator.vocabulary.tokens([*best, 2])
@@ -160,7 +161,16 @@ def test_weights_of_another_shape_are_refused(translator, tmp_path):
         Translator.load(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}', '{"format": 9, "sha256": {}, "model": {}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"format": 1}',
+        '{"format": 1, "sha256": {}, "model": {}}',
+        '{"format": 9, "sha256": {}, "model": {}}',
+    ],
+)
 def test_a_config_that_is_none_is_refused(translator, tmp_path, text):
     translator.save(tmp_path)
     (tmp_path / "config.json").write_text(text)
@@ -168,16 +178,23 @@ def test_a_config_that_is_none_is_refused(translator, tmp_path, text):
         Translator.load(tmp_path)
 
 
-def test_a_full_disk_leaves_the_old_translator_whole(translator, tmp_path, monkeypatch):
-    translator.save(tmp_path)
+@pytest.mark.parametrize("written", [0, 1, 2, 3])
+def test_a_full_disk_leaves_the_old_translator_whole(translator, tmp_path, monkeypatch, written):
+    """However many of the four files could still be written."""
+    translator.save(tmp_path, card="# Old\n")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    calls = []
 
     def full(descriptor):
-        raise OSError(28, "No space left on device")
+        calls.append(descriptor)
+        if len(calls) > written:
+            raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
+    with torch.no_grad():
+        translator.model.output.weight += 1
     with pytest.raises(OSError, match="No space left"):
-        translator.save(tmp_path)
+        translator.save(tmp_path, card="# New\n")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     monkeypatch.undo()
     Translator.load(tmp_path)

@@ -7,6 +7,7 @@ Lightning trainer take it as they take those.
 from __future__ import annotations
 
 import copy
+import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -129,6 +130,10 @@ class TranslationTask:
         batches = self._batches(pairs)
         rng.shuffle(batches)
         return _Padded(self, pairs, batches)
+
+    def fingerprint(self) -> str:
+        """A sum over the training pairs as tokens: another corpus or another vocabulary has another."""
+        return hashlib.sha256(repr(self.encoded("train")).encode()).hexdigest()
 
     def split(self, name: str) -> list[SequencePairs]:
         """All pairs of a split in batches, the same at every call."""

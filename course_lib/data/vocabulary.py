@@ -40,6 +40,7 @@ class Vocabulary:
         found = [tokenizer.token_to_id(token) for token in SPECIAL]
         if found != [0, 1, 2, 3]:
             raise ValueError(f"the vocabulary must begin with {', '.join(SPECIAL)}, got their ids {found}")
+        tokenizer.encode_special_tokens = True  # "<eos>" in a text is text
         self._tokenizer = tokenizer
 
     @classmethod
@@ -65,10 +66,9 @@ class Vocabulary:
         )
         tokenizer.train_from_iterator(sentences, trainer)
         if tokenizer.get_vocab_size() != size:
-            raise ValueError(
-                f"expected text for {size} tokens, got text that gives {tokenizer.get_vocab_size()}; "
-                f"ask for as many, or for fewer"
-            )
+            found = tokenizer.get_vocab_size()
+            why = "single characters alone are as many" if found > size else "it has no more pairs that occur twice"
+            raise ValueError(f"expected text for {size} tokens, got text for {found}: {why}; ask for {found}")
         return cls(tokenizer)
 
     def __len__(self) -> int:

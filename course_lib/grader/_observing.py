@@ -24,12 +24,13 @@ from course_lib.exercises import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
 
 __all__ = ["DEEPEST", "LONGEST", "Foreign", "Observation", "Problem", "Sequence", "leaves", "observe"]
-__all__ += ["unwrapped"]
+__all__ += ["LARGEST_INT", "unwrapped"]
 
 # Frames of this package are cut from a learner's traceback.
 PACKAGE = str(Path(__file__).parents[1])
 # Sequences that are looked into: items of one, and how many lie in one another. No exercise's result comes near.
 LONGEST = 256
+LARGEST_INT = 300  # digits
 DEEPEST = 2
 
 
@@ -206,6 +207,8 @@ def plain(value: Any, *, detach: bool = True, depth: int = 0) -> Any:
         if detach:
             value = Tensor.detach(value)
         return value.as_subclass(Tensor) if type(value) is not Tensor else value
+    if type(value) is int and abs(value) >= 10**LARGEST_INT:
+        return Foreign(f"int of more than {LARGEST_INT} digits")  # no float holds it, and no one reads it
     if value is None or type(value) in (bool, int, float):
         return value
     if isinstance(value, float):  # NumPy's float64 is one

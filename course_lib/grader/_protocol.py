@@ -17,7 +17,16 @@ from torch import Tensor
 
 from course_lib.exercises import Case
 from course_lib.exercises._language_model import NextLogProbs
-from course_lib.grader._observing import DEEPEST, LONGEST, Foreign, Observation, Problem, Sequence, unwrapped
+from course_lib.grader._observing import (
+    DEEPEST,
+    LARGEST_INT,
+    LONGEST,
+    Foreign,
+    Observation,
+    Problem,
+    Sequence,
+    unwrapped,
+)
 
 __all__ = ["LARGEST_FRAME", "ProtocolError", "decode", "encode", "pack_case", "pack_observation", "unpack_case"]
 __all__ += ["clean", "lengths", "unpack_observation", "unpack_problem"]
@@ -26,7 +35,6 @@ LARGEST_FRAME = 8 * 2**20  # bytes, of which JSON:
 LARGEST_HEAD = 2**18
 LARGEST_TENSOR = 2**17  # numbers; no case comes near
 LARGEST_DIM = 12
-LARGEST_INT = 300  # digits
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (

@@ -2,8 +2,11 @@
 
 import gzip
 import hashlib
+import http.client
+import http.server
 import io
 import os
+import threading
 import urllib.error
 
 import pytest
@@ -46,9 +49,7 @@ def put(folder, **contents):
 
 
 class Answer(io.BytesIO):
-    def __init__(self, content, length=None):
-        super().__init__(content)
-        self.headers = {"Content-Length": str(len(content) if length is None else length)}
+    pass
 
 
 def serve(monkeypatch, *answers):
@@ -99,13 +100,41 @@ def test_a_download_is_kept_and_not_made_twice(small, monkeypatch):
 
 @pytest.mark.parametrize(
     "first",
-    [Answer(GERMAN[:-3]), Answer(GERMAN[:20], length=len(GERMAN)), TimeoutError("timed out"), Answer(ENGLISH)],
+    [Answer(GERMAN[:-3]), http.client.IncompleteRead(GERMAN[:20], 9), TimeoutError("timed out"), Answer(ENGLISH)],
     ids=["truncated", "interrupted", "no answer", "another file"],
 )
 def test_a_bad_download_is_tried_again_and_never_kept(small, monkeypatch, first):
     serve(monkeypatch, first, Answer(GERMAN), Answer(ENGLISH))
     assert len(multi30k()["train"]) == 2
     assert (small / "cache/train.de.gz").read_bytes() == GERMAN
+
+
+def test_a_server_that_hangs_up_is_no_traceback(small, monkeypatch):
+    """A real one: it promises a thousand bytes, sends ten, and closes."""
+    asked = []
+
+    class Rude(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"0123456789")
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.undo()
+    monkeypatch.setattr(loader, "_cache", lambda: small / "cache")
+    monkeypatch.delenv("COURSE_LIB_DATA", raising=False)
+    with http.server.HTTPServer(("127.0.0.1", 0), Rude) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(loader, "ADDRESS", f"http://127.0.0.1:{server.server_port}/")
+        with pytest.raises(FileNotFoundError, match=r"could not be downloaded.*IncompleteRead"):
+            multi30k()["train"]
+        server.shutdown()
+    assert asked == 3 * ["/train.de.gz"]
+    assert not (small / "cache").exists()
 
 
 def test_three_bad_downloads_are_an_error_that_says_what_to_do(small, monkeypatch):

@@ -79,6 +79,15 @@ def test_a_merge_is_dropped_as_often_as_stated():
     assert abs(sum(split) / len(split) - 0.3) < 0.015
 
 
+def test_special_tokens_in_a_text_are_text(captions):
+    """Otherwise a sentence could end itself, or hide its words as padding."""
+    _, vocabulary = captions
+    for text in ("ein <eos> Hund", "<pad>", "<bos>ein"):
+        ids = vocabulary.encode(text)
+        assert not {0, 1, 2} & set(ids)
+        assert [ids] == vocabulary.encode_all_at_random([text], 0.0, random.Random(0))
+
+
 def test_it_is_saved_and_loaded(captions, tmp_path):
     corpus, vocabulary = captions
     vocabulary.save(tmp_path / "v.json")
@@ -90,8 +99,10 @@ def test_it_is_saved_and_loaded(captions, tmp_path):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(ValueError, match="expected text for 500 tokens, got text that gives"):
+    with pytest.raises(ValueError, match=r"expected text for 500 tokens, got text for .* no more pairs .* ask for"):
         Vocabulary.learn(TEXT, 500)
+    with pytest.raises(ValueError, match=r"expected text for 6 tokens, got text for 1.: single characters alone"):
+        Vocabulary.learn(TEXT, 6)
     vocabulary = Vocabulary.learn(TEXT, 25)
     with pytest.raises(ValueError, match="token ids must lie in 0 … 24, got 99"):
         vocabulary.tokens([5, 99])
