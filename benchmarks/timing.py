@@ -45,9 +45,9 @@ def compare(ours: Callable[[], object], theirs: Callable[[], object], *, pairs: 
     return Comparison(times[ours], times[theirs])
 
 
-def matmul_peak(size: int = 1536, repeats: int = 12) -> float:
-    """Operations a second of a large float32 matrix product on this machine: the best of several runs."""
-    a, b = torch.randn(2, size, size).unbind(0)
+def matmul_peak(size: int = 1536, repeats: int = 12, dtype: torch.dtype = torch.float32) -> float:
+    """Operations a second of a large matrix product on this machine: the best of several runs."""
+    a, b = torch.randn(2, size, size).to(dtype).unbind(0)
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()

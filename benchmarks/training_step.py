@@ -1,7 +1,12 @@
-"""A training step of `Transformer` against `nn.Transformer` between the same embedding and output projection."""
+"""A training step of `Transformer` against `nn.Transformer` between the same embedding and output projection.
+
+Once with the same loss and dropout for both, and once as the trainer takes it: the committed recipe's model in the
+precision of this machine, the loss in chunks and `ByteDropout`, against PyTorch's own. Then those two by themselves.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 from collections.abc import Callable, Iterator
@@ -10,15 +15,18 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from benchmarks.timing import compare, matmul_peak
+from benchmarks.timing import Comparison, compare, matmul_peak
 from course_lib import Transformer, TransformerConfig, sinusoidal_encoding
+from course_lib.chunked_loss import chunked_label_smoothing_loss
+from course_lib.recipes import Recipe
+from course_lib.trainer import ByteDropout, best_precision
 
 BATCH, LENGTH = 32, 32
 CONFIG = TransformerConfig(vocab_size=8000, d_model=256, num_heads=8, num_layers=3, d_ff=1024, dropout=0.1)
 
 
 class Theirs(nn.Module):
-    """`nn.Transformer` with what it lacks: a tied embedding, positions, masks, and no final norms, as in the paper."""
+    """`nn.Transformer` with what it lacks: a tied embedding, positions, masks; final norms with pre-norm only."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
@@ -28,8 +36,9 @@ class Theirs(nn.Module):
         self.register_buffer("table", sinusoidal_encoding(LENGTH, config.d_model))
         self.dropout = nn.Dropout(config.dropout)
         sizes = config.d_model, config.num_heads, config.num_layers, config.num_layers, config.d_ff, config.dropout
-        self.transformer = nn.Transformer(*sizes, batch_first=True)
-        self.transformer.encoder.norm = self.transformer.decoder.norm = None
+        self.transformer = nn.Transformer(*sizes, batch_first=True, norm_first=config.norm == "pre")
+        if config.norm == "post":
+            self.transformer.encoder.norm = self.transformer.decoder.norm = None
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Logits, `(B, L_target, vocabulary)`."""
@@ -52,27 +61,72 @@ class Theirs(nn.Module):
 
 def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
     """The ratio of the steps, and each side's share of the machine's matrix-product peak."""
-    torch.manual_seed(0)
-    source, target = torch.randint(1, CONFIG.vocab_size, (2, BATCH, LENGTH)).unbind(0)
-    source[::3, -5:] = CONFIG.pad_id
-    target[::4, -7:] = CONFIG.pad_id
     models = Transformer(CONFIG), Theirs(CONFIG)
-    result = compare(*(_step(model, source, target) for model in models))
-    flops, peak = _flops(), matmul_peak()
+    result = compare(*(_step(model, _cross_entropy) for model in models))
     shape = f"batch {BATCH}, length {LENGTH}, d_model {CONFIG.d_model}, 3 + 3 layers"
-    yield f"training step {shape}", result.ratio, result.spread
+    yield f"training step {shape}", *_of(result)
+    yield from _shares(result, CONFIG, matmul_peak())
+
+    config, precision = Recipe().model_config(), best_precision("cpu")
+    dtype = torch.bfloat16 if precision == "bf16-mixed" else None
+    ours = Transformer(config)
+    ByteDropout.put_into(ours)
+    result = compare(_step(ours, _chunked, dtype), _step(Theirs(config), _smoothed, dtype))
+    yield f"the trainer's step, the recipe's model, {precision}", *_of(result)
+    yield from _shares(result, config, matmul_peak(dtype=dtype or torch.float32))
+
+    logits = torch.randn(BATCH * LENGTH, config.vocab_size, requires_grad=True)
+    labels = torch.randint(1, config.vocab_size, (BATCH * LENGTH,))
+    result = compare(lambda: _chunked(logits, labels).backward(), lambda: _smoothed(logits, labels).backward())
+    yield f"loss in chunks / F.cross_entropy, {BATCH * LENGTH:,} × {config.vocab_size:,}, with gradient", *_of(result)
+    x = torch.randn(BATCH, LENGTH, config.d_model, requires_grad=True)
+    own, their = ByteDropout(config.dropout), nn.Dropout(config.dropout)
+    result = compare(lambda: own(x).sum().backward(), lambda: their(x).sum().backward())
+    yield f"ByteDropout / nn.Dropout, {BATCH} × {LENGTH} × {config.d_model}, with gradient", *_of(result)
+    plain = Transformer(config)
+    result = compare(_step(ours, _chunked, dtype), _step(plain, _chunked, dtype))
+    yield "the trainer's step with ByteDropout / with nn.Dropout", *_of(result)
+
+
+def _of(result: Comparison) -> tuple[float, tuple[float, float]]:
+    return result.ratio, result.spread
+
+
+def _shares(
+    result: Comparison, config: TransformerConfig, peak: float
+) -> Iterator[tuple[str, float, tuple[float, float]]]:
     for name, times in (("ours", result.ours), ("nn.Transformer", result.theirs)):
-        shares = sorted(flops / t / peak for t in times)
+        shares = [_flops(config) / t / peak for t in times]
         low, _, high = statistics.quantiles(shares, n=4)
-        yield f"share of the matrix-product peak, {name}", statistics.median(shares), (low, high)
+        yield f"  share of the matrix-product peak, {name}", statistics.median(shares), (low, high)
 
 
-def _step(model: nn.Module, source: torch.Tensor, target: torch.Tensor) -> Callable[[], None]:
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+def _cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(logits, labels, ignore_index=CONFIG.pad_id)
+
+
+def _smoothed(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(logits, labels, ignore_index=CONFIG.pad_id, label_smoothing=0.1)
+
+
+def _chunked(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return chunked_label_smoothing_loss(logits, labels, 0.1, CONFIG.pad_id)
+
+
+def _step(
+    model: nn.Module,
+    loss_of: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    dtype: torch.dtype | None = None,
+) -> Callable[[], None]:
+    """A step on a batch with some padding; with a dtype, under autocast."""
+    source, target = torch.randint(1, model.config.vocab_size, (2, BATCH, LENGTH)).unbind(0)
+    source[::3, -5:] = model.config.pad_id
+    target[::4, -7:] = model.config.pad_id
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 
     def run() -> None:
-        logits = model(source, target[:, :-1])
-        loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=CONFIG.pad_id)
+        with torch.autocast("cpu", dtype) if dtype else contextlib.nullcontext():
+            loss = loss_of(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -80,12 +134,12 @@ def _step(model: nn.Module, source: torch.Tensor, target: torch.Tensor) -> Calla
     return run
 
 
-def _flops() -> int:
+def _flops(config: TransformerConfig) -> int:
     """Operations of the matrix products of one step: twice the forward's again for the backward."""
-    d, d_ff, layers = CONFIG.d_model, CONFIG.d_ff, CONFIG.num_layers
+    d, d_ff, layers = config.d_model, config.d_ff, config.num_layers
     source, target = BATCH * LENGTH, BATCH * (LENGTH - 1)
     attention = 2 * 2 * LENGTH * d  # for each query position, both products
     encoder = source * (8 * d * d + 4 * d * d_ff + attention)
     decoder = target * (8 * d * d + 4 * d * d + 4 * d * d_ff + 2 * attention) + source * 4 * d * d
-    output = target * 2 * d * CONFIG.vocab_size
+    output = target * 2 * d * config.vocab_size
     return 3 * (layers * (encoder + decoder) + output)

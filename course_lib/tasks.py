@@ -26,9 +26,9 @@ __all__ = [
     "SequenceTask",
     "Sets",
     "Task",
+    "TokenTask",
     "TrainingResult",
     "anomaly",
-    "check_encoder_decoder",
     "copy",
     "greedy_tokens",
     "reversal",
@@ -84,8 +84,51 @@ class SequencePairs(NamedTuple):
     labels: Int[Tensor, "batch len_target"]  # the target's symbols, then eos
 
 
+class TokenTask:
+    """What tasks from tokens to tokens have in common. Their batches are `SequencePairs`."""
+
+    name: str
+    pad_id: int
+    bos_id: int
+    eos_id: int
+
+    def check_model(self, model: nn.Module) -> None:
+        """Raises: TypeError where there is no `encode` and `decode`, ValueError where the padding is another."""
+        if not (callable(getattr(model, "encode", None)) and callable(getattr(model, "decode", None))):
+            raise TypeError(
+                f"{self.name} needs an encoder–decoder with encode(source) and decode(target, memory, source), got "
+                f"{type(model).__name__}; assemble(...) makes one"
+            )
+        theirs = getattr(getattr(model, "config", None), "pad_id", self.pad_id)
+        if theirs != self.pad_id:
+            raise ValueError(
+                f"{self.name} pads with {self.pad_id}, got a model whose pad_id is {theirs}; build the model with "
+                f"pad_id={self.pad_id}"
+            )
+
+    def predict(self, model: nn.Module, batch: SequencePairs) -> Int[Tensor, "batch len_target"]:
+        """What the model writes by itself, greedily, as long as the longest label."""
+        return greedy_tokens(
+            model,
+            batch.source,
+            max_length=batch.labels.shape[1],
+            bos_id=self.bos_id,
+            eos_id=self.eos_id,
+            pad_id=self.pad_id,
+        )
+
+    def correct(
+        self, prediction: Int[Tensor, "batch len_target"], batch: SequencePairs
+    ) -> tuple[Bool[Tensor, "batch len_target"], Bool[Tensor, "batch len_target"]]:
+        """Token by token; all that is no padding in the labels counts, the end of the sequence included."""
+        return prediction == batch.labels, batch.labels != self.pad_id
+
+    def _padded(self, sequences: list[Tensor]) -> Tensor:
+        return nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=self.pad_id)
+
+
 @dataclass(frozen=True, kw_only=True)
-class SequenceTask:
+class SequenceTask(TokenTask):
     """Random symbols in, the same symbols rearranged out.
 
     Sequences have `min_length` to `length` symbols, each length as often as the others, and are padded on the right.
@@ -143,34 +186,10 @@ class SequenceTask:
         """The same pairs at every call; each number gives others."""
         return self.batch(size, _held_out_generator(number))
 
-    def check_model(self, model: nn.Module) -> None:
-        """Raises: TypeError where there is no `encode` and `decode`, ValueError where the padding is another."""
-        check_encoder_decoder(model, self.name, self.pad_id)
-
     def loss(self, model: nn.Module, batch: SequencePairs) -> Float[Tensor, ""]:
         """Cross-entropy of the next token, the mean over those that are not padding."""
         logits = model(batch.source, batch.inputs)  # (B, L, V)
         return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=self.pad_id)
-
-    def predict(self, model: nn.Module, batch: SequencePairs) -> Int[Tensor, "batch len_target"]:
-        """What the model writes by itself, as long as the longest label."""
-        return greedy_tokens(
-            model,
-            batch.source,
-            max_length=batch.labels.shape[1],
-            bos_id=self.bos_id,
-            eos_id=self.eos_id,
-            pad_id=self.pad_id,
-        )
-
-    def correct(
-        self, prediction: Int[Tensor, "batch len_target"], batch: SequencePairs
-    ) -> tuple[Bool[Tensor, "batch len_target"], Bool[Tensor, "batch len_target"]]:
-        """Token by token; all that is no padding in the labels counts, the end of the sequence included."""
-        return prediction == batch.labels, batch.labels != self.pad_id
-
-    def _padded(self, sequences: list[Tensor]) -> Tensor:
-        return nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=self.pad_id)
 
 
 def reversal(*, length: int = 10, vocab_size: int = 13, min_length: int = 5) -> SequenceTask:
@@ -196,30 +215,6 @@ def _reversed(symbols: Tensor) -> Tensor:
 
 def _sorted(symbols: Tensor) -> Tensor:
     return symbols.sort().values
-
-
-def check_encoder_decoder(model: nn.Module, task: str, pad_id: int) -> None:
-    """Refuse a model that cannot do a task from sequence to sequence.
-
-    Args:
-        model: to be looked at.
-        task: its name, for the message.
-        pad_id: the token that the task pads with.
-
-    Raises:
-        TypeError: the model has no `encode` and `decode`.
-        ValueError: it takes another token for padding.
-    """
-    if not (callable(getattr(model, "encode", None)) and callable(getattr(model, "decode", None))):
-        raise TypeError(
-            f"{task} needs an encoder–decoder with encode(source) and decode(target, memory, source), got "
-            f"{type(model).__name__}; assemble(...) makes one"
-        )
-    theirs = getattr(getattr(model, "config", None), "pad_id", pad_id)
-    if theirs != pad_id:
-        raise ValueError(
-            f"{task} pads with {pad_id}, got a model whose pad_id is {theirs}; build the model with pad_id={pad_id}"
-        )
 
 
 @torch.no_grad()

@@ -23,12 +23,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Subset
 
 from course_lib._files import write_whole
 from course_lib.models import Transformer
 from course_lib.recipes import Recipe
-from course_lib.tasks import SequencePairs, Task
+from course_lib.tasks import Task
 
 with warnings.catch_warnings():
     # In a notebook without ipywidgets, tqdm warns as soon as somebody imports its bar; ours are plain text.
@@ -37,6 +37,8 @@ with warnings.catch_warnings():
     from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
     from pytorch_lightning.loggers import CSVLogger
     from pytorch_lightning.plugins.io import TorchCheckpointIO
+    from pytorch_lightning.utilities import rank_zero_only
+    from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 __all__ = ["ByteDropout", "History", "TaskData", "TaskModule", "best_precision", "train"]
 
@@ -48,15 +50,16 @@ BEST = "best.ckpt"
 class ByteDropout(nn.Dropout):
     """Dropout from one random byte an entry: what `nn.Dropout` does, with p rounded to a 256th, in less time on a CPU.
 
-    There, drawing 32 bits for each entry is a quarter of a small model's training step. On other devices, and where
-    not training, it is `nn.Dropout`.
+    There, drawing 32 bits for each entry is a large part of a small model's training step; how large, is measured in
+    benchmarks/training_step.py. On other devices, where not training, and where p is rounded to none or all, it is
+    `nn.Dropout`.
     """
 
     def forward(self, x: Tensor) -> Tensor:
         """`(...)` to `(...)`: each entry 0 with probability p, else divided by 1 − p."""
-        if not self.training or self.p == 0 or x.device.type != "cpu":
-            return super().forward(x)
         dropped = round(self.p * 256)
+        if not self.training or dropped in (0, 256) or x.device.type != "cpu":
+            return super().forward(x)
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)  # eight bytes each
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
         return x * kept * (256 / (256 - dropped))
@@ -78,7 +81,7 @@ class TaskModule(pl.LightningModule):
 
     Args:
         model: that suits the task.
-        task: gives the loss; with tokens (`SequencePairs`), perplexity is measured, else the share that is right.
+        task: gives the loss; of one with tokens (a `TokenTask`), perplexity is measured, else the share that is right.
         recipe: gives rate, optimiser and seed.
         batches_per_epoch: of all processes together; with the recipe's epochs, the steps over which the rate falls.
     """
@@ -90,6 +93,7 @@ class TaskModule(pl.LightningModule):
         self.task = task
         self.recipe = recipe
         self.batches_per_epoch = batches_per_epoch
+        self._has_tokens = hasattr(task, "pad_id")
         self._sums = torch.zeros(2, dtype=torch.float64)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
@@ -114,7 +118,7 @@ class TaskModule(pl.LightningModule):
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
         """Negative log-likelihood of each token, without smoothing, and their number; or what is right."""
-        if isinstance(batch, SequencePairs):
+        if self._has_tokens:
             logits = self.model(batch.source, batch.inputs).flatten(0, 1).float()
             labels, pad_id = batch.labels.flatten(), self.task.pad_id
             total = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum")
@@ -126,7 +130,7 @@ class TaskModule(pl.LightningModule):
     def on_validation_epoch_end(self) -> None:
         """`val_loss` and `val_perplexity` per token, or `val_accuracy` (and 1 − it as `val_loss`)."""
         total, count = self.trainer.strategy.reduce(self._sums.to(self.device), reduce_op="sum").tolist()
-        if hasattr(self.task, "pad_id"):
+        if self._has_tokens:
             self.log("val_loss", total / count, prog_bar=True)
             self.log("val_perplexity", math.exp(min(total / count, 80.0)), prog_bar=True)
         else:
@@ -151,17 +155,6 @@ class TaskModule(pl.LightningModule):
 
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step", "name": "rate"}}
-
-
-class _Batches(Dataset):
-    def __init__(self, batches: Sequence[Any]):
-        self._batches = batches
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, number: int) -> Any:
-        return self._batches[number]
 
 
 class _Fresh(Sequence):
@@ -200,28 +193,26 @@ class TaskData(pl.LightningDataModule):
         return _Fresh(self.task, self.fresh_batches, self.batch_size, f"{self.seed}, {epoch}")
 
     def train_dataloader(self) -> DataLoader:
-        """This process's batches of the current epoch; each process has as many."""
+        """This process's batches of the current epoch; each process has as many.
+
+        Raises:
+            ValueError: there are fewer batches than processes.
+        """
         batches = self.batches(self.trainer.current_epoch)
         rank, world = self.trainer.global_rank, self.trainer.world_size
-        mine = range(rank, len(batches) - len(batches) % world, world)
-        return DataLoader(_Batches(_Chosen(batches, mine)), batch_size=None)
+        if len(batches) < world:
+            raise ValueError(f"{world} processes need a batch each, got {len(batches)} in an epoch; lower max_tokens")
+        return DataLoader(Subset(batches, range(rank, len(batches) - len(batches) % world, world)), batch_size=None)
 
     def val_dataloader(self) -> DataLoader:
-        """This process's batches of "val"; of a task without one, a batch that stays the same."""
+        """This process's batches of "val"; of a task without one, a batch that stays the same.
+
+        Where there are fewer batches than processes, each process has all of them: the shares and means are the same.
+        """
         batches = self.task.split("val") if hasattr(self.task, "split") else [self.task.held_out(500)]
-        mine = range(self.trainer.global_rank, len(batches), self.trainer.world_size)
-        return DataLoader(_Batches(_Chosen(batches, mine)), batch_size=None)
-
-
-class _Chosen(Sequence):
-    def __init__(self, batches: Sequence[Any], places: Sequence[int]):
-        self._batches, self._places = batches, places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, number: int) -> Any:
-        return self._batches[self._places[number]]
+        rank, world = self.trainer.global_rank, self.trainer.world_size
+        mine = range(rank, len(batches), world) if len(batches) >= world else range(len(batches))
+        return DataLoader(Subset(batches, mine), batch_size=None)
 
 
 class History(Callback):
@@ -307,8 +298,8 @@ def train(
         TypeError, ValueError: the model does not suit the task.
         FileNotFoundError: there is nothing to resume.
         FileExistsError: `out` holds another run's checkpoints, and `resume` is False.
-        ValueError: what is to be resumed was begun with another recipe, task, precision or number of devices, or its
-            checkpoint is damaged.
+        ValueError: the machine has no such accelerator or too few devices; what is to be resumed was begun with
+            another recipe, task, precision or number of devices, or its checkpoint is damaged.
         FloatingPointError: the loss became NaN or infinite.
     """
     if hasattr(task, "by_recipe"):
@@ -318,7 +309,7 @@ def train(
         raise FileNotFoundError(f"expected a checkpoint {LAST} in {out} to resume from; start without resume")
     if resume:
         _read_checkpoint(out / LAST)
-    if out is not None and not resume and (out / LAST).exists() and "LOCAL_RANK" not in os.environ:
+    if out is not None and not resume and (out / LAST).exists() and rank_zero_only.rank == 0:
         raise FileExistsError(
             f"{out} holds the checkpoints of another run; resume it, or choose another folder (nothing is overwritten)"
         )
@@ -338,7 +329,7 @@ def train(
     if out is not None:
         callbacks.append(LearningRateMonitor("step"))
         callbacks.append(
-            ModelCheckpoint(
+            _Checkpoints(
                 out,
                 filename="best",
                 monitor="val_loss",
@@ -350,7 +341,7 @@ def train(
     if show_progress:
         callbacks.append(TQDMProgressBar(refresh_rate=10))
     with _quiet_lightning(), _deterministic_as_before(), torch.random.fork_rng():
-        trainer = pl.Trainer(
+        trainer = _trainer(
             accelerator=accelerator,
             devices=devices,
             strategy=strategy,
@@ -380,6 +371,14 @@ def train(
     return model.to("cpu").eval(), history.epochs
 
 
+def _trainer(**options: Any) -> pl.Trainer:
+    try:
+        return pl.Trainer(**options)
+    except (MisconfigurationException, ModuleNotFoundError) as error:  # a TPU without torch_xla
+        asked = ", ".join(f"{name}={options[name]!r}" for name in ("accelerator", "devices", "strategy", "precision"))
+        raise ValueError(f"{asked} cannot be had on this machine: {error}") from None
+
+
 def load_checkpoint(model: nn.Module, path: str | Path) -> None:
     """Put the weights of a checkpoint that `train` wrote into a model.
 
@@ -402,6 +401,18 @@ def _read_checkpoint(path: Path) -> dict[str, Tensor]:
         raise
     except Exception as error:  # zip, pickle and key errors of a file that is something else
         raise ValueError(f"{path} is no checkpoint of a training, or is damaged: {error}") from None
+
+
+class _Checkpoints(ModelCheckpoint):
+    """Where the folder was moved since (to a drive, say), Lightning would forget which epoch was the best so far."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        def here(path: str) -> str:
+            return str(Path(self.dirpath) / Path(path).name) if path else path
+
+        paths = {name: here(state_dict[name]) for name in ("best_model_path", "kth_best_model_path", "last_model_path")}
+        scores = {here(path): score for path, score in state_dict["best_k_models"].items()}
+        super().load_state_dict({**state_dict, **paths, "best_k_models": scores, "dirpath": self.dirpath})
 
 
 class _WholeFiles(TorchCheckpointIO):
@@ -430,7 +441,7 @@ def _description(task: Task, recipe: Recipe, model: nn.Module, precision: str, d
 def _same_run(path: Path, run: dict[str, Any], resume: bool) -> None:
     """Write down what a run is made of, or compare it with what was written when it began."""
     if not resume:
-        if "LOCAL_RANK" not in os.environ:  # of several processes, the first
+        if rank_zero_only.rank == 0:
             write_whole(path, json.dumps(run, indent=1, ensure_ascii=False) + "\n")
         return
     try:

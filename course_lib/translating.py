@@ -29,9 +29,11 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     train.add_argument("--out", type=Path, required=True, metavar="DIR", help="checkpoints, history, translator")
     train.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder")
     train.add_argument("--seed", type=int, help="instead of the recipe's")
-    train.add_argument("--epochs", type=int, help="instead of the recipe's")
+    train.add_argument("--epochs", type=_count, help="instead of the recipe's")
     train.add_argument("--accelerator", default="auto", help="auto, cpu, gpu, mps (default: auto)")
-    train.add_argument("--devices", type=int, default=1, help="processes, each with its share of a batch (default: 1)")
+    train.add_argument(
+        "--devices", type=_count, default=1, help="processes, each with its share of a batch (default: 1)"
+    )
     train.add_argument("--quiet", action="store_true", help="no progress bar")
     train.set_defaults(run=_train)
 
@@ -41,9 +43,9 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         description="Translate standard input, a sentence a line, to standard output. An empty line stays empty.",
     )
     _add_model(translate)
-    translate.add_argument("--n-best", type=int, default=1, metavar="N", help="the N best, with their scores")
+    translate.add_argument("--n-best", type=_count, default=1, metavar="N", help="the N best, with their scores")
     translate.add_argument(
-        "--attention", type=Path, metavar="FILE", help="cross-attention of the first sentence, as .png or .svg"
+        "--attention", type=_picture, metavar="FILE", help="cross-attention of the first sentence, as .png or .svg"
     )
     translate.set_defaults(run=_translate)
 
@@ -55,8 +57,8 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     _add_model(evaluate)
     evaluate.add_argument("--data", default="auto", metavar="CORPUS", help=DATA_HELP)
     evaluate.add_argument("--split", help="default: val; use a test split once, at the end")
-    evaluate.add_argument("--json", type=Path, metavar="FILE", help="the scores")
-    evaluate.add_argument("--translations", type=Path, metavar="FILE", help="the translations, a line each")
+    evaluate.add_argument("--json", type=_output, metavar="FILE", help="the scores")
+    evaluate.add_argument("--translations", type=_output, metavar="FILE", help="the translations, a line each")
     evaluate.set_defaults(run=_evaluate)
 
 
@@ -67,13 +69,40 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="DIR", help="folder of a trained translator (default: the one that comes with the package)"
     )
-    parser.add_argument("--beam", type=int, default=5, metavar="N", help="hypotheses in the beam; 1 is greedy")
+    parser.add_argument(
+        "--beam", type=_count, default=5, metavar="N", help="hypotheses in the beam; 1 is greedy (default: 5)"
+    )
     parser.add_argument(
         "--length-penalty", type=float, default=1.0, metavar="A", help="score = log-probability / tokens^A (default: 1)"
     )
 
 
+# Types of arguments: what is wrong is said before the work, not after it.
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+def _output(text: str) -> Path:
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"must be a file in a folder that is there, got {text!r}")
+    return path
+
+
+def _picture(text: str) -> Path:
+    path = _output(text)
+    if path.suffix not in (".png", ".svg"):
+        raise argparse.ArgumentTypeError(f"must end with .png or .svg, got {text!r}")
+    return path
+
+
 def _train(options: argparse.Namespace) -> int:
+    import torch
+
     from course_lib.data import TranslationTask, Vocabulary
     from course_lib.recipes import Recipe
     from course_lib.trainer import train
@@ -109,7 +138,9 @@ def _train(options: argparse.Namespace) -> int:
         return 0
     translator = Translator(model, vocabulary)
     best = min(history, key=lambda epoch: epoch["val_loss"])
-    took = {"minutes": (time.perf_counter() - started) / 60, "cpu_minutes": (time.process_time() - cpu) / 60}
+    minutes = {"minutes": (time.perf_counter() - started) / 60, "cpu_minutes": (time.process_time() - cpu) / 60}
+    took = {name: round(value, 1) for name, value in minutes.items()}
+    took |= {"threads": torch.get_num_threads(), "devices": options.devices, "resumed": options.resume}
     parameters = sum(p.numel() for p in model.parameters())
     target = options.out / "translator"
     translator.save(
@@ -119,7 +150,7 @@ def _train(options: argparse.Namespace) -> int:
             "corpus": corpus.name,
             "recipe": recipe.to_dict(),
             "best": best,
-            "this_run": {name: round(value, 1) for name, value in took.items()},
+            "this_run": took,
         },
     )
     say(
@@ -145,8 +176,8 @@ def _card(corpus, recipe, parameters: int, best: dict[str, float]) -> str:
 
 def _translate(options: argparse.Namespace) -> int:
     translator = _translator(options)
-    if not 1 <= options.n_best <= options.beam:
-        raise ValueError(f"--n-best must lie in 1 … --beam = {options.beam}, got {options.n_best}")
+    if options.n_best > options.beam:
+        raise ValueError(f"--n-best must not exceed --beam = {options.beam}, got {options.n_best}")
     lines = _lines()
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
@@ -201,7 +232,14 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _translator(options: argparse.Namespace):
     from course_lib.translator import Translator, pretrained
 
-    return Translator.load(options.model) if options.model else pretrained()
+    if not options.model:
+        return pretrained()
+    folder = Path(options.model)
+    if not (folder / "config.json").is_file():
+        inside = folder / "translator"
+        hint = f"take {inside}" if (inside / "config.json").is_file() else "`course-lib train --out DIR` writes one"
+        raise FileNotFoundError(f"--model must be the folder of a translator, got {options.model!r}; {hint}")
+    return Translator.load(folder)
 
 
 def _corpus(name: str):

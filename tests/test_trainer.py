@@ -11,6 +11,7 @@ import textwrap
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from course_lib import train_on
@@ -237,6 +238,35 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
         train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
 
 
+def test_the_best_epoch_is_kept_in_a_folder_that_was_moved(tmp_path):
+    """After the rate is raised far too high the model can only get worse."""
+    recipe = dataclasses.replace(REVERSAL, schedule="constant", warmup_steps=1, epochs=2)
+    train(reversal(), recipe, out=tmp_path / "here", stop_after=1, **QUIET)
+    best = (tmp_path / "here/best.ckpt").read_bytes()
+    (tmp_path / "here").rename(tmp_path / "there")
+    checkpoint = torch.load(tmp_path / "there/last.ckpt", weights_only=False)
+    for group in checkpoint["optimizer_states"][0]["param_groups"]:
+        group["lr"] = group["initial_lr"] = 30.0
+    checkpoint["lr_schedulers"][0]["base_lrs"] = [30.0]
+    torch.save(checkpoint, tmp_path / "there/last.ckpt")
+    _, history = train(reversal(), recipe, out=tmp_path / "there", resume=True, **QUIET)
+    assert history[1]["val_loss"] > history[0]["val_loss"]
+    assert (tmp_path / "there/best.ckpt").read_bytes() == best
+
+
+def test_a_device_that_the_machine_lacks_is_named():
+    with pytest.raises(ValueError, match=r"accelerator='cpu', devices=0.* cannot be had on this machine"):
+        train(reversal(), REVERSAL, devices=0, **QUIET)
+
+
+def test_the_first_of_several_processes_overwrites_nothing_either(tmp_path, monkeypatch):
+    """Their starter sets LOCAL_RANK for it, too."""
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with pytest.raises(FileExistsError):
+        train(reversal(), REVERSAL, out=tmp_path, **QUIET)
+
+
 def test_ctrl_c_is_a_keyboard_interrupt_and_the_settings_are_given_back():
     class Interrupted(type(reversal())):
         def loss(self, model, batch):
@@ -260,45 +290,69 @@ SCRIPT = """
 import json, sys
 from course_lib.data import TranslationTask, Vocabulary, built_in_corpus
 from course_lib.recipes import Recipe
+from course_lib.tasks import reversal
 from course_lib.trainer import train
 
-corpus = built_in_corpus(num_train=120, num_held_out=30)
-task = TranslationTask(corpus, Vocabulary.learn(corpus.sentences("train"), 250), max_tokens=256)
-recipe = Recipe(vocab_size=250, d_model=16, num_heads=2, num_layers=1, d_ff=24, dropout=0.0, epochs=2,
-                warmup_steps=5, max_tokens=256, precision="32-true", bpe_dropout=0.0)
+kind, out, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+if kind == "captions":
+    corpus = built_in_corpus(num_train=120, num_held_out=30)
+    task = TranslationTask(corpus, Vocabulary.learn(corpus.sentences("train"), 250), max_tokens=256)
+else:
+    task = reversal()
+recipe = Recipe(vocab_size=250 if kind == "captions" else 13, d_model=16, num_heads=2, num_layers=1, d_ff=24,
+                dropout=0.1, epochs=2, warmup_steps=5, max_tokens=256, precision="32-true", bpe_dropout=0.0)
 if __name__ == "__main__":
-    devices = int(sys.argv[1])
-    model, history = train(task, recipe, out=sys.argv[2], accelerator="cpu", devices=devices,
-                           strategy="ddp" if devices > 1 else "auto", show_progress=False)
-    print(json.dumps([len(task.epoch(0, seed=0)), history]))
+    train(task, recipe, out=out, accelerator="cpu", devices=2, strategy="ddp", show_progress=False, **options)
 """
 
 
-@pytest.mark.slow
-def test_two_processes_share_the_work(tmp_path):
-    """Half as many steps each, the same validation set, one history."""
-    script = tmp_path / "script.py"
+def run_with_two_processes(folder, kind, **options):
+    """Its history."""
+    script = folder.with_suffix(".py")
     script.write_text(textwrap.dedent(SCRIPT))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    figures = {}
-    for devices in (1, 2):
-        done = subprocess.run(
-            [sys.executable, str(script), str(devices), str(tmp_path / f"out{devices}")],
-            capture_output=True,
-            text=True,
-            env=environment,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        figures[devices] = json.loads(done.stdout.splitlines()[-1])
-    batches, alone = figures[1]
-    _, shared = figures[2]
-    assert alone[0]["step"] == batches
-    assert shared[0]["step"] == batches // 2
-    # The sum goes over both halves of the validation set: a model that is as good has about the same loss.
-    assert shared[0]["val_loss"] == pytest.approx(alone[0]["val_loss"], abs=0.6)
-    assert (tmp_path / "out2/history.json").exists()
+    done = subprocess.run(
+        [sys.executable, str(script), kind, str(folder), json.dumps(options)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"},
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((folder / "history.json").read_text())
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_work_and_a_stopped_run_of_theirs_goes_on_to_the_bit(captions, tmp_path):
+    """Half as many steps each; the loss is that of all of "val", computed here again by one process."""
+    whole = run_with_two_processes(tmp_path / "whole", "captions")
+    recipe = Recipe(vocab_size=250, epochs=2, max_tokens=256, bpe_dropout=0.0, **TINY)
+    task = captions.by_recipe(recipe)
+    assert [epoch["step"] for epoch in whole] == [n * (len(task.epoch(0, seed=0)) // 2) for n in (1, 2)]
+
+    model = Transformer(recipe.model_config()).eval()
+    load_checkpoint(model, tmp_path / "whole/last.ckpt")
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for batch in task.split("val"):
+            rows, labels = model(batch.source, batch.inputs).flatten(0, 1), batch.labels.flatten()
+            total += F.cross_entropy(rows, labels, ignore_index=task.pad_id, reduction="sum").item()
+            count += int((labels != task.pad_id).sum())
+    assert whole[-1]["val_loss"] == pytest.approx(total / count, rel=1e-5)
+
+    run_with_two_processes(tmp_path / "parts", "captions", stop_after=1)
+    parts = run_with_two_processes(tmp_path / "parts", "captions", resume=True)
+    assert parts == whole
+    other = Transformer(recipe.model_config())
+    load_checkpoint(other, tmp_path / "parts/last.ckpt")
+    assert same(model, other)
+
+
+@pytest.mark.slow
+def test_two_processes_with_a_task_that_has_one_batch_to_measure_on(tmp_path):
+    history = run_with_two_processes(tmp_path / "run", "reversal", stop_after=1)
+    assert history[0]["step"] == 50
+    assert 0 < history[0]["val_loss"] < 5
 
 
 class TestByteDropout:
@@ -330,6 +384,14 @@ class TestByteDropout:
         torch.manual_seed(1)
         assert torch.equal(layer(x), one)
 
+    @pytest.mark.parametrize("p", [0.0, 0.001, 0.999, 1.0])
+    def test_at_the_ends_it_is_the_ordinary_one(self, p):
+        """There the nearest 256th is none or all."""
+        torch.manual_seed(0)
+        y = ByteDropout(p)(torch.ones(1000, 40))
+        torch.manual_seed(0)
+        torch.testing.assert_close(y, nn.Dropout(p)(torch.ones(1000, 40)))
+
     def test_a_model_keeps_its_parameters(self):
         model = Transformer(REVERSAL.model_config())
         names = list(model.state_dict())
@@ -344,12 +406,15 @@ def test_the_best_precision_is_one_of_lightnings():
 
 
 def test_mixed_precision_learns_as_well():
-    """bfloat16 runs on every CPU, on most slowly; the loss stays close to that of float32."""
+    """bfloat16 runs on every CPU, on most slowly; the loss stays close to that of float32.
+
+    After 100 steps they differ by less than 0.0001, measured with three seeds; an untrained model's is higher by 1.
+    """
     figures = {}
     for precision in ("32-true", "bf16-mixed"):
         recipe = dataclasses.replace(REVERSAL, epochs=1, precision=precision)
         figures[precision] = train(reversal(), recipe, **QUIET)[1][-1]["val_loss"]
-    assert figures["bf16-mixed"] == pytest.approx(figures["32-true"], abs=0.1)
+    assert figures["bf16-mixed"] == pytest.approx(figures["32-true"], abs=0.01)
 
 
 def test_train_on_and_the_trainer_take_the_same_tasks():

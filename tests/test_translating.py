@@ -158,8 +158,8 @@ def test_evaluate_prints_scores_with_signature_and_keeps_them(trained, capsys, t
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["translate", "--model", "nowhere"], "nowhere"),
-        (["translate", "--n-best", "9"], "--n-best must lie in 1 … --beam = 5, got 9"),
+        (["translate", "--model", "nowhere"], "--model must be the folder of a translator, got 'nowhere'; `course-lib"),
+        (["translate", "--n-best", "9"], "--n-best must not exceed --beam = 5, got 9"),
         (["evaluate", "--data", "nowhere"], "--data must be multi30k, built-in, auto or a folder, got 'nowhere'"),
         (["evaluate", "--data", "built-in", "--split", "test_2016_flickr"], "has the splits train, val, test"),
         (["train", "--config", "nowhere.yaml", "--out", "x"], "nowhere.yaml"),
@@ -172,6 +172,34 @@ def test_wrong_use_is_one_line(lines, capsys, arguments, message):
     assert message in error
     assert error.startswith("course-lib: ")
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["translate", "--beam", "0"], "argument --beam: must be a whole number from 1 on, got '0'"),
+        (["translate", "--attention", "map.gif"], "argument --attention: must end with .png or .svg, got 'map.gif'"),
+        (["evaluate", "--json", "nowhere/scores.json"], "argument --json: must be a file in a folder that is there"),
+        (["train", "--out", "x", "--epochs", "two"], "argument --epochs: must be a whole number from 1 on, got 'two'"),
+    ],
+)
+def test_a_wrong_argument_is_refused_before_the_work(capsys, arguments, message):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("accelerator", ["quantum", "tpu"])
+def test_an_accelerator_that_is_not_there_is_one_line(tmp_path, capsys, accelerator):
+    assert main(["train", "--data", "built-in", "--out", str(tmp_path / "run"), "--accelerator", accelerator]) == 2
+    assert f"accelerator='{accelerator}'" in capsys.readouterr().err.splitlines()[0]
+
+
+def test_a_runs_folder_instead_of_its_translator_gets_a_hint(trained, lines, capsys):
+    lines("Ein Hund.\n")
+    assert main(["translate", "--model", str(trained / "run")]) == 2
+    assert f"take {trained / 'run/translator'}" in capsys.readouterr().err
 
 
 def test_a_folder_of_the_corpus_can_be_named(tmp_path, monkeypatch, capsys):

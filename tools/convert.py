@@ -32,6 +32,13 @@ _TITLED = re.compile(r"^(?P<title>.+?)\s*<(?P<target>[^<>]+)>$", re.DOTALL)
 RAW_MYST = re.compile(r"\{[a-z][\w:-]*\}`|^:::|^`{3,}\{|^\([\w-]+\)=\s*$|^%|^\+\+\+", re.MULTILINE)
 
 
+# What each extra brings, by the names it is imported by.
+IMPORTED_BY = {
+    "": (),
+    "training": ("pytorch_lightning", "tokenizers", "safetensors", "sacrebleu", "yaml", "platformdirs"),
+}
+
+
 def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:
     """The page as a notebook without outputs.
 
@@ -65,52 +72,33 @@ def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNod
 
 def extra_of(text: str) -> str:
     """The extra of the package that a page needs: "training" where it imports what is built on other libraries."""
-    return (
-        "training" if re.search(r"^(from|import) course_lib\.(data|trainer|translator)\b", text, re.MULTILINE) else ""
-    )
+    module = r"(data|trainer|translator|translating)\b"
+    needs = re.search(rf"^(from|import) course_lib\.{module}|^from course_lib import .*\b{module}", text, re.MULTILINE)
+    return "training" if needs else ""
 
 
 def install_cell(publisher: Publisher | None, extra: str = "") -> str:
     """Source of the first code cell: makes `course_lib` available, and does nothing where it is."""
+    needed = ["course_lib", *IMPORTED_BY[extra]]
+    what = "The course's package and what this chapter needs beside it" if extra else "The course's package"
+    commit = ", at the commit of this notebook" if publisher else ""
+    head = f"# {what}{commit}. Does nothing where it is installed.\nimport importlib.util\n\n"
     if extra:
-        return _install_cell_with(extra, publisher)
-    if publisher is None:
-        return textwrap.dedent("""\
-            # The course's package. Does nothing where it is installed.
-            import importlib.util
-
-            if importlib.util.find_spec("course_lib") is None:
-                raise ModuleNotFoundError(
-                    "course_lib is not installed. Get a copy of the course, run `pip install .` in its folder "
-                    "(the one with pyproject.toml), restart this notebook and run the cell again."
-                )""")
-    return textwrap.dedent(f"""\
-        # The course's package, at the commit of this notebook. Does nothing where it is installed.
-        import importlib.util
-
-        if importlib.util.find_spec("course_lib") is None:
-            %pip install --quiet "{publisher.requirement()}\"""")
-
-
-def _install_cell_with(extra: str, publisher: Publisher | None) -> str:
-    head = textwrap.dedent("""\
-        # The course's package and what this chapter needs beside it. Does nothing where they are installed.
-        import importlib.util
-
-        needed = ["course_lib", "pytorch_lightning", "tokenizers", "safetensors", "sacrebleu"]
-        if any(importlib.util.find_spec(name) is None for name in needed):
-        """)
+        listed = ", ".join(f'"{name}"' for name in needed)
+        head += f"needed = [{listed}]\nif any(importlib.util.find_spec(name) is None for name in needed):\n"
+    else:
+        head += 'if importlib.util.find_spec("course_lib") is None:\n'
     if publisher is not None:
         return head + f'    %pip install --quiet "{publisher.requirement(extra)}"'
-    return head + textwrap.indent(
-        textwrap.dedent(f"""\
-            raise ModuleNotFoundError(
-                "course_lib or what it needs here is not installed. Get a copy of the course, run "
-                "`pip install \\".[{extra}]\\"` in its folder (the one with pyproject.toml), restart this notebook and "
-                "run the cell again."
-            )"""),
-        "    ",
+    missing = "course_lib or what it needs here" if extra else "course_lib"
+    command = f"pip install '.[{extra}]'" if extra else "pip install ."
+    message = (
+        f"{missing} is not installed. Get a copy of the course, run `{command}` in its folder (the one with "
+        f"pyproject.toml), restart this notebook and run the cell again."
     )
+    lines = textwrap.wrap(message, 90)
+    quoted = [f'        "{line} "' for line in lines[:-1]] + [f'        "{lines[-1]}"']
+    return head + "\n".join(["    raise ModuleNotFoundError(", *quoted, "    )"])
 
 
 class _Converter:

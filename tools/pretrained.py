@@ -31,10 +31,12 @@ BEAM, LENGTH_PENALTY = 5, 1.0
 def publish(runs: list[Path], target: Path) -> None:
     """Score every run, and write the first one's translator with all the scores into the target folder."""
     corpus = load_corpus("multi30k")
-    rows = []
+    rows: list[dict] = []
     for run in runs:
         translator = Translator.load(run / "translator")
         config = json.loads((run / "translator/config.json").read_text(encoding="utf-8"))
+        if config["this_run"]["resumed"]:
+            raise SystemExit(f"{run} was resumed: its times are those of its last part only")
         row = {"seed": config["recipe"]["seed"], "epochs": config["recipe"]["epochs"], "beam": BEAM}
         row |= {"length_penalty": LENGTH_PENALTY, "cpu_minutes": config["this_run"]["cpu_minutes"]}
         row["minutes"] = config["this_run"]["minutes"]
@@ -97,8 +99,8 @@ def card(config: dict, rows: list[dict], translator: Translator) -> str:
         ]
     lines += [
         "",
-        f"Trained on two CPU cores in {head['minutes']:.0f} minutes ({head['cpu_minutes']:.0f} minutes of processor "
-        f"time), precision {config['recipe']['precision']}.",
+        f"The first run took {head['minutes']:.0f} minutes on a CPU with {_threads(config)} ({head['cpu_minutes']:.0f} "
+        f"minutes of processor time), precision {config['recipe']['precision']}.",
         "",
         "## Recipe",
         "",
@@ -108,6 +110,11 @@ def card(config: dict, rows: list[dict], translator: Translator) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _threads(config: dict) -> str:
+    number = config["this_run"]["threads"]
+    return "one thread" if number == 1 else f"{number} threads"
 
 
 if __name__ == "__main__":

@@ -10,9 +10,12 @@ import gzip
 import hashlib
 import http.client
 import os
+import urllib.error
 import urllib.request
+import warnings
 import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 from course_lib._files import write_whole
 from course_lib.data.corpus import Pairs, ParallelCorpus, built_in_corpus
@@ -67,7 +70,7 @@ def multi30k(*, download: bool = True) -> ParallelCorpus:
     def read(split: str) -> Pairs:
         number, *sums = SPLITS[split]
         german, english = (
-            _lines(_file(f"{split}.{language}.gz", expected, download), number)
+            _lines(_content(f"{split}.{language}.gz", _Expected(number, expected), download))
             for language, expected in zip(("de", "en"), sums, strict=True)
         )
         return list(zip(german, english, strict=True))
@@ -107,20 +110,26 @@ def load_corpus(name: str = "auto", *, download: bool = True) -> ParallelCorpus:
     return corpus
 
 
-def _file(name: str, expected: str | None, download: bool) -> Path:
+class _Expected(NamedTuple):
+    lines: int
+    sha256: str | None
+
+
+def _content(name: str, expected: _Expected, download: bool) -> bytes:
+    """A file that has been checked, from the first place that has it."""
     folder = os.environ.get(FOLDER_VARIABLE)
     for path in (Path(folder) / name, Path(folder) / "multi30k" / name) if folder else ():
         if path.is_file():
-            problem = _problem(path.read_bytes(), expected)
-            if problem:
+            content = path.read_bytes()
+            if problem := _problem(content, expected):
                 raise ValueError(
                     f"{path} is not the file of Multi30k at commit {COMMIT[:7]}: {problem}; replace it, or unset "
                     f"{FOLDER_VARIABLE} to download it"
                 )
-            return path
+            return content
     cached = _cache() / name
-    if cached.is_file() and not _problem(cached.read_bytes(), expected):
-        return cached
+    if cached.is_file() and not _problem(content := cached.read_bytes(), expected):
+        return content
     if not download:
         raise FileNotFoundError(
             f"{name} of Multi30k is neither in the folder {FOLDER_VARIABLE}={folder or '(not set)'} nor in the cache "
@@ -135,43 +144,55 @@ def _cache() -> Path:
     return Path(platformdirs.user_cache_dir("course_lib")) / "multi30k" / COMMIT[:12]
 
 
-def _download(name: str, expected: str | None, target: Path) -> Path:
-    """Into the cache under its own name only when it is whole: a reader never meets half a file."""
+def _download(name: str, expected: _Expected, target: Path) -> bytes:
+    """Into the cache under its own name only when it is whole: a reader never meets half a file.
+
+    Where the cache cannot be written (a home that is read-only, a full disk) the content is used without being kept.
+    """
     failure = None
     for _ in range(3):
         try:
             with urllib.request.urlopen(ADDRESS + name, timeout=20) as answer:
                 content = answer.read()
+        except urllib.error.HTTPError as error:
+            failure = str(error)
+            if error.code < 500:
+                break  # not there, or not allowed: asking again does not help
+            continue
         except (OSError, http.client.HTTPException) as error:  # no network, refused; interrupted
             failure = str(getattr(error, "reason", error))
             continue
         failure = _problem(content, expected)
         if failure:
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, content)
-        return target
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(target, content)
+        except OSError as error:
+            warnings.warn(f"{name} of Multi30k is not kept for the next time: {error}", stacklevel=2)
+        return content
     raise FileNotFoundError(
         f"{name} of Multi30k could not be downloaded from {ADDRESS}: {failure}. Try again with a network, set "
         f'{FOLDER_VARIABLE} to a folder that has the files, or use the built-in corpus (load_corpus("built-in"))'
     )
 
 
-def _problem(content: bytes, expected: str | None) -> str:
+def _problem(content: bytes, expected: _Expected) -> str:
     """Why this is not the file; empty if it is."""
-    if expected is not None:
+    if expected.sha256 is not None:
         found = hashlib.sha256(content).hexdigest()
-        return "" if found == expected else f"expected SHA-256 {expected}, got {found} ({len(content)} bytes)"
+        return (
+            ""
+            if found == expected.sha256
+            else f"expected SHA-256 {expected.sha256}, got {found} ({len(content)} bytes)"
+        )
     try:
-        gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
+        number = len(_lines(content))
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         return f"it cannot be unpacked ({error})"
-    return ""
+    return "" if number == expected.lines else f"expected {expected.lines} lines, got {number}"
 
 
-def _lines(path: Path, number: int) -> list[str]:
+def _lines(content: bytes) -> list[str]:
     # Not splitlines(), which cuts at other characters of Unicode too.
-    lines = [line.strip() for line in gzip.decompress(path.read_bytes()).decode().removesuffix("\n").split("\n")]
-    if len(lines) != number:
-        raise ValueError(f"{path} must have {number} lines, got {len(lines)}; it is not the file of Multi30k")
-    return lines
+    return [line.strip() for line in gzip.decompress(content).decode().removesuffix("\n").split("\n")]

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from course_lib._typing import Bool, Float, Int
+from course_lib._typing import Float
 from course_lib.chunked_loss import chunked_label_smoothing_loss
 from course_lib.data.corpus import Pairs, ParallelCorpus
 from course_lib.data.vocabulary import Vocabulary
 from course_lib.recipes import Recipe
-from course_lib.tasks import SequencePairs, check_encoder_decoder, greedy_tokens
+from course_lib.tasks import SequencePairs, TokenTask
 from course_lib.training import label_smoothing_loss, token_batches
 
 __all__ = ["SplitFigures", "TranslationTask"]
@@ -48,7 +48,7 @@ class SplitFigures:
         )
 
 
-class TranslationTask:
+class TranslationTask(TokenTask):
     """Translate the sentences of a corpus.
 
     The source is its tokens and eos; the target is read from bos on and written to eos. Batches hold sentences of
@@ -174,7 +174,7 @@ class TranslationTask:
 
     def check_model(self, model: nn.Module) -> None:
         """Raises: TypeError where there is no `encode` and `decode`, ValueError where vocabulary or padding differ."""
-        check_encoder_decoder(model, self.name, self.pad_id)
+        super().check_model(model)
         config = getattr(model, "config", None)
         for side in ("vocab_size", "target_vocab_size"):
             size = getattr(config, side, None)
@@ -204,37 +204,15 @@ class TranslationTask:
             return chunked_label_smoothing_loss(rows, labels, self.label_smoothing, self.pad_id)
         return label_smoothing_loss(rows.float(), labels, self.label_smoothing, self.pad_id)
 
-    def predict(self, model: nn.Module, batch: SequencePairs) -> Int[Tensor, "batch len_target"]:
-        """What the model writes by itself, greedily, as long as the longest label."""
-        return greedy_tokens(
-            model,
-            batch.source,
-            max_length=batch.labels.shape[1],
-            bos_id=self.bos_id,
-            eos_id=self.eos_id,
-            pad_id=self.pad_id,
-        )
-
-    def correct(
-        self, prediction: Int[Tensor, "batch len_target"], batch: SequencePairs
-    ) -> tuple[Bool[Tensor, "batch len_target"], Bool[Tensor, "batch len_target"]]:
-        """Token by token against the one translation that the corpus gives."""
-        return prediction == batch.labels, batch.labels != self.pad_id
-
     def _batches(self, pairs: EncodedPairs) -> list[list[int]]:
         # Both sides have eos; the longer one decides.
         return token_batches([max(len(source), len(target)) + 1 for source, target in pairs], self.max_tokens)
 
     def _pad(self, pairs: EncodedPairs) -> SequencePairs:
-        def padded(rows: list[list[int]]) -> Tensor:
-            return nn.utils.rnn.pad_sequence(
-                [torch.tensor(row) for row in rows], batch_first=True, padding_value=self.pad_id
-            )
-
         return SequencePairs(
-            padded([[*source, self.eos_id] for source, _ in pairs]),
-            padded([[self.bos_id, *target] for _, target in pairs]),
-            padded([[*target, self.eos_id] for _, target in pairs]),
+            self._padded([torch.tensor([*source, self.eos_id]) for source, _ in pairs]),
+            self._padded([torch.tensor([self.bos_id, *target]) for _, target in pairs]),
+            self._padded([torch.tensor([*target, self.eos_id]) for _, target in pairs]),
         )
 
 
