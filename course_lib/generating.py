@@ -239,14 +239,18 @@ def next_token_distribution(
         `(..., V)`, each row sums to one; float32 for logits of less precision.
 
     Raises:
-        ValueError: temperature, top_k or top_p out of range.
+        ValueError: temperature, top_k or top_p out of range; a row without a token that may come, or with NaN (on a
+            CPU; on a GPU the row becomes NaN).
 
     Source: top-k: Fan, Lewis & Dauphin (2018), section 5.2; top-p: Holtzman et al. (2020), section 3.1.
     """
     _check_cuts(temperature, top_k, top_p)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    largest = logits.amax(-1, keepdim=True)
+    if largest.device.type == "cpu" and not largest.isfinite().all():
+        raise ValueError(f"each row of logits must have a finite largest entry, got {_worst(largest)}")
     # The largest is 0 before the division, so that a low temperature gives 0 and -inf, and no NaN.
-    probabilities = ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)  # (..., V)
+    probabilities = ((logits - largest) / temperature).softmax(-1)  # (..., V)
     if (top_k is None or top_k >= logits.shape[-1]) and (top_p is None or top_p == 1.0):
         return probabilities
     # Sorted by logits: two tokens may differ in these and have the same probability, 0, at a low temperature.
@@ -260,6 +264,10 @@ def next_token_distribution(
         ordered = ordered.masked_fill(before >= top_p, 0.0)
         ordered = ordered / ordered.sum(-1, keepdim=True)
     return torch.zeros_like(ordered).scatter(-1, order, ordered)
+
+
+def _worst(x: Tensor) -> float:
+    return x[~x.isfinite()][0].item()
 
 
 # One hypothesis a row

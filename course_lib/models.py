@@ -224,7 +224,8 @@ class DecoderCache:
         None stands for a mask that allows everything.
 
         Raises:
-            ValueError: parents are missing where the number of hypotheses changes, or have another shape.
+            ValueError: parents are missing where the number of hypotheses changes, have another shape, or are none of
+                the last step's hypotheses (on a CPU; a GPU's own assertion has to do).
         """
         batch = self.memory.shape[0]
         before = 1 if self._past is None else self._past.shape[1]
@@ -235,6 +236,12 @@ class DecoderCache:
             )
         if parents is not None and parents.shape != (batch, width):
             raise ValueError(f"parents must be one for each token, {(batch, width)}, got {tuple(parents.shape)}")
+        if parents is not None and parents.device.type == "cpu" and parents.numel():
+            low, high = int(parents.min()), int(parents.max())
+            if low < 0 or high >= before:
+                raise ValueError(
+                    f"parents must lie in 0 … {before - 1}, the last step's hypotheses, got {low} … {high}"
+                )
         columns = len(self.layers[0][0])
         self.steps += 1
         if self._past is None and width == 1:
@@ -343,7 +350,7 @@ class Transformer(nn.Module):
         *,
         parents: Int[Tensor, "batch width"] | None = None,
     ) -> Float[Tensor, "batch width vocab"]:
-        """One step of decoding, without gradients: the last column of `decode`, from its new tokens alone.
+        """One step of decoding, without gradients: the last position of `decode`, from its new tokens alone.
 
         Args:
             tokens: `(B, W)`, the last tokens of W hypotheses for each source; at first those that begin a sentence.
@@ -352,8 +359,17 @@ class Transformer(nn.Module):
 
         Returns:
             Logits of the next token, `(B, W, target vocabulary)`.
+
+        Raises:
+            ValueError: the cache is of another number of sentences, or parents are missing, of another shape, or none
+                of the last step's.
         """
         batch, width = tokens.shape
+        if batch != len(cache.memory):
+            raise ValueError(
+                f"tokens must have a row for each of the cache's {len(cache.memory)} sentences, got {batch}; "
+                f"cache.select(rows) leaves sentences out"
+            )
         # All of them stand at the same position, so that each is a sequence of one for the embedding.
         x = self.target_embedding(tokens.reshape(-1, 1), offset=cache.steps)  # (B * W, 1, d_model)
         mask = cache.branch(width, parents)
@@ -406,7 +422,7 @@ class LanguageModel(nn.Module):
     def step(
         self, tokens: Int[Tensor, "batch new"], past: Int[Tensor, "batch before"], cache: list[KeyValueCache]
     ) -> Float[Tensor, "batch new vocab"]:
-        """The last columns of `forward` on `past` and `tokens` together, from the new tokens alone, without gradients.
+        """The last positions of `forward` on `past` and `tokens` together, from the new tokens alone; no gradients.
 
         Args:
             tokens: `(B, new)`, what comes after `past`.

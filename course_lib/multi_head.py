@@ -334,7 +334,16 @@ class KeyValueCache:
     def append(
         self, keys: Float[Tensor, "batch heads new d_head"], values: Float[Tensor, "batch heads new d_head"]
     ) -> tuple[Float[Tensor, "batch heads length d_head"], Float[Tensor, "batch heads length d_head"]]:
-        """Add keys and values `(B, H, new, d_head)`, and return all: `(B, H, L, d_head)` each."""
+        """Add keys and values `(B, H, new, d_head)`, and return all: `(B, H, L, d_head)` each.
+
+        Raises:
+            ValueError: they are of another batch than those that are kept.
+        """
+        if self._keys is not None and len(keys) != len(self._keys):
+            raise ValueError(
+                f"the cache holds keys of a batch of {len(self._keys)}, got a batch of {len(keys)}; select(rows) keeps "
+                f"some rows of it, a new cache begins anew"
+            )
         old, new = len(self), len(self) + keys.shape[-2]
         if self._keys is None:
             # Cross-attention reads these again at every step: once in order is cheaper than strided each time.

@@ -218,6 +218,9 @@ class TaskData(pl.LightningDataModule):
 class History(Callback):
     """A line for each epoch: step, losses, perplexity, rate. Kept in the checkpoint, so that it goes on too.
 
+    `train_loss` is the mean over batches (dropout and smoothing included), `val_loss` the mean over all tokens, and
+    `rate` that of the step to come.
+
     Args:
         path: of a JSON file that is written anew after each epoch; None for none.
     """
@@ -281,7 +284,8 @@ def train(
         task: `TranslationTask`, or any other. Size of batches, label smoothing and BPE-dropout of a translation are
             those of the recipe, whatever the task was made with.
         recipe: everything that decides the result.
-        model: None makes `Transformer(recipe.model_config())`, initialised from the recipe's seed.
+        model: None makes `Transformer(recipe.model_config())`, initialised from the recipe's seed. A model of yours is
+            trained in place, and has `ByteDropout` for `nn.Dropout` afterwards.
         out: folder for checkpoints and history; None keeps nothing on disk.
         resume: go on from the last checkpoint in `out`; on a CPU to the bit as if the run had not stopped.
         accelerator: as in Lightning: "auto", "cpu", "gpu", "mps".

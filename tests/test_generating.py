@@ -257,6 +257,8 @@ def test_a_cache_knows_where_its_keys_stand():
         cache.append(torch.randn(2, 5, width, 7), torch.randn(2, 5, width, 7))
     assert cache.positions.tolist() == [0, 1, 1, 1, 2, 2]
     assert cache.keys.shape == cache.values.shape == (2, 5, 6, 7)
+    with pytest.raises(ValueError, match="the cache holds keys of a batch of 2, got a batch of 1"):
+        cache.append(torch.randn(1, 5, 1, 7), torch.randn(1, 5, 1, 7))
 
 
 def test_a_cache_grows_without_copying_all_at_every_step():
@@ -303,6 +305,10 @@ def test_a_step_says_what_is_wrong_with_parents(unchecked):
         model.step(torch.full((3, 2), 5), cache)
     with pytest.raises(ValueError, match=r"parents must be one for each token, \(3, 2\), got \(3, 1\)"):
         model.step(torch.full((3, 2), 5), cache, parents=torch.zeros(3, 1, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"parents must lie in 0 … 0, the last step's hypotheses, got 0 … 1"):
+        model.step(torch.full((3, 2), 5), cache, parents=torch.tensor([[0, 0], [0, 1], [0, 0]]))
+    with pytest.raises(ValueError, match="a row for each of the cache's 3 sentences, got 2"):
+        model.step(torch.full((2, 1), 5), cache)
 
 
 def test_a_step_may_begin_with_several_hypotheses():
@@ -602,6 +608,9 @@ def test_a_low_temperature_is_greedy_and_a_high_one_even():
 
 def test_of_equally_probable_tokens_the_smaller_ids_are_kept():
     assert next_token_distribution(torch.zeros(5), top_k=2).tolist() == [0.5, 0.5, 0, 0, 0]
+    for bad in (-math.inf, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"each row of logits must have a finite largest entry, got {bad}"):
+            next_token_distribution(torch.tensor([[0.0, 1.0], [bad, bad]]))
     assert next_token_distribution(torch.zeros(4), top_p=0.5).tolist() == [0.5, 0.5, 0, 0]
 
 
