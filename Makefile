@@ -38,11 +38,11 @@ test: env lint test-library test-exercises test-book test-notebooks  ## prove ev
 test-library: env  ## the package, with coverage
 	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m "not slow" --cov --cov-report=term
 
-test-exercises: env  ## what takes longer: linter, attacks, whole classes, a cluster, two training processes
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader tests/test_trainer.py
+test-exercises: env  ## what takes longer: linter, attacks, whole classes, a cluster, two training processes, the committed scores
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader tests/test_trainer.py tests/test_translator.py
 
 test-book: env  ## pages, pairs, links, the built book in a browser, notebooks from the wheel in an empty folder
-	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadgroup -m slow tests/book tests/browser tests/toolchain
+	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadgroup --durations=10 -m slow tests/book tests/browser tests/toolchain
 
 test-notebooks: env  ## run every notebook again and compare its outputs
 	$(ONE_THREAD) $(PY) -m pytest -c tests/nbval.ini --rootdir . -n $(JOBS) --dist loadfile --nbval --nbval-cell-timeout 600 book

@@ -6,9 +6,12 @@ import shutil
 import subprocess
 import sys
 
+import nbformat
 import pytest
 
 from tools.build_book import prime_cache
+from tools.convert import to_notebook
+from tools.notebooks import code_cells
 from tools.pages import Page, all_pages, notebook_pages
 from tools.publisher import ROOT
 
@@ -25,6 +28,40 @@ def checkout(tmp_path):
     return tmp_path
 
 
+INDEX = "# A small book\n\nRead {doc}`page`.\n\n```{bibliography}\n```\n"
+PAGE = """---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+
+# A page
+
+After {cite:p}`vaswani2017`, as {doc}`index` says.
+
+```{code-cell} ipython3
+print("six times seven is", 6 * 7)
+```
+"""
+OUTPUT = "six times seven is 42, from the notebook\n"  # not what the code prints: it shows where the book has it from
+
+
+@pytest.fixture
+def small(checkout):
+    """Two pages in the place of the book's, with its settings, style sheets, references and tools: built in seconds."""
+    for page in (*all_pages(checkout), *notebook_pages(checkout)):
+        page.source.unlink(missing_ok=True)
+        page.notebook.unlink(missing_ok=True)
+    (checkout / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n  - file: book/page\n")
+    (checkout / "book/index.md").write_text(INDEX)
+    (checkout / "book/page.md").write_text(PAGE)
+    page = Page("book/page", checkout)
+    notebook = to_notebook(page, None)
+    code_cells(notebook)[1].outputs = [nbformat.v4.new_output("stream", text=OUTPUT)]
+    nbformat.write(notebook, page.notebook)
+    return checkout
+
+
 def build(checkout, **variables):
     command = [sys.executable, "-m", "tools.build_book"]
     environment = {**os.environ, **variables}
@@ -36,15 +73,11 @@ def edit(page, old, new):
     page.source.write_text(page.text.replace(old, new, 1), encoding="utf-8")
 
 
-def test_what_tools_leave_behind_is_no_page(checkout):
+def test_a_fresh_clone_builds_without_running_a_page(checkout):
+    """Nor does what tools leave behind become a page."""
     for name in (".pytest_cache/README.md", "notes.md", ".venv/lib/package/README.md"):
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout / name).write_text("# Left behind\n")
-    done = build(checkout)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_fresh_clone_builds_without_running_a_page(checkout):
     done = build(checkout)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "executed now" not in done.stdout
@@ -53,51 +86,51 @@ def test_a_fresh_clone_builds_without_running_a_page(checkout):
         assert (checkout / f"_build/html/{page.name}.html").exists()
     html = (checkout / "_build/html/book/scaled_dot_product.html").read_text()
     assert "weights by hand [0.107, 0.787, 0.107]" in html
+    assert not [path for path in (checkout / "_build/html").rglob("*.html") if "Left behind" in path.read_text()]
 
 
-def test_a_fork_that_publishes_gets_its_own_links(checkout):
-    done = build(checkout, GITHUB_REPOSITORY="ada/course", GITHUB_SHA="abc123")
+def test_a_fork_that_publishes_gets_its_own_links(small):
+    done = build(small, GITHUB_REPOSITORY="ada/course", GITHUB_SHA="abc123")
     assert done.returncode == 0, done.stdout + done.stderr
-    html = (checkout / "_build/html/book/attention.html").read_text()
-    assert 'href="https://colab.research.google.com/github/ada/course/blob/notebooks/book/attention.ipynb"' in html
-    notebook = (checkout / "_build/html/_sources/book/attention.ipynb").read_text()
+    html = (small / "_build/html/book/page.html").read_text()
+    assert 'href="https://colab.research.google.com/github/ada/course/blob/notebooks/book/page.ipynb"' in html
+    notebook = (small / "_build/html/_sources/book/page.ipynb").read_text()
     assert "course_lib @ git+https://github.com/ada/course@abc123" in notebook
-    assert "https://ada.github.io/course/book/scaled_dot_product.html" in notebook
+    assert "https://ada.github.io/course/book/index.html" in notebook
 
 
-def test_a_changed_style_sheet_reaches_the_book(checkout):
-    assert build(checkout).returncode == 0
-    sheet = checkout / "book/_static/book.css"
+def test_a_changed_style_sheet_reaches_the_book(small):
+    assert build(small).returncode == 0
+    sheet = small / "book/_static/book.css"
     sheet.write_text(sheet.read_text() + "\n/* changed */\n")
-    again = build(checkout)
+    again = build(small)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "/* changed */" in (checkout / "_build/html/_static/book.css").read_text()
+    assert "/* changed */" in (small / "_build/html/_static/book.css").read_text()
 
 
-def test_a_page_whose_code_has_changed_is_executed(checkout):
-    page = Page("book/scaled_dot_product", checkout)
-    # a short page, so that the test is: the first cells only
-    text = page.text[: page.text.index("## The code")].replace("weights by hand", "pencil says")
-    page.source.write_text(text.replace("{cite:p}`vaswani2017`", ""), encoding="utf-8")
-    done = build(checkout)
+def test_a_page_shows_its_notebook_and_is_executed_where_its_code_has_changed(small):
+    html = small / "_build/html/book/page.html"
+    assert build(small).returncode == 0
+    assert OUTPUT.strip() in html.read_text()
+    edit(Page("book/page", small), "6 * 7", "7 * 6 + 1")
+    done = build(small)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "book/scaled_dot_product: its code differs from its notebook's, so it is executed now" in done.stdout
-    assert "pencil says [0.107, 0.787, 0.107]" in (checkout / "_build/html/book/scaled_dot_product.html").read_text()
+    assert "book/page: its code differs from its notebook's, so it is executed now" in done.stdout
+    assert "six times seven is 43" in html.read_text()
 
 
-def test_outputs_of_other_code_are_never_shown(checkout, tmp_path):
-    page = Page("book/scaled_dot_product", checkout)
+def test_outputs_of_other_code_are_never_shown(small, tmp_path):
+    page = Page("book/page", small)
     assert prime_cache([page], tmp_path / "cache") == []
-    edit(page, "math.sqrt(4)", "math.sqrt(9)")
-    assert prime_cache([Page(page.name, checkout)], tmp_path / "cache") == [page.name]
+    edit(page, "6 * 7", "7 * 6 + 1")
+    assert prime_cache([Page(page.name, small)], tmp_path / "cache") == [page.name]
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [("{doc}`last chapter <attention>`", "{doc}`last chapter <nowhere>`"), ("`vaswani2017`", "`nobody2017`")],
+    ("old", "new"), [("{doc}`index`", "{doc}`nowhere`"), ("`vaswani2017`", "`nobody2017`")], ids=["page", "reference"]
 )
-def test_a_warning_is_an_error(checkout, old, new):
-    edit(Page("book/scaled_dot_product", checkout), old, new)
-    done = build(checkout)
+def test_a_warning_is_an_error(small, old, new):
+    edit(Page("book/page", small), old, new)
+    done = build(small)
     assert done.returncode != 0
     assert "the warnings above are errors" in done.stderr
