@@ -15,6 +15,7 @@ import dataclasses
 import json
 import statistics
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -60,10 +61,11 @@ RUNS = (
     ("one switch each", "learned positions", dataclasses.replace(BASE, positions="learned")),
     ("one switch each", "rotary positions", dataclasses.replace(BASE, positions="rotary")),
     ("one switch each", "post-norm", dataclasses.replace(BASE, norm="post")),
+    ("one switch each", "BPE-dropout 0.1", dataclasses.replace(BASE, bpe_dropout=0.1)),
 )
 
 
-def run_missing(path: Path = RESULTS) -> None:
+def run_missing(path: Path = RESULTS, seeds: Sequence[int] = SEEDS) -> None:
     """Every run that has no result yet with its recipe of today, seed by seed: a stopped series has all rows."""
     results = json.loads(path.read_text()) if path.exists() else []
     names = {(group, switch): recipe.to_dict() for group, switch, recipe in RUNS}
@@ -71,7 +73,7 @@ def run_missing(path: Path = RESULTS) -> None:
     done = {(r["group"], r["switch"], r["seed"]) for r in results}
     corpus = load_corpus("multi30k")
     vocabulary = Vocabulary.learn(corpus.sentences("train"), BASE.vocab_size)
-    for seed in SEEDS:
+    for seed in seeds:
         for group, switch, recipe in RUNS:
             if (group, switch, seed) in done:
                 continue
@@ -114,8 +116,11 @@ def table(path: Path = RESULTS) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", action="store_true", help="print what is there")
-    if parser.parse_args().table:
-        print(table())
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, metavar="N", help="only these (default: all)")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="where they are kept")
+    options = parser.parse_args()
+    if options.table:
+        print(table(options.results))
     else:
         torch.set_num_threads(1)
-        run_missing()
+        run_missing(options.results, options.seeds)

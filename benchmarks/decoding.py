@@ -1,4 +1,7 @@
-"""Decoding: with a cache against without, and `course_lib.generating` against `generate` of `transformers`."""
+"""Decoding: with a cache against without, and `course_lib.generating` against `generate` of `transformers`.
+
+Sentences of a fixed length by an untrained model, and the 1,000 test sentences by the committed translator.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ import torch
 
 from benchmarks.timing import compare
 from course_lib import Transformer, TransformerConfig
+from course_lib.data import load_corpus
 from course_lib.generating import beam, greedy
+from course_lib.translator import pretrained
 
 BATCH, SOURCE_LENGTH, PAIRS = 64, 16, 5
 LENGTHS = 16, 32, 64, 128
@@ -31,10 +36,34 @@ def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
         write = functools.partial(greedy, model, source[:8], bos_id=BOS, eos_id=EOS, max_length=length)
         result = compare(write, functools.partial(write, use_cache=False), pairs=PAIRS)
         yield f"greedy, with a cache / without, batch 8, {length} tokens", result.ratio, result.spread
+    name, decode = _test_sentences()
+    for beam_size in (1, 5):
+        cached = functools.partial(decode, beam_size)
+        result = compare(cached, functools.partial(cached, use_cache=False), warm_up=1, pairs=PAIRS)
+        yield f"{name}, beam {beam_size}, with a cache / without, batch {BATCH}", result.ratio, result.spread
     for beam_size in (1, 5):
         result = compare(_ours(model, source, beam_size), _theirs(source, beam_size), pairs=PAIRS)
         name = f"ours / transformers' generate, beam {beam_size}, batch {BATCH}, {AGAINST_PEER} tokens"
         yield f"{name}, d_model 256, 3 + 3 layers", result.ratio, result.spread
+
+
+def _test_sentences() -> tuple[str, Callable[..., None]]:
+    """Translate the test set, in batches of sentences of about the same length: a name and what does it."""
+    translator, corpus = pretrained(), load_corpus(download=False)
+    split = "test_2016_flickr" if corpus.name == "Multi30k" else "test"
+    encoded = sorted(translator.encode([source for source, _ in corpus[split]]), key=len)
+    batches = [[torch.tensor(ids) for ids in encoded[i : i + BATCH]] for i in range(0, len(encoded), BATCH)]
+    vocabulary = translator.vocabulary
+
+    def decode(beam_size: int, use_cache: bool = True) -> None:
+        write = greedy if beam_size == 1 else functools.partial(beam, beam_size=beam_size, length_penalty=1.0)
+        for batch in batches:
+            source = torch.nn.utils.rnn.pad_sequence(batch, batch_first=True, padding_value=vocabulary.pad_id)
+            limits = [2 * len(ids) + 10 for ids in batch]
+            ends = {"bos_id": vocabulary.bos_id, "eos_id": vocabulary.eos_id}
+            write(translator.model, source, **ends, max_length=limits, use_cache=use_cache)
+
+    return f"{len(encoded):,} sentences, {corpus.name} {split}", decode
 
 
 def _ours(model: Transformer, source: torch.Tensor, beam_size: int) -> Callable[[], list[list[int]]]:

@@ -30,10 +30,12 @@ class Comparison:
         return low, high
 
 
-def compare(ours: Callable[[], object], theirs: Callable[[], object], *, pairs: int = 30) -> Comparison:
-    """Call both `pairs` times after three calls to warm up, changing who goes first."""
+def compare(
+    ours: Callable[[], object], theirs: Callable[[], object], *, pairs: int = 30, warm_up: int = 3
+) -> Comparison:
+    """Call both `pairs` times after some calls to warm up, changing who goes first."""
     times: dict[Callable, list[float]] = {ours: [], theirs: []}
-    for call in (ours, theirs) * 3:
+    for call in (ours, theirs) * warm_up:
         call()
     for number in range(pairs):
         for call in (ours, theirs) if number % 2 else (theirs, ours):

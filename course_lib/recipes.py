@@ -36,13 +36,13 @@ class Recipe:
 
     # the loss
     label_smoothing: float = 0.1
-    bpe_dropout: float = 0.1
+    bpe_dropout: float = 0.0
 
     # the schedule
-    epochs: int = 30
-    max_tokens: int = 2048  # in a batch, padding included
-    learning_rate: float = 1.5e-3  # the highest one
-    warmup_steps: int = 1000
+    epochs: int = 26
+    max_tokens: int = 1024  # in a batch, padding included
+    learning_rate: float = 2e-3  # the highest one
+    warmup_steps: int = 600
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"  # inverse_sqrt is the paper's
     betas: tuple[float, float] = (0.9, 0.98)  # of Adam, after the paper
     eps: float = 1e-9  # of Adam, after the paper

@@ -13,7 +13,7 @@ from pathlib import Path
 __all__ = ["COMMANDS", "add_commands"]
 
 COMMANDS = ("train", "translate", "evaluate")
-BUILT_IN = {"vocab_size": 2000, "warmup_steps": 200, "bpe_dropout": 0.0}  # of the default recipe, for a small corpus
+BUILT_IN = {"vocab_size": 2000, "warmup_steps": 200}  # of the default recipe, for a small corpus
 UNKNOWN = 0.3  # share of unknown tokens in a line from which on its translation is worth nothing
 
 

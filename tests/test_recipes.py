@@ -70,7 +70,7 @@ def test_what_is_not_given_has_its_default_and_numbers_may_be_written_as_people_
     ("text", "message"),
     [
         ("epoch: 3", "a recipe knows vocab_size, .*; got epoch"),
-        ("epochs: many", "epochs must be of type int, like 30, got 'many'"),
+        ("epochs: many", "epochs must be of type int, like 26, got 'many'"),
         ("tie_embeddings: 1", "tie_embeddings must be of type bool"),
         ("learning_rate: fast", "learning_rate must be of type float"),
         ("[1, 2]", "must hold lines of the form `name: value`, got list"),

@@ -54,7 +54,7 @@ def test_a_run_lowers_the_loss_and_writes_its_history_down(tmp_path):
 
 def test_a_stopped_run_goes_on_to_the_bit(captions, tmp_path):
     """With dropout in the model and in the spelling, a shuffle an epoch, Adam's moments and a falling rate."""
-    recipe = Recipe(vocab_size=250, epochs=3, warmup_steps=10, max_tokens=256, **TINY)
+    recipe = Recipe(vocab_size=250, epochs=3, warmup_steps=10, max_tokens=256, bpe_dropout=0.1, **TINY)
     whole, history = train(captions, recipe, out=tmp_path / "whole", **QUIET)
     torch.rand(7)  # the global random state is another one meanwhile
     train(captions, recipe, out=tmp_path / "parts", stop_after=1, **QUIET)
