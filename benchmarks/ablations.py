@@ -67,9 +67,7 @@ RUNS = (
 
 def run_missing(path: Path = RESULTS, seeds: Sequence[int] = SEEDS) -> None:
     """Every run that has no result yet with its recipe of today, seed by seed: a stopped series has all rows."""
-    results = json.loads(path.read_text()) if path.exists() else []
-    names = {(group, switch): recipe.to_dict() for group, switch, recipe in RUNS}
-    results = [r for r in results if r["recipe"] == {**names.get((r["group"], r["switch"]), {}), "seed": r["seed"]}]
+    results = read_results(path)
     done = {(r["group"], r["switch"], r["seed"]) for r in results}
     corpus = load_corpus("multi30k")
     vocabulary = Vocabulary.learn(corpus.sentences("train"), BASE.vocab_size)
@@ -84,6 +82,19 @@ def run_missing(path: Path = RESULTS, seeds: Sequence[int] = SEEDS) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, json.dumps(results, indent=1) + "\n")
             print(f"{group:16} {switch:28} {seed}  {figures}  {time.process_time() - started:.0f} s", flush=True)
+
+
+def read_results(path: Path) -> list[dict]:
+    """The results in a file whose recipe is that of today; others are named, and left out."""
+    results = json.loads(path.read_text()) if path.exists() else []
+    today = {(group, switch): recipe.to_dict() for group, switch, recipe in RUNS}
+    kept = []
+    for result in results:
+        if result.get("recipe") == {**today.get((result["group"], result["switch"]), {}), "seed": result["seed"]}:
+            kept.append(result)
+        else:
+            print(f"left out, of another recipe: {result['group']}, {result['switch']}, seed {result['seed']}")
+    return kept
 
 
 def measure(corpus, vocabulary: Vocabulary, recipe: Recipe) -> dict[str, float]:
@@ -102,7 +113,7 @@ def measure(corpus, vocabulary: Vocabulary, recipe: Recipe) -> dict[str, float]:
 
 def table(path: Path = RESULTS) -> str:
     """Mean and spread over the seeds of each run, as text."""
-    results = json.loads(path.read_text())
+    results = read_results(path)
     lines = []
     for group, switch, _ in RUNS:
         rows = [r for r in results if (r["group"], r["switch"]) == (group, switch)]
@@ -117,7 +128,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", action="store_true", help="print what is there")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, metavar="N", help="only these (default: all)")
-    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="where they are kept")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, metavar="FILE", help="where they are kept; one process a file"
+    )
     options = parser.parse_args()
     if options.table:
         print(table(options.results))

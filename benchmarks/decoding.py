@@ -1,6 +1,7 @@
 """Decoding: with a cache against without, and `course_lib.generating` against `generate` of `transformers`.
 
-Sentences of a fixed length by an untrained model, and the 1,000 test sentences by the committed translator.
+Sentences of a fixed length by an untrained model, and the test sentences (of Multi30k where it is there, else the
+built-in ones) by the committed translator.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def _test_sentences() -> tuple[str, Callable[..., None]]:
         write = greedy if beam_size == 1 else functools.partial(beam, beam_size=beam_size, length_penalty=1.0)
         for batch in batches:
             source = torch.nn.utils.rnn.pad_sequence(batch, batch_first=True, padding_value=vocabulary.pad_id)
-            limits = [2 * len(ids) + 10 for ids in batch]
+            limits = [translator.limit(len(ids)) for ids in batch]
             ends = {"bos_id": vocabulary.bos_id, "eos_id": vocabulary.eos_id}
             write(translator.model, source, **ends, max_length=limits, use_cache=use_cache)
 

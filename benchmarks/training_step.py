@@ -62,7 +62,8 @@ class Theirs(nn.Module):
 def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
     """The ratio of the steps, and each side's share of the machine's matrix-product peak."""
     models = Transformer(CONFIG), Theirs(CONFIG)
-    result = compare(*(_step(model, _cross_entropy) for model in models))
+    batch = _batch(CONFIG)
+    result = compare(*(_step(model, batch, _cross_entropy) for model in models))
     shape = f"batch {BATCH}, length {LENGTH}, d_model {CONFIG.d_model}, 3 + 3 layers"
     yield f"training step {shape}", *_of(result)
     yield from _shares(result, CONFIG, matmul_peak())
@@ -71,7 +72,8 @@ def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
     dtype = torch.bfloat16 if precision == "bf16-mixed" else None
     ours = Transformer(config)
     ByteDropout.put_into(ours)
-    result = compare(_step(ours, _chunked, dtype), _step(Theirs(config), _smoothed, dtype))
+    batch = _batch(config)
+    result = compare(_step(ours, batch, _chunked, dtype), _step(Theirs(config), batch, _smoothed, dtype))
     yield f"the trainer's step, the recipe's model, {precision}", *_of(result)
     yield from _shares(result, config, matmul_peak(dtype=dtype or torch.float32))
 
@@ -84,7 +86,7 @@ def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
     result = compare(lambda: own(x).sum().backward(), lambda: their(x).sum().backward())
     yield f"ByteDropout / nn.Dropout, {BATCH} × {LENGTH} × {config.d_model}, with gradient", *_of(result)
     plain = Transformer(config)
-    result = compare(_step(ours, _chunked, dtype), _step(plain, _chunked, dtype))
+    result = compare(_step(ours, batch, _chunked, dtype), _step(plain, batch, _chunked, dtype))
     yield "the trainer's step with ByteDropout / with nn.Dropout", *_of(result)
 
 
@@ -113,15 +115,22 @@ def _chunked(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return chunked_label_smoothing_loss(logits, labels, 0.1, CONFIG.pad_id)
 
 
+def _batch(config: TransformerConfig) -> tuple[torch.Tensor, torch.Tensor]:
+    """Source and target with some padding."""
+    source, target = torch.randint(1, config.vocab_size, (2, BATCH, LENGTH)).unbind(0)
+    source[::3, -5:] = config.pad_id
+    target[::4, -7:] = config.pad_id
+    return source, target
+
+
 def _step(
     model: nn.Module,
+    batch: tuple[torch.Tensor, torch.Tensor],
     loss_of: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     dtype: torch.dtype | None = None,
 ) -> Callable[[], None]:
-    """A step on a batch with some padding; with a dtype, under autocast."""
-    source, target = torch.randint(1, model.config.vocab_size, (2, BATCH, LENGTH)).unbind(0)
-    source[::3, -5:] = model.config.pad_id
-    target[::4, -7:] = model.config.pad_id
+    """A step on a batch; with a dtype, under autocast."""
+    source, target = batch
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 
     def run() -> None:

@@ -248,7 +248,9 @@ def next_token_distribution(
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     largest = logits.amax(-1, keepdim=True)
     if largest.device.type == "cpu" and not largest.isfinite().all():
-        raise ValueError(f"each row of logits must have a finite largest entry, got {_worst(largest)}")
+        raise ValueError(
+            f"each row of logits must have a finite largest entry, got {largest[~largest.isfinite()][0].item()}"
+        )
     # The largest is 0 before the division, so that a low temperature gives 0 and -inf, and no NaN.
     probabilities = ((logits - largest) / temperature).softmax(-1)  # (..., V)
     if (top_k is None or top_k >= logits.shape[-1]) and (top_p is None or top_p == 1.0):
@@ -264,10 +266,6 @@ def next_token_distribution(
         ordered = ordered.masked_fill(before >= top_p, 0.0)
         ordered = ordered / ordered.sum(-1, keepdim=True)
     return torch.zeros_like(ordered).scatter(-1, order, ordered)
-
-
-def _worst(x: Tensor) -> float:
-    return x[~x.isfinite()][0].item()
 
 
 # One hypothesis a row

@@ -225,7 +225,7 @@ class DecoderCache:
 
         Raises:
             ValueError: parents are missing where the number of hypotheses changes, have another shape, or are none of
-                the last step's hypotheses (on a CPU; a GPU's own assertion has to do).
+                the last step's hypotheses (this on a CPU only).
         """
         batch = self.memory.shape[0]
         before = 1 if self._past is None else self._past.shape[1]
@@ -361,8 +361,8 @@ class Transformer(nn.Module):
             Logits of the next token, `(B, W, target vocabulary)`.
 
         Raises:
-            ValueError: the cache is of another number of sentences, or parents are missing, of another shape, or none
-                of the last step's.
+            ValueError: the cache is of another number of sentences, or parents are missing, of another shape, or (on a
+                CPU) none of the last step's.
         """
         batch, width = tokens.shape
         if batch != len(cache.memory):

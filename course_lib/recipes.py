@@ -66,7 +66,7 @@ class Recipe:
         for name in ("clip_norm", "weight_decay"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
-        if len(self.betas) != 2 or not all(isinstance(b, float) and 0 <= b < 1 for b in self.betas):
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must be two numbers in [0, 1), got {self.betas}")
         choices = ("cosine", "inverse_sqrt", "constant")
         if self.schedule not in choices:
@@ -112,12 +112,12 @@ class Recipe:
         clean: dict[str, Any] = {}
         for name, value in values.items():
             default = fields[name].default
-            if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-                value = float(value)
-            if isinstance(default, float) and isinstance(value, str):
-                value = _number(value)  # YAML takes 1e-3 for text
+            if isinstance(default, float):
+                value = _number(value)
             if isinstance(default, tuple) and isinstance(value, list):
-                value = tuple(value)
+                value = tuple(_number(each) for each in value)
+                if not all(isinstance(each, float) for each in value):
+                    raise ValueError(f"{name} must be numbers, like {list(default)}, got {values[name]!r}")
             if type(value) is not type(default):
                 raise ValueError(f"{name} must be of type {type(default).__name__}, like {default!r}, got {value!r}")
             clean[name] = value
@@ -145,8 +145,9 @@ class Recipe:
             raise ValueError(f"{path}: {error}") from None
 
 
-def _number(text: str) -> float | str:
+def _number(value: Any) -> Any:
+    """As a float where it is meant as one: YAML takes 1 for a whole number, and 1e-3 for text."""
     try:
-        return float(text)
-    except ValueError:
-        return text
+        return value if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return value

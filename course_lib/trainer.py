@@ -17,7 +17,7 @@ import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import torch
@@ -81,7 +81,8 @@ class TaskModule(pl.LightningModule):
 
     Args:
         model: that suits the task.
-        task: gives the loss; of one with tokens (a `TokenTask`), perplexity is measured, else the share that is right.
+        task: gives the loss; of one with tokens (it has a `pad_id`), perplexity is measured, else the share of right
+            answers.
         recipe: gives rate, optimiser and seed.
         batches_per_epoch: of all processes together; with the recipe's epochs, the steps over which the rate falls.
     """
@@ -129,7 +130,10 @@ class TaskModule(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """`val_loss` and `val_perplexity` per token, or `val_accuracy` (and 1 − it as `val_loss`)."""
-        total, count = self.trainer.strategy.reduce(self._sums.to(self.device), reduce_op="sum").tolist()
+        sums = self._sums
+        if self.trainer.world_size > 1:  # not on one Apple GPU, which has no float64
+            sums = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum")
+        total, count = sums.tolist()
         if self._has_tokens:
             self.log("val_loss", total / count, prog_bar=True)
             self.log("val_perplexity", math.exp(min(total / count, 80.0)), prog_bar=True)
@@ -201,7 +205,10 @@ class TaskData(pl.LightningDataModule):
         batches = self.batches(self.trainer.current_epoch)
         rank, world = self.trainer.global_rank, self.trainer.world_size
         if len(batches) < world:
-            raise ValueError(f"{world} processes need a batch each, got {len(batches)} in an epoch; lower max_tokens")
+            raise ValueError(
+                f"{world} processes need a batch each, got {len(batches)} in an epoch; take fewer devices, or smaller "
+                f"batches (max_tokens)"
+            )
         return DataLoader(Subset(batches, range(rank, len(batches) - len(batches) % world, world)), batch_size=None)
 
     def val_dataloader(self) -> DataLoader:
@@ -300,7 +307,7 @@ def train(
 
     Raises:
         TypeError, ValueError: the model does not suit the task.
-        FileNotFoundError: there is nothing to resume.
+        FileNotFoundError: there is nothing to resume, or the best epoch's checkpoint is missing.
         FileExistsError: `out` holds another run's checkpoints, and `resume` is False.
         ValueError: the machine has no such accelerator or too few devices; what is to be resumed was begun with
             another recipe, task, precision or number of devices, or its checkpoint is damaged.
@@ -313,6 +320,11 @@ def train(
         raise FileNotFoundError(f"expected a checkpoint {LAST} in {out} to resume from; start without resume")
     if resume:
         _read_checkpoint(out / LAST)
+        if not (out / BEST).is_file():
+            raise FileNotFoundError(
+                f"expected the best epoch's checkpoint {BEST} in {out}, beside {LAST}; put it back (a copy of {LAST} "
+                f"will do where the last epoch was the best), or start anew in another folder"
+            )
     if out is not None and not resume and (out / LAST).exists() and rank_zero_only.rank == 0:
         raise FileExistsError(
             f"{out} holds the checkpoints of another run; resume it, or choose another folder (nothing is overwritten)"
@@ -326,6 +338,7 @@ def train(
         out.mkdir(parents=True, exist_ok=True)
         _same_run(out / RUN, _description(task, recipe, model, precision, devices), resume)
     ByteDropout.put_into(model)
+    model.train()  # Lightning leaves a model in the mode in which it comes
     data = TaskData(task, seed=recipe.seed)
     module = TaskModule(model, task, recipe, batches_per_epoch=len(data.batches(0)))
     history = History(None if out is None else out / "history.json")
@@ -355,7 +368,7 @@ def train(
             reload_dataloaders_every_n_epochs=1,
             use_distributed_sampler=False,
             num_sanity_val_steps=0,
-            deterministic=_on_cpu(accelerator),
+            deterministic=on_cpu(accelerator),
             logger=False if out is None else CSVLogger(out, name="", version=_new_log(out)),
             callbacks=callbacks,
             plugins=[_WholeFiles()],
@@ -378,9 +391,9 @@ def train(
 def _trainer(**options: Any) -> pl.Trainer:
     try:
         return pl.Trainer(**options)
-    except (MisconfigurationException, ModuleNotFoundError) as error:  # a TPU without torch_xla
+    except (MisconfigurationException, ModuleNotFoundError, TypeError) as error:  # a TPU without torch_xla; devices="x"
         asked = ", ".join(f"{name}={options[name]!r}" for name in ("accelerator", "devices", "strategy", "precision"))
-        raise ValueError(f"{asked} cannot be had on this machine: {error}") from None
+        raise ValueError(f"Lightning does not take {asked} on this machine: {error}") from None
 
 
 def load_checkpoint(model: nn.Module, path: str | Path) -> None:
@@ -410,9 +423,14 @@ def _read_checkpoint(path: Path) -> dict[str, Tensor]:
 class _Checkpoints(ModelCheckpoint):
     """Where the folder was moved since (to a drive, say), Lightning would forget which epoch was the best so far."""
 
+    @property
+    def state_key(self) -> str:
+        """That of Lightning's class: made of this one's name, it would change with the name."""
+        return super().state_key.replace(type(self).__qualname__, ModelCheckpoint.__qualname__, 1)
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         def here(path: str) -> str:
-            return str(Path(self.dirpath) / Path(path).name) if path else path
+            return str(Path(self.dirpath) / PureWindowsPath(path).name) if path else path
 
         paths = {name: here(state_dict[name]) for name in ("best_model_path", "kth_best_model_path", "last_model_path")}
         scores = {here(path): score for path, score in state_dict["best_k_models"].items()}
@@ -473,7 +491,8 @@ def _deterministic_as_before() -> Iterator[None]:
             os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
 
 
-def _on_cpu(accelerator: str) -> bool:
+def on_cpu(accelerator: str) -> bool:
+    """Whether Lightning's accelerator, "auto" included, is the processor of this machine."""
     other = torch.cuda.is_available() or torch.backends.mps.is_available()
     return accelerator == "cpu" or (accelerator == "auto" and not other)
 

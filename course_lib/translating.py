@@ -81,21 +81,23 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, got {text!r}")
     return int(text)
 
 
 def _output(text: str) -> Path:
     path = Path(text)
-    if path.is_dir() or not path.parent.is_dir():
+    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
         raise argparse.ArgumentTypeError(f"must be a file in a folder that is there, got {text!r}")
+    if not os.access(path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"must be in a folder that can be written to, got {text!r}")
     return path
 
 
 def _picture(text: str) -> Path:
     path = _output(text)
-    if path.suffix not in (".png", ".svg"):
+    if path.suffix.lower() not in (".png", ".svg"):
         raise argparse.ArgumentTypeError(f"must end with .png or .svg, got {text!r}")
     return path
 
@@ -105,7 +107,7 @@ def _train(options: argparse.Namespace) -> int:
 
     from course_lib.data import TranslationTask, Vocabulary
     from course_lib.recipes import Recipe
-    from course_lib.trainer import train
+    from course_lib.trainer import on_cpu, train
     from course_lib.translator import Translator
 
     recipe = Recipe.read(options.config) if options.config else Recipe()
@@ -140,6 +142,7 @@ def _train(options: argparse.Namespace) -> int:
     best = min(history, key=lambda epoch: epoch["val_loss"])
     minutes = {"minutes": (time.perf_counter() - started) / 60, "cpu_minutes": (time.process_time() - cpu) / 60}
     took = {name: round(value, 1) for name, value in minutes.items()}
+    took |= {"accelerator": "cpu" if on_cpu(options.accelerator) else options.accelerator}
     took |= {"threads": torch.get_num_threads(), "devices": options.devices, "resumed": options.resume}
     parameters = sum(p.numel() for p in model.parameters())
     target = options.out / "translator"
@@ -237,7 +240,11 @@ def _translator(options: argparse.Namespace):
     folder = Path(options.model)
     if not (folder / "config.json").is_file():
         inside = folder / "translator"
-        hint = f"take {inside}" if (inside / "config.json").is_file() else "`course-lib train --out DIR` writes one"
+        hint = (
+            f"take {inside}"
+            if (inside / "config.json").is_file()
+            else "`course-lib train --out DIR` writes DIR/translator"
+        )
         raise FileNotFoundError(f"--model must be the folder of a translator, got {options.model!r}; {hint}")
     return Translator.load(folder)
 

@@ -341,8 +341,8 @@ class Translator:
         model.load_state_dict(state, strict=False)  # what is missing is tied to what is there
         return cls(model, Vocabulary.load(folder / VOCABULARY))
 
-    def _limit(self, source_tokens: int) -> int:
-        """How long a translation may become: no pair of the training set comes near it."""
+    def limit(self, source_tokens: int) -> int:
+        """How many tokens a translation may have, its end counted: no pair of the training set comes near it."""
         limit = 2 * source_tokens + 10
         config = self.model.config
         return min(limit, config.max_length) if config.positions == "learned" else limit
@@ -357,7 +357,7 @@ class Translator:
         for places in _slices(order, lambda i: len(encoded[i]), max_tokens):
             found = decode(
                 _pad([encoded[i] for i in places], self.vocabulary.pad_id, device),
-                [self._limit(len(encoded[i])) for i in places],
+                [self.limit(len(encoded[i])) for i in places],
             )
             for row, i in enumerate(places):
                 results[i] = [

@@ -297,7 +297,7 @@ def test_maps_of_the_last_step_can_be_recorded():
         assert_close(maps[name][:, :, -1], full[name][:, :, steps - 1], **CLOSE)
 
 
-def test_a_step_says_what_is_wrong_with_parents(unchecked):
+def test_a_step_says_what_is_wrong_with_parents_or_batch(unchecked):
     model = build()
     cache = model.begin(SOURCE)
     model.step(torch.full((3, 1), BOS), cache)
@@ -608,10 +608,13 @@ def test_a_low_temperature_is_greedy_and_a_high_one_even():
 
 def test_of_equally_probable_tokens_the_smaller_ids_are_kept():
     assert next_token_distribution(torch.zeros(5), top_k=2).tolist() == [0.5, 0.5, 0, 0, 0]
-    for bad in (-math.inf, math.nan, math.inf):
-        with pytest.raises(ValueError, match=f"each row of logits must have a finite largest entry, got {bad}"):
-            next_token_distribution(torch.tensor([[0.0, 1.0], [bad, bad]]))
     assert next_token_distribution(torch.zeros(4), top_p=0.5).tolist() == [0.5, 0.5, 0, 0]
+
+
+@pytest.mark.parametrize("bad", [-math.inf, math.nan, math.inf])
+def test_a_row_that_leaves_nothing_to_draw_is_refused(bad):
+    with pytest.raises(ValueError, match=f"each row of logits must have a finite largest entry, got {bad}"):
+        next_token_distribution(torch.tensor([[0.0, 1.0], [bad, bad]]))
 
 
 @pytest.mark.parametrize("cut", [{}, {"temperature": 1.7, "top_k": 5}, {"temperature": 0.6, "top_p": 0.9}])

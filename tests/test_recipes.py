@@ -62,6 +62,8 @@ def test_it_is_written_and_read(tmp_path):
 def test_what_is_not_given_has_its_default_and_numbers_may_be_written_as_people_do(tmp_path):
     (tmp_path / "r.yaml").write_text("learning_rate: 1e-3\nclip_norm: 2\n")
     assert Recipe.read(tmp_path / "r.yaml") == Recipe(learning_rate=1e-3, clip_norm=2.0)
+    (tmp_path / "betas.yaml").write_text("betas: [0, 98e-2]\n")
+    assert Recipe.read(tmp_path / "betas.yaml") == Recipe(betas=(0.0, 0.98))
     (tmp_path / "empty.yaml").write_text("")
     assert Recipe.read(tmp_path / "empty.yaml") == Recipe()
 
@@ -73,6 +75,8 @@ def test_what_is_not_given_has_its_default_and_numbers_may_be_written_as_people_
         ("epochs: many", "epochs must be of type int, like 26, got 'many'"),
         ("tie_embeddings: 1", "tie_embeddings must be of type bool"),
         ("learning_rate: fast", "learning_rate must be of type float"),
+        ("betas: [fast, 0.9]", r"betas must be numbers, like \[0.9, 0.98\], got \['fast', 0.9\]"),
+        ("betas: 0.9", "betas must be of type tuple"),
         ("[1, 2]", "must hold lines of the form `name: value`, got list"),
         ("a: b: c", "is no YAML"),
         ("num_heads: 3", "num_heads must divide d_model"),

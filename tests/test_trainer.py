@@ -8,10 +8,13 @@ import signal
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
+from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.utilities import rank_zero_only
 from torch import nn
 
 from course_lib import train_on
@@ -20,7 +23,7 @@ from course_lib.data import TranslationTask, Vocabulary, built_in_corpus
 from course_lib.models import Transformer
 from course_lib.recipes import Recipe
 from course_lib.tasks import anomaly, reversal
-from course_lib.trainer import ByteDropout, best_precision, load_checkpoint, train
+from course_lib.trainer import ByteDropout, TaskData, best_precision, load_checkpoint, train
 from tools.publisher import ROOT
 
 TINY = {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "dropout": 0.1, "precision": "32-true"}
@@ -254,9 +257,43 @@ def test_the_best_epoch_is_kept_in_a_folder_that_was_moved(tmp_path):
     assert (tmp_path / "there/best.ckpt").read_bytes() == best
 
 
-def test_a_device_that_the_machine_lacks_is_named():
-    with pytest.raises(ValueError, match=r"accelerator='cpu', devices=0.* cannot be had on this machine"):
-        train(reversal(), REVERSAL, devices=0, **QUIET)
+def test_a_best_epoch_that_is_missing_is_asked_for(tmp_path):
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    (tmp_path / "best.ckpt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"expected the best epoch's checkpoint best\.ckpt in "):
+        train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
+
+
+def test_the_name_under_which_checkpoints_keep_the_best_is_lightnings(tmp_path):
+    """So that a run that was begun with another version of the course knows its best epoch."""
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    callbacks = torch.load(tmp_path / "last.ckpt", weights_only=False)["callbacks"]
+    theirs = ModelCheckpoint(monitor="val_loss", save_on_train_epoch_end=True)
+    assert theirs.state_key in callbacks
+
+
+def test_a_model_that_comes_in_eval_mode_is_trained_with_dropout():
+    recipe = dataclasses.replace(REVERSAL, dropout=0.5)
+    models = []
+    for mode in (True, False):
+        torch.manual_seed(0)
+        model = Transformer(recipe.model_config()).train(mode)
+        models.append(train(reversal(), recipe, model=model, stop_after=1, **QUIET)[0])
+    assert same(*models)
+
+
+@pytest.mark.parametrize("devices", [0, "x"])
+def test_a_device_that_the_machine_lacks_is_named(devices):
+    with pytest.raises(ValueError, match=r"Lightning does not take accelerator='cpu', devices=.* on this machine"):
+        train(reversal(), REVERSAL, devices=devices, **QUIET)
+
+
+def test_each_process_needs_a_batch(captions):
+    data = TaskData(captions, seed=0)
+    data.trainer = SimpleNamespace(current_epoch=0, global_rank=0, world_size=1000)
+    with pytest.raises(ValueError, match=r"1000 processes need a batch each, got \d+ in an epoch; take fewer devices"):
+        data.train_dataloader()
+    assert len(data.val_dataloader()) == len(captions.split("val"))  # all of them, for each
 
 
 def test_the_first_of_several_processes_overwrites_nothing_either(tmp_path, monkeypatch):
@@ -265,6 +302,15 @@ def test_the_first_of_several_processes_overwrites_nothing_either(tmp_path, monk
     monkeypatch.setenv("LOCAL_RANK", "0")
     with pytest.raises(FileExistsError):
         train(reversal(), REVERSAL, out=tmp_path, **QUIET)
+
+
+def test_the_others_leave_the_description_of_the_run_to_the_first(tmp_path, monkeypatch):
+    """By the time they start, the first may have written a checkpoint."""
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    (tmp_path / "run.json").unlink()
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
+    assert not (tmp_path / "run.json").exists()
 
 
 def test_ctrl_c_is_a_keyboard_interrupt_and_the_settings_are_given_back():
@@ -352,7 +398,11 @@ def test_two_processes_share_the_work_and_a_stopped_run_of_theirs_goes_on_to_the
 def test_two_processes_with_a_task_that_has_one_batch_to_measure_on(tmp_path):
     history = run_with_two_processes(tmp_path / "run", "reversal", stop_after=1)
     assert history[0]["step"] == 50
-    assert 0 < history[0]["val_loss"] < 5
+    model = Transformer(Recipe(vocab_size=13, **TINY).model_config()).eval()
+    load_checkpoint(model, tmp_path / "run/last.ckpt")
+    with torch.no_grad():
+        expected = reversal().loss(model, reversal().held_out(500)).item()
+    assert history[0]["val_loss"] == pytest.approx(expected, rel=1e-5)
 
 
 class TestByteDropout:

@@ -180,6 +180,8 @@ def test_wrong_use_is_one_line(lines, capsys, arguments, message):
         (["translate", "--beam", "0"], "argument --beam: must be a whole number from 1 on, got '0'"),
         (["translate", "--attention", "map.gif"], "argument --attention: must end with .png or .svg, got 'map.gif'"),
         (["evaluate", "--json", "nowhere/scores.json"], "argument --json: must be a file in a folder that is there"),
+        (["evaluate", "--json", os.devnull], "argument --json: must be a file in a folder that is there"),
+        (["translate", "--beam", "²"], "argument --beam: must be a whole number from 1 on, got '²'"),
         (["train", "--out", "x", "--epochs", "two"], "argument --epochs: must be a whole number from 1 on, got 'two'"),
     ],
 )
@@ -193,7 +195,10 @@ def test_a_wrong_argument_is_refused_before_the_work(capsys, arguments, message)
 @pytest.mark.parametrize("accelerator", ["quantum", "tpu"])
 def test_an_accelerator_that_is_not_there_is_one_line(tmp_path, capsys, accelerator):
     assert main(["train", "--data", "built-in", "--out", str(tmp_path / "run"), "--accelerator", accelerator]) == 2
-    assert f"accelerator='{accelerator}'" in capsys.readouterr().err.splitlines()[0]
+    error = capsys.readouterr().err
+    assert f"accelerator='{accelerator}'" in error
+    assert error.startswith("course-lib: ")
+    assert error.count("\n") == 1
 
 
 def test_a_runs_folder_instead_of_its_translator_gets_a_hint(trained, lines, capsys):

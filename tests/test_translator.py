@@ -258,8 +258,9 @@ class TestPretrained:
             scores, _ = committed.evaluate(corpus[split], **options)
             assert scores.sentences == first[split]["sentences"] == len(corpus[split])
             assert scores.perplexity == pytest.approx(first[split]["perplexity"], rel=1e-4)
-            assert scores.bleu == pytest.approx(first[split]["bleu"], abs=0.1)
-            assert scores.bleu_signature == first[split]["bleu_signature"]
+            for name in ("bleu", "bleu_lowercase", "chrf"):
+                assert getattr(scores, name) == pytest.approx(first[split][name], abs=0.1)
+                assert getattr(scores, f"{name}_signature") == first[split][f"{name}_signature"]
 
     def test_another_name_says_which_there_are(self):
         with pytest.raises(ValueError, match="name must be one of multi30k-de-en, got 'wmt'"):

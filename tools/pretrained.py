@@ -35,8 +35,6 @@ def publish(runs: list[Path], target: Path) -> None:
     for run in runs:
         translator = Translator.load(run / "translator")
         config = json.loads((run / "translator/config.json").read_text(encoding="utf-8"))
-        if config["this_run"]["resumed"]:
-            raise SystemExit(f"{run} was resumed: its times are those of its last part only")
         row = {"seed": config["recipe"]["seed"], "epochs": config["recipe"]["epochs"], "beam": BEAM}
         row |= {"length_penalty": LENGTH_PENALTY, "cpu_minutes": config["this_run"]["cpu_minutes"]}
         row["minutes"] = config["this_run"]["minutes"]
@@ -99,8 +97,7 @@ def card(config: dict, rows: list[dict], translator: Translator) -> str:
         ]
     lines += [
         "",
-        f"The first run took {head['minutes']:.0f} minutes on a CPU with {_threads(config)} ({head['cpu_minutes']:.0f} "
-        f"minutes of processor time), precision {config['recipe']['precision']}.",
+        f"The first run took {head['minutes']:.0f} minutes{_where(config['this_run'])}.",
         "",
         "## Recipe",
         "",
@@ -112,9 +109,15 @@ def card(config: dict, rows: list[dict], translator: Translator) -> str:
     return "\n".join(lines)
 
 
-def _threads(config: dict) -> str:
-    number = config["this_run"]["threads"]
-    return "one thread" if number == 1 else f"{number} threads"
+def _where(run: dict) -> str:
+    """On what, as far as the run wrote it down."""
+    if run.get("resumed"):
+        return " in its last part (it was resumed)"
+    if run.get("accelerator", "cpu") != "cpu":
+        return f" on {run.get('devices', 1)} × {run['accelerator']}"
+    threads = run.get("threads")
+    cores = "" if threads is None else " with one thread" if threads == 1 else f" with {threads} threads"
+    return f" on a CPU{cores} ({run['cpu_minutes']:.0f} minutes of processor time)"
 
 
 if __name__ == "__main__":

@@ -156,7 +156,8 @@ def _download(name: str, expected: _Expected, target: Path) -> bytes:
                 content = answer.read()
         except urllib.error.HTTPError as error:
             failure = str(error)
-            if error.code < 500:
+            error.close()
+            if error.code < 500 and error.code not in (408, 429):
                 break  # not there, or not allowed: asking again does not help
             continue
         except (OSError, http.client.HTTPException) as error:  # no network, refused; interrupted
