@@ -72,9 +72,10 @@ def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNod
 
 def extra_of(text: str) -> str:
     """The extra of the package that a page needs: "training" where it imports what is built on other libraries."""
-    module = r"(data|trainer|translator|translating)\b"
-    needs = re.search(rf"^(from|import) course_lib\.{module}|^from course_lib import .*\b{module}", text, re.MULTILINE)
-    return "training" if needs else ""
+    module = r"\b(?:data|trainer|translator|translating)\b"
+    direct = rf"^[ \t]*(?:from|import) [^\n]*\bcourse_lib\.{module}"
+    listed = rf"^[ \t]*from course_lib import (?:\([^)]*|[^\n(#]*){module}"
+    return "training" if re.search(f"{direct}|{listed}", text, re.MULTILINE) else ""
 
 
 def install_cell(publisher: Publisher | None, extra: str = "") -> str:

@@ -1,12 +1,16 @@
 """What MyST writes becomes plain Markdown; what is not known is refused."""
 
 import re
+import tomllib
+from importlib.metadata import packages_distributions
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from tools.convert import RAW_MYST, extra_of, install_cell, to_notebook
+from tools.convert import IMPORTED_BY, RAW_MYST, extra_of, install_cell, to_notebook
 from tools.pages import Page, notebook_pages
-from tools.publisher import Publisher
+from tools.publisher import ROOT, Publisher
 
 HEADER = "---\nkernelspec:\n  display_name: Python 3\n  language: python\n  name: python3\n---\n\n"
 PUBLISHER = Publisher("ada", "course", "abc123", "https://ada.github.io/course/")
@@ -114,12 +118,30 @@ def test_the_first_cell_installs_from_the_publisher_only():
 
 def test_a_chapter_that_trains_asks_for_more():
     assert extra_of("from course_lib import MultiHeadAttention\n") == ""
-    assert extra_of("text\nfrom course_lib.data import multi30k\n") == "training"
+    assert extra_of("from course_lib import check  # on my data\n") == ""
+    for line in (
+        "from course_lib.data import multi30k",
+        "    from course_lib.data import multi30k",
+        "import math, course_lib.trainer",
+        "from course_lib import check, translator",
+        "from course_lib import (\n    check,\n    data,\n)",
+    ):
+        assert extra_of(f"text\n{line}\n") == "training", line
     published = install_cell(PUBLISHER, "training")
     assert '%pip install --quiet "course_lib[training] @ git+https://github.com/ada/course@abc123"' in published
     unknown = install_cell(None, "training")
     compile(unknown, "cell", "exec")
     assert "[training]" in unknown
+    assert all(len(line) <= 110 for line in unknown.splitlines())
+
+
+def test_the_first_cell_looks_for_all_that_the_extra_brings():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    known = {"": [], **extras}
+    imported_as = packages_distributions()
+    for extra, names in IMPORTED_BY.items():
+        wanted = {canonicalize_name(Requirement(line).name) for line in known[extra]}
+        assert {canonicalize_name(imported_as[name][0]) for name in names} == wanted
     assert "git+" not in unknown
 
 
