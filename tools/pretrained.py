@@ -46,6 +46,7 @@ def publish(runs: list[Path], target: Path) -> None:
     config = json.loads((runs[0] / "translator/config.json").read_text(encoding="utf-8"))
     best = Translator.load(runs[0] / "translator")
     kept = {name: config[name] for name in ("corpus", "recipe", "best", "this_run")}
+    kept["precision"] = config["precision"] = json.loads((runs[0] / "run.json").read_text())["precision"]
     best.save(target, card=card(config, rows, best), about=kept)
     shutil.copyfile(runs[0] / "history.json", target / "history.json")
     write_whole(target / "scores.json", json.dumps(rows, indent=1) + "\n")
@@ -61,7 +62,7 @@ def card(config: dict, rows: list[dict], translator: Translator) -> str:
         "# German→English translator of the course “Attention, Proven”",
         "",
         f"An encoder–decoder transformer of {parameters:,} parameters and {len(translator.vocabulary):,} subwords, "
-        f"written in `course_lib`, trained from scratch on the 29,000 sentence pairs of Multi30k, task 1. It is here "
+        f"written in `course_lib`, trained from scratch on the training set of Multi30k, task 1. It is here "
         f"to learn from: it translates short captions of photographs, and writes nonsense for anything else (news, "
         f"dialogue, other languages, sentences of more than some 50 words). It repeats the prejudices of captions.",
         "",
@@ -88,16 +89,20 @@ def card(config: dict, rows: list[dict], translator: Translator) -> str:
                 f"| {row['seed']} | {row['epochs']} | {split} | {s['bleu']:.2f} | {s['bleu_lowercase']:.2f} | "
                 f"{s['chrf']:.2f} | {s['perplexity']:.3f} |"
             )
-    tested = [row[SPLITS[1]]["bleu"] for row in rows]
-    if len(tested) > 1:
-        lines += [
-            "",
-            f"test_2016_flickr over {len(tested)} seeds: mean {statistics.mean(tested):.2f}, from {min(tested):.2f} to "
-            f"{max(tested):.2f}.",
-        ]
+    for epochs in sorted({row["epochs"] for row in rows}):
+        tested = [row[SPLITS[1]]["bleu"] for row in rows if row["epochs"] == epochs]
+        if len(tested) > 1:
+            lines += [
+                "",
+                f"{SPLITS[1]}, {len(tested)} seeds with {epochs} epochs: mean {statistics.mean(tested):.2f}, from "
+                f"{min(tested):.2f} to {max(tested):.2f}.",
+            ]
+    if len({row["epochs"] for row in rows}) > 1:
+        lines += ["", "The weights are those of the first row. The shorter runs show how much a seed moves a score."]
     lines += [
         "",
-        f"The first run took {head['minutes']:.0f} minutes{_where(config['this_run'])}.",
+        f"The first run took {head['minutes']:.0f} minutes{_where(config['this_run'])}, in precision "
+        f"{config['precision']}.",
         "",
         "## Recipe",
         "",

@@ -1,0 +1,69 @@
+"""Putting a trained translator into the package: weights, scores of every run, card."""
+
+import json
+
+import pytest
+import yaml
+
+from course_lib.cli import main
+from course_lib.data import built_in_corpus
+from course_lib.recipes import Recipe
+from course_lib.translator import Translator
+from tools import pretrained
+
+SIZES = {"vocab_size": 600, "d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "precision": "32-true"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Three of a training by the command, one of them longer."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "r.yaml").write_text(yaml.safe_dump(SIZES))
+    for seed, epochs in ((0, 2), (1, 1), (2, 1)):
+        command = ["train", "--config", str(folder / "r.yaml"), "--data", "built-in", "--out", str(folder / f"{seed}")]
+        assert main([*command, "--quiet", "--accelerator", "cpu", "--seed", f"{seed}", "--epochs", f"{epochs}"]) == 0
+    return [folder / f"{seed}" for seed in range(3)]
+
+
+@pytest.fixture(scope="module")
+def published(runs, tmp_path_factory):
+    corpus = built_in_corpus(num_held_out=20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pretrained, "load_corpus", lambda name: corpus)
+        patch.setattr(pretrained, "SPLITS", ("val", "test"))
+        pretrained.publish(runs, tmp_path_factory.mktemp("published"))
+        yield tmp_path_factory.getbasetemp() / "published0", corpus
+
+
+def test_the_first_runs_translator_is_put_in_whole(published, runs):
+    folder, corpus = published
+    source = [german for german, _ in corpus["test"]]
+    assert Translator.load(folder).translate(source) == Translator.load(runs[0] / "translator").translate(source)
+    assert Recipe.read(folder / "recipe.yaml") == Recipe(**SIZES, epochs=2, seed=0)
+    assert len(json.loads((folder / "history.json").read_text())) == 2
+
+
+def test_every_run_has_its_scores(published, runs):
+    folder, corpus = published
+    rows = json.loads((folder / "scores.json").read_text())
+    assert [(row["seed"], row["epochs"]) for row in rows] == [(0, 2), (1, 1), (2, 1)]
+    for row, run in zip(rows, runs, strict=True):
+        assert row["test"]["perplexity"] == pytest.approx(
+            Translator.load(run / "translator").perplexity(corpus["test"])
+        )
+
+
+def test_the_card_says_what_was_measured(published):
+    folder, _ = published
+    card = (folder / "README.md").read_text()
+    rows = json.loads((folder / "scores.json").read_text())
+    for row in rows:
+        assert f"| {row['seed']} | {row['epochs']} | test | {row['test']['bleu']:.2f} |" in card
+    assert "test, 2 seeds with 1 epochs: mean" in card
+    assert "minutes on a CPU with " in card
+    assert "in precision 32-true" in card
+
+
+def test_a_run_that_was_resumed_or_was_on_a_gpu_says_so():
+    assert "resumed" in pretrained._where({"resumed": True})
+    assert pretrained._where({"accelerator": "gpu", "devices": 2}) == " on 2 × gpu"
