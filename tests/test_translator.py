@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import random
 
 import pytest
 import torch
@@ -120,6 +121,22 @@ def test_scores_are_sacrebleus(translator):
     assert "tok:13a" in scores.bleu_signature
     assert "case:lc" in scores.bleu_lowercase_signature
     assert f"BLEU              {scores.bleu:.2f}" in str(scores)
+
+
+def test_the_interval_is_that_of_sentences_drawn_again_and_again(translator, monkeypatch):
+    import sacrebleu
+
+    pairs = built_in_corpus(num_train=1, num_held_out=60)["val"]
+    rng = random.Random(0)
+    texts = [" ".join(word for word in english.split() if rng.random() > 0.2) for _, english in pairs]
+    monkeypatch.setattr(translator, "translate", lambda sentences: texts)
+    scores, _ = translator.evaluate(pairs)
+    drawn = []
+    for _ in range(400):
+        places = [rng.randrange(len(pairs)) for _ in pairs]
+        drawn.append(sacrebleu.corpus_bleu([texts[i] for i in places], [[pairs[i][1] for i in places]]).score)
+    drawn.sort()
+    assert scores.bleu_interval == pytest.approx((drawn[389] - drawn[10]) / 2, rel=0.2)
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -258,6 +275,7 @@ class TestPretrained:
             scores, _ = committed.evaluate(corpus[split], **options)
             assert scores.sentences == first[split]["sentences"] == len(corpus[split])
             assert scores.perplexity == pytest.approx(first[split]["perplexity"], rel=1e-4)
+            assert scores.bleu_interval == pytest.approx(first[split]["bleu_interval"], abs=0.1)
             for name in ("bleu", "bleu_lowercase", "chrf"):
                 assert getattr(scores, name) == pytest.approx(first[split][name], abs=0.1)
                 assert getattr(scores, f"{name}_signature") == first[split][f"{name}_signature"]
