@@ -14,6 +14,7 @@ from course_lib.data import Vocabulary, built_in_corpus, multi30k
 from course_lib.models import Transformer, TransformerConfig
 from course_lib.recipes import Recipe
 from course_lib.translator import PRETRAINED, Translator, pretrained
+from tools.publisher import ROOT
 
 SENTENCES = ["Ein Hund schläft.", "", "  ", "Zwei Kinder spielen im Park mit einem Ball.", "Ein Mann."]
 
@@ -245,6 +246,16 @@ class TestPretrained:
         card = (PRETRAINED / "multi30k-de-en/README.md").read_text()
         for word in ("Multi30k", "licence", "Recipe", "nonsense", "BLEU"):
             assert word.lower() in card.lower()
+
+    def test_the_readme_gives_its_score(self):
+        first, *_ = json.loads((PRETRAINED / "multi30k-de-en/scores.json").read_text())
+        test = first["test_2016_flickr"]
+        assert (
+            f"BLEU {test['bleu']:.2f} ± {test['bleu_interval']:.2f} on test_2016_flickr"
+            in (ROOT / "README.md").read_text()
+        )
+        assert f"{first['cpu_minutes']:.0f} minutes of one CPU core" in (ROOT / "README.md").read_text()
+        assert test["bleu"] >= 40
 
     def test_it_translates_captions(self, committed):
         captions = ["Ein Mann steht auf einer Leiter.", "Zwei Hunde laufen durch den Schnee."]
