@@ -53,6 +53,7 @@ class Scores:
     chrf: float
     chrf_signature: str
     perplexity: float  # of the reference translations, per token of the model's vocabulary, eos included
+    perplexity_per_word: float  # the same total, shared out among sacreBLEU's words (13a), the end counted as one
     sentences: int
 
     def __str__(self) -> str:
@@ -61,6 +62,7 @@ class Scores:
             f"BLEU, lower case  {self.bleu_lowercase:.2f}   {self.bleu_lowercase_signature}\n"
             f"chrF              {self.chrf:.2f}   {self.chrf_signature}\n"
             f"perplexity        {self.perplexity:.3f}   per subword token, end of sentence included\n"
+            f"  per word        {self.perplexity_per_word:.3f}   words as BLEU counts them, end of sentence included\n"
             f"sentences         {self.sentences:,}; ±: 95 % of {SAMPLES:,} bootstrap samples of them"
         )
 
@@ -255,8 +257,12 @@ class Translator:
         from sacrebleu.metrics import BLEU, CHRF
 
         translations = self.translate([source for source, _ in pairs], **options)
-        references = [[target for _, target in pairs]]
+        references = [target for _, target in pairs]
         cased, lower, chrf = BLEU(), BLEU(lowercase=True), CHRF()
+        perplexity = self.perplexity(pairs)
+        tokens = sum(len(ids) + 1 for ids in self.vocabulary.encode_all([text.strip() for text in references]))
+        words = sum(len(cased.tokenizer(text).split()) + 1 for text in references)
+        references = [references]
         return (
             Scores(
                 bleu=cased.corpus_score(translations, references).score,
@@ -267,7 +273,8 @@ class Translator:
                 bleu_lowercase_signature=str(lower.get_signature()),
                 chrf=chrf.corpus_score(translations, references).score,
                 chrf_signature=str(chrf.get_signature()),
-                perplexity=self.perplexity(pairs),
+                perplexity=perplexity,
+                perplexity_per_word=perplexity ** (tokens / words),
                 sentences=len(pairs),
             ),
             translations,

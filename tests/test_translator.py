@@ -122,6 +122,9 @@ def test_scores_are_sacrebleus(translator):
     assert "tok:13a" in scores.bleu_signature
     assert "case:lc" in scores.bleu_lowercase_signature
     assert f"BLEU              {scores.bleu:.2f}" in str(scores)
+    # "A dog is sleeping ." and "Two children are playing .": five words and an end each
+    tokens = sum(len(translator.vocabulary.encode(text)) + 1 for _, text in pairs)
+    assert math.log(scores.perplexity_per_word) == pytest.approx(math.log(scores.perplexity) * tokens / 12)
 
 
 def test_the_interval_is_that_of_sentences_drawn_again_and_again(translator, monkeypatch):
@@ -285,7 +288,8 @@ class TestPretrained:
             options = {"beam_size": first["beam"], "length_penalty": first["length_penalty"]}
             scores, _ = committed.evaluate(corpus[split], **options)
             assert scores.sentences == first[split]["sentences"] == len(corpus[split])
-            assert scores.perplexity == pytest.approx(first[split]["perplexity"], rel=1e-4)
+            for name in ("perplexity", "perplexity_per_word"):
+                assert getattr(scores, name) == pytest.approx(first[split][name], rel=1e-4)
             assert scores.bleu_interval == pytest.approx(first[split]["bleu_interval"], abs=0.1)
             for name in ("bleu", "bleu_lowercase", "chrf"):
                 assert getattr(scores, name) == pytest.approx(first[split][name], abs=0.1)

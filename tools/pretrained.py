@@ -26,6 +26,7 @@ from course_lib.translator import PRETRAINED, Translator
 NAME = "multi30k-de-en"
 SPLITS = ("val", "test_2016_flickr")
 BEAM, LENGTH_PENALTY = 5, 1.0
+OTHER_SEARCHES = (1, 1.0), (5, 0.6), (5, 1.4)  # beam, length penalty: what else was tried, on the first split
 
 
 def publish(runs: list[Path], target: Path) -> None:
@@ -43,15 +44,24 @@ def publish(runs: list[Path], target: Path) -> None:
             row[split] = dataclasses.asdict(scores)
             print(f"{run}, {split}:\n{scores}\n", flush=True)
         rows.append(row)
+    first = Translator.load(runs[0] / "translator")
+    rows[0]["other_searches"] = [
+        {"beam": beam, "length_penalty": penalty, "bleu": _bleu(first, corpus[SPLITS[0]], beam, penalty)}
+        for beam, penalty in OTHER_SEARCHES
+    ]
     config = json.loads((runs[0] / "translator/config.json").read_text(encoding="utf-8"))
-    best = Translator.load(runs[0] / "translator")
     kept = {name: config[name] for name in ("corpus", "recipe", "best", "this_run")}
     kept["precision"] = config["precision"] = json.loads((runs[0] / "run.json").read_text())["precision"]
-    best.save(target, card=card(config, rows, best), about=kept)
+    first.save(target, card=card(config, rows, first), about=kept)
     shutil.copyfile(runs[0] / "history.json", target / "history.json")
     write_whole(target / "scores.json", json.dumps(rows, indent=1) + "\n")
     write_whole(target / "recipe.yaml", yaml.safe_dump(Recipe.from_dict(config["recipe"]).to_dict(), sort_keys=False))
     print(f"{target}: written")
+
+
+def _bleu(translator: Translator, pairs, beam: int, length_penalty: float) -> float:
+    scores, _ = translator.evaluate(pairs, beam_size=beam, length_penalty=length_penalty)
+    return scores.bleu
 
 
 def card(config: dict, rows: list[dict], translator: Translator) -> str:

@@ -47,6 +47,7 @@ def test_every_run_has_its_scores(published, runs):
     folder, corpus = published
     rows = json.loads((folder / "scores.json").read_text())
     assert [(row["seed"], row["epochs"]) for row in rows] == [(0, 2), (1, 1), (2, 1)]
+    assert [other["beam"] for other in rows[0]["other_searches"]] == [1, 5, 5]
     for row, run in zip(rows, runs, strict=True):
         assert row["test"]["perplexity"] == pytest.approx(
             Translator.load(run / "translator").perplexity(corpus["test"])
