@@ -679,9 +679,9 @@ def test_there_are_more_than_a_million():
 
 
 def test_choices_are_counted_and_weighted():
-    OneOf, Every = grammar.OneOf, grammar.Every  # noqa: N806
-    letters = OneOf("abc", [1, 0, 3])
-    words = Every("".join, Every(lambda *parts: parts, letters, OneOf([OneOf("xy"), "z"])))
+    letters = grammar.OneOf("abc", [1, 0, 3])
+    one_of = grammar.OneOf([grammar.OneOf("xy"), "z"])
+    words = grammar.Every("".join, grammar.Every(lambda *parts: parts, letters, one_of))
     assert grammar.count(words) == 9
     source = random.Random(0)
     drawn = [grammar.draw(words, source) for _ in range(2000)]
