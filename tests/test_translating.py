@@ -180,7 +180,6 @@ def test_wrong_use_is_one_line(lines, capsys, arguments, message):
         (["translate", "--beam", "0"], "argument --beam: must be a whole number from 1 on, got '0'"),
         (["translate", "--attention", "map.gif"], "argument --attention: must end with .png or .svg, got 'map.gif'"),
         (["evaluate", "--json", "nowhere/scores.json"], "argument --json: must be a file in a folder that is there"),
-        (["evaluate", "--json", os.devnull], "argument --json: must be a file in a folder that is there"),
         (["translate", "--beam", "²"], "argument --beam: must be a whole number from 1 on, got '²'"),
         (["train", "--out", "x", "--epochs", "two"], "argument --epochs: must be a whole number from 1 on, got 'two'"),
     ],
@@ -190,6 +189,16 @@ def test_a_wrong_argument_is_refused_before_the_work(capsys, arguments, message)
         main(arguments)
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names on POSIX systems only")
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path, capsys):
+    """Such as a pipe; it would also be the fate of /dev/null, for whoever may write there."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SystemExit):
+        main(["evaluate", "--json", str(tmp_path / "pipe")])
+    assert "argument --json: must be a file in a folder that is there" in capsys.readouterr().err
+    assert (tmp_path / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize("accelerator", ["quantum", "tpu"])
