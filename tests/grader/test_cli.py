@@ -605,7 +605,11 @@ def test_after_ctrl_c_the_same_command_goes_on(ada):
     Path("slow.py").write_text(IMPORT + SOFTMAX + "\nimport time\ndef causal_mask(length):\n    time.sleep(1.5)\n")
     Path("week.yaml").write_text("seed: 1\nexercises: [softmax, causal_mask]\nlimits: {seconds: 2, total_seconds: 8}\n")
     arguments = [sys.executable, "-m", "course_lib.cli", "grade", ada, "slow.py", "-a", "week.yaml", "-j", "1"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as process:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
+    # What a shell starts in the background, these tests for instance, ignores Ctrl-C, and so do its children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(arguments, **options) as process:
+        signal.signal(signal.SIGINT, before)
         end = time.monotonic() + 60
         while not list(Path().glob("grading/submissions/ada-*.json")) and time.monotonic() < end:
             time.sleep(0.05)
