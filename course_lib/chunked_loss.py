@@ -1,4 +1,4 @@
-"""`label_smoothing_loss` for training on a CPU: the same number and gradient in about half the time.
+"""`label_smoothing_loss` for training on a CPU: the same number and gradient in less time.
 
 With a vocabulary of thousands, the loss of a batch reads and writes arrays of tens of megabytes again and again, and
 half of a small model's step goes there. Here a few rows at a time pass through all of it while they are in the
