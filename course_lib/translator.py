@@ -257,12 +257,12 @@ class Translator:
         from sacrebleu.metrics import BLEU, CHRF
 
         translations = self.translate([source for source, _ in pairs], **options)
-        references = [target for _, target in pairs]
+        targets = [target for _, target in pairs]
+        references = [targets]
         cased, lower, chrf = BLEU(), BLEU(lowercase=True), CHRF()
         perplexity = self.perplexity(pairs)
-        tokens = sum(len(ids) + 1 for ids in self.vocabulary.encode_all([text.strip() for text in references]))
-        words = sum(len(cased.tokenizer(text).split()) + 1 for text in references)
-        references = [references]
+        tokens = sum(len(ids) + 1 for ids in self.vocabulary.encode_all([text.strip() for text in targets]))
+        words = sum(len(cased.tokenizer(text).split()) + 1 for text in targets)
         return (
             Scores(
                 bleu=cased.corpus_score(translations, references).score,
