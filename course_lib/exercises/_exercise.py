@@ -215,6 +215,18 @@ class Exercise:
 
         return add
 
+    def contains(self, part: Exercise, build: Callable[[Callable], Callable]) -> None:
+        """Inherit the mistakes of an exercise that this one is built from, under keys such as `layer_norm/unbiased`.
+
+        Args:
+            part: the exercise that is contained; its mistakes are defined before this call.
+            build: from a wrong variant of the part, this exercise with that part in it.
+        """
+        for mistake in part.misconceptions:
+            says = f"Inside, in `{part.name}`: {mistake.says}"
+            key = f"{part.name}/{mistake.key}"
+            self.misconceptions.append(Misconception(key, says, build(mistake.solution), mistake.look or part.look))
+
     def draw_state(self, draw: Draw, *init, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
         """Random parameters for a class built with `init`: both signs, no symmetry, gains away from 1."""
         module: nn.Module = self.reference(*init)

@@ -10,7 +10,9 @@ import threading
 from collections.abc import Callable
 
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._grading import Grader, Result, Store, earlier_results
+from course_lib.grader._grading import Grader
+from course_lib.grader._results import Result
+from course_lib.grader._store import Store, earlier_results
 from course_lib.grader._submissions import Submission
 
 __all__ = ["grade_on_cluster"]

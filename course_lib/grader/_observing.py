@@ -6,7 +6,6 @@ The same function runs in a learner's notebook and in the process that holds an 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import linecache
 import sys
 import traceback
@@ -18,10 +17,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from course_lib.exercises import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
+from course_lib.grader._watching import Watcher
 
 __all__ = ["DEEPEST", "LONGEST", "Foreign", "Observation", "Problem", "Sequence", "leaves", "observe"]
 __all__ += ["LARGEST_INT", "unwrapped"]
@@ -121,7 +120,7 @@ def observe(
         watch: note the use of forbidden functions.
     """
     seen = Observation()
-    watcher = _Watcher(exercise) if watch else contextlib.nullcontext()
+    watcher = Watcher(exercise) if watch else contextlib.nullcontext()
     with contextlib.suppress(Stop), warnings.catch_warnings(), watcher:
         warnings.simplefilter("ignore")
         call = solution
@@ -281,53 +280,3 @@ def problem_of(error: BaseException) -> Problem:
 def _is_library(filename: str) -> bool:
     installed = "site-packages" in filename or "dist-packages" in filename
     return installed or filename.startswith((PACKAGE, sys.base_prefix, "<frozen"))
-
-
-class _Watcher(TorchFunctionMode):
-    """Notes calls of functions that are the whole exercise: PyTorch's, by name, and the package's, by code."""
-
-    def __init__(self, exercise: Exercise):
-        super().__init__()
-        self.twins = set(exercise.twins)
-        self.name = exercise.name
-        self.reference = _codes(_packages_own(exercise))
-        self.used: set[str] = set()
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        name = getattr(function, "__name__", "")
-        if name in self.twins:
-            self.used.add(f"torch's {name}")
-        return function(*args, **(kwargs or {}))
-
-    def _profile(self, frame, event, _argument):
-        if event == "call" and frame.f_code in self.reference:
-            self.used.add(f"course_lib.{self.name}")
-
-    def __enter__(self):
-        self.previous = sys.getprofile()
-        if self.reference:
-            sys.setprofile(self._profile)
-        return super().__enter__()
-
-    def __exit__(self, *error):
-        if self.reference:
-            sys.setprofile(self.previous)
-        return super().__exit__(*error)
-
-
-def _packages_own(exercise: Exercise) -> tuple:
-    import course_lib
-
-    own = getattr(course_lib, exercise.name, None)
-    return tuple(thing for thing in {own, exercise.reference} if thing is not None)
-
-
-def _codes(things: tuple) -> set:
-    codes = set()
-    for thing in things:
-        members = vars(thing).values() if inspect.isclass(thing) else (thing,)
-        for member in members:
-            function = inspect.unwrap(member) if callable(member) else None
-            if inspect.isfunction(function):
-                codes.add(function.__code__)
-    return codes

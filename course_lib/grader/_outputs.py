@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from course_lib import __version__
 from course_lib._files import write_whole
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._grading import Result, TaskResult, as_dict
+from course_lib.grader._results import Result, TaskResult, as_dict
 
 __all__ = ["csv_text", "feedback_page", "gradescope", "json_text", "junit", "write_feedback"]
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import re
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from course_lib.exercises import Exercise
 from course_lib.exercises._language_model import NextLogProbs
 from course_lib.grader._diagnosing import Diagnosis, diagnose
 from course_lib.grader._explaining import axis_names, explain_problem, shape_in_words
-from course_lib.grader._judging import CONDUCT, Finding, Line, Sheet, Trial, Verdict, findings_of, judge
+from course_lib.grader._judging import CONDUCT, Finding, Sheet, Trial, Verdict, findings_of, judge
 from course_lib.grader._observing import Observation, Sequence
 
 __all__ = ["Example", "Report", "report_on"]
 
-MARKS = {True: "✓", False: "✗", None: "–"}
 SHOWN_NUMBERS = 24  # an argument with more is shown by its shape
 SHOWN_CHARACTERS = 240  # of a list
-PRINTED_LINES = 8
 SHOWN_SIDE = 8  # a matrix with more rows or columns is cut to the part around its worst entry
 
 
@@ -210,200 +206,3 @@ def _part(expected: Tensor, actual: Tensor, index: tuple[int, ...]):
         place += f", columns {starts[1]}–{min(a.shape[1], starts[1] + SHOWN_SIDE) - 1}"
     worst = (inner[0] - starts[0], inner[1] - starts[1])
     return a[rows, columns], b[rows, columns], worst, place
-
-
-# Text
-
-
-def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
-    """The report as plain text.
-
-    Args:
-        heading: first line, after the name of the exercise.
-        graded: for a feedback page: no invitation to try again.
-    """
-    name, verdict = report.exercise.name, report.verdict
-    if verdict.status == "not attempted":
-        return f"{name}: {heading}\n" + ("Not attempted." if graded else not_attempted(report.exercise))
-    lines = [f"{name}: {heading}"]
-    lines += [f"  | {line}" for line in _printed(report)]
-    lines += [f"  {MARKS[line.holds]} {plain_words(line.says)}{_because(line)}" for line in verdict.lines]
-    if verdict.status == "passed":
-        return "\n".join([*lines, "All of it holds."])
-    if verdict.status == "not counted":
-        lines.append(not_counted(verdict))
-    if report.diagnosis is not None:
-        lines += ["", f"Diagnosis: {plain_words(report.diagnosis.says)}"]
-    elif report.example is not None:
-        lines += ["", "Diagnosis: unknown. Here is the smallest case that fails."]
-    if report.example is not None:
-        lines += ["", *_example_text(report.example)]
-    if report.example is not None or report.diagnosis is not None:
-        lines += ["", f"Look next: {report.next_step}"]
-    return "\n".join(lines)
-
-
-def _because(line: Line) -> str:
-    """What is wrong, behind a line about conduct; the others have the case to show it."""
-    return f" ({line.findings[0][1].text[:120]})" if line.conduct and line.findings else ""
-
-
-def plain_words(text: str) -> str:
-    """Text with `code` and *stress* in it, as plain text."""
-    return re.sub(r"(?<![\w*])\*([^*\s][^*]*?)\*(?![\w*])", r"\1", text)
-
-
-def _printed(report: Report) -> list[str]:
-    """The beginning of what the solution printed, which is about the first case."""
-    lines = report.printed.rstrip().split("\n") if report.printed.strip() else []
-    rest = len(lines) - PRINTED_LINES
-    shown = [line[:100] for line in lines[:PRINTED_LINES]]
-    return [*shown, f"… {rest} more line{'s' if rest != 1 else ''} printed"] if rest > 0 else shown
-
-
-def not_attempted(exercise: Exercise) -> str:
-    """What is said, kindly, where nothing is written yet."""
-    return (
-        f"Not attempted yet. Write your code in place of `raise NotImplementedError`, run the cell, then this one. "
-        f'`hint("{exercise.name}")` helps you to start.'
-    )
-
-
-def not_counted(verdict: Verdict) -> str:
-    """What is said where a forbidden function does the work."""
-    used = " and ".join(verdict.used)
-    return f"Not counted as your own: {used} is called, which is the whole exercise. Write it out, and check again."
-
-
-def _example_text(example: Example) -> list[str]:
-    lines = [f"Smallest failing case{': ' + example.title if example.title else ''}"]
-    lines += [f"  {line}" for line in example.call]
-    if example.code:
-        lines.append(f"  your {example.code}")
-    where = f"{example.where}: " if example.where else ""
-    lines += [f"  {where if i == 0 else ''}{line}" for i, line in enumerate(example.text.split("\n"))]
-    if example.expected is not None:
-        for name, part in (("expected", example.expected), ("got", example.actual)):
-            lines.append(
-                f"  {name}" + ("   (* furthest from what was expected)" if name == "got" and part.numel() > 1 else "")
-            )
-            rows = [[cell(x) for x in row] for row in part]
-            width = max(len(x) for row in rows for x in row)
-            for i, row in enumerate(rows):
-                marked = [
-                    f"{x:>{width}}" + ("*" if name == "got" and (i, j) == example.worst else " ")
-                    for j, x in enumerate(row)
-                ]
-                lines.append("    " + " ".join(marked).rstrip())
-    return lines
-
-
-# HTML. Inline styles only: a notebook has no style sheet of ours. Text takes the page's own colour, so that it reads in
-# light and dark; cells of the heat map have both colours set.
-
-
-def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
-    """The report as a fragment of HTML; the arguments are those of `text_of`."""
-    name, verdict = html.escape(report.exercise.name), report.verdict
-    parts = [f'<p style="margin:.2em 0"><b><code>{name}</code></b>: {html.escape(heading)}</p>']
-    if verdict.status == "not attempted":
-        parts.append(f"<p>{'Not attempted.' if graded else words(not_attempted(report.exercise))}</p>")
-        return box(parts)
-    if printed := _printed(report):
-        parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{html.escape(chr(10).join(printed))}</pre>')
-    rows = "".join(
-        f'<li style="margin:.1em 0;padding-left:1.3em;text-indent:-1.3em">'
-        f'<span style="{_mark_style(line.holds)}" role="img" '
-        f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {words(line.says + _because(line))}</li>'
-        for line in verdict.lines
-    )
-    parts.append(f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{rows}</ul>')
-    if verdict.status == "passed":
-        return box([*parts, "<p>All of it holds.</p>"])
-    if verdict.status == "not counted":
-        parts.append(f"<p>{words(not_counted(verdict))}</p>")
-    if report.diagnosis is not None:
-        parts.append(f'<p style="margin:.6em 0"><b>Diagnosis.</b> {words(report.diagnosis.says)}</p>')
-    elif report.example is not None:
-        parts.append("<p><b>Diagnosis:</b> unknown. Here is the smallest case that fails.</p>")
-    if report.example is not None:
-        parts.append(_example_html(report.example))
-    if report.example is not None or report.diagnosis is not None:
-        parts.append(f'<p style="margin:.8em 0 .2em"><b>Look next:</b> {words(report.next_step)}</p>')
-    return box(parts)
-
-
-def box(parts: list[str]) -> str:
-    """A frame that takes the page's colours."""
-    return (
-        '<div class="course-lib-report" style="border-left:3px solid #888;padding-left:.8em;max-width:46em">'
-        + "".join(parts)
-        + "</div>"
-    )
-
-
-def words(text: str) -> str:
-    """Text with `code` in it as HTML."""
-    pieces = html.escape(text).split("`")
-    if len(pieces) % 2 == 0:
-        return html.escape(text)
-    parts = [f"<code>{p}</code>" if i % 2 else _stressed(p) for i, p in enumerate(pieces)]
-    return "".join(parts).replace("\n", "<br>")
-
-
-def _stressed(text: str) -> str:
-    return re.sub(r"(?<![\w*])\*([^*\s][^*]*?)\*(?![\w*])", r"<em>\1</em>", text)
-
-
-def _mark_style(holds: bool | None) -> str:
-    colour = {True: "#1f8f5f", False: "#d64545", None: "#888"}[holds]
-    return f"display:inline-block;width:1.2em;font-weight:bold;color:{colour}"
-
-
-def _spoken(holds: bool | None) -> str:
-    return {True: "holds", False: "does not hold", None: "not observed"}[holds]
-
-
-def _example_html(example: Example) -> str:
-    title = f": {words(example.title)}" if example.title else ""
-    parts = [f'<p style="margin-bottom:.2em"><b>Smallest failing case</b>{title}</p>']
-    call = "\n".join(html.escape(line) for line in example.call)
-    if example.code:
-        call += f"\nyour {html.escape(example.code)}"
-    parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{call}</pre>')
-    where = f"<code>{html.escape(example.where)}</code>: " if example.where else ""
-    parts.append(f"<p>{where}{words(example.text)}</p>")
-    if example.expected is not None:
-        maps = (_heat_map("expected", example.expected, example), _heat_map("got", example.actual, example))
-        style = "display:flex;flex-wrap:wrap;gap:1.5em;overflow-x:auto"
-        parts.append(
-            f'<div tabindex="0" role="group" aria-label="expected and got" style="{style}">{"".join(maps)}</div>'
-        )
-    return "".join(parts)
-
-
-def _heat_map(name: str, part: Tensor, example: Example) -> str:
-    both = torch.cat([example.expected.double().flatten(), example.actual.double().flatten()])
-    finite = both[both.isfinite()].abs()
-    top = float(finite.max()) if finite.numel() and float(finite.max()) > 0 else 1.0
-    rows = []
-    for i, row in enumerate(part):
-        cells = []
-        for j, x in enumerate(row):
-            outline = ";outline:2px solid #c0392b" if (i, j) == example.worst else ""
-            cells.append(
-                f'<td style="padding:.15em .45em;text-align:right;{_colours(float(x), top)}{outline}">{cell(x)}</td>'
-            )
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    caption = f'<caption style="text-align:left">{name}</caption>'
-    return f'<table style="border-collapse:collapse;font-size:.9em;margin:0">{caption}{"".join(rows)}</table>'
-
-
-def _colours(x: float, top: float) -> str:
-    if x != x or abs(x) == float("inf"):
-        return "background:#333;color:#fff"
-    strength = min(1.0, abs(x) / top)
-    # Blue for positive, orange for negative numbers, white for zero; dark text reads on all of them.
-    r, g, b = (86, 156, 214) if x >= 0 else (230, 140, 60)
-    mixed = [round(255 + (c - 255) * 0.85 * strength) for c in (r, g, b)]
-    return f"background:rgb({mixed[0]},{mixed[1]},{mixed[2]});color:#111"

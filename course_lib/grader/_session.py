@@ -29,13 +29,17 @@ from course_lib.grader._protocol import (
 )
 from course_lib.grader._sandbox import WALLS, Limits, Walls
 
-__all__ = ["Ended", "ForkServer", "ServerGone", "Session"]
+__all__ = ["Ended", "ForkServer", "NotGraded", "ServerGone", "Session"]
 
 
 class Ended(Exception):  # noqa: N818 - the end of a process, not an error of ours
     """The submission's process is gone, or was ended; the message says why, as the end of a sentence about it."""
 
     too_long = False
+
+
+class NotGraded(Exception):  # noqa: N818 - no verdict is possible, through no fault of the submission
+    """The grader could not observe a solution for a reason of its own; the message says which, as a sentence."""
 
 
 START_SECONDS = 120.0  # for the fork server to start

@@ -16,9 +16,11 @@ from course_lib import __version__
 from course_lib._files import write_whole
 from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.grader._assignment import EXAMPLE, Assignment, draw_seed, read_assignment, tasks_for
-from course_lib.grader._grading import Result, Store, grade_all
+from course_lib.grader._grading import grade_all
 from course_lib.grader._outputs import csv_text, gradescope, json_text, junit, write_feedback
+from course_lib.grader._results import Result
 from course_lib.grader._sandbox import WALLS, probe
+from course_lib.grader._store import Store
 from course_lib.grader._submissions import Submission, ignored_files, read_submissions
 
 __all__ = ["add_commands"]

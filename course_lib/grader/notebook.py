@@ -19,7 +19,9 @@ import torch
 from course_lib.exercises import STEMS, Exercise, all_exercises, find
 from course_lib.grader._judging import sheet_of
 from course_lib.grader._progress import Progress
-from course_lib.grader._reporting import Report, box, html_of, plain_words, report_on, text_of, words
+from course_lib.grader._report_html import box, html_of, words
+from course_lib.grader._report_text import plain_words, text_of
+from course_lib.grader._reporting import Report, report_on
 
 __all__ = ["check", "hint", "progress", "solution"]
 

@@ -12,7 +12,8 @@ import course_lib
 from course_lib import check, hint, progress, solution
 from course_lib.exercises import all_exercises, find
 from course_lib.grader import _progress, notebook
-from course_lib.grader._reporting import html_of, text_of
+from course_lib.grader._report_html import html_of
+from course_lib.grader._report_text import text_of
 
 
 def scaled_dot_product_attention(query, key, value, mask=None):

@@ -9,8 +9,9 @@ import pytest
 from course_lib.cli import main
 from course_lib.grader import _dask
 from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Store, grade_all
+from course_lib.grader._grading import grade_all
 from course_lib.grader._sandbox import Limits
+from course_lib.grader._store import Store
 from course_lib.grader._submissions import read_submissions
 
 distributed = pytest.importorskip("distributed")

@@ -13,8 +13,9 @@ import pytest
 
 from course_lib.exercises import all_exercises
 from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader, Store, grade_all
+from course_lib.grader._grading import Grader, grade_all
 from course_lib.grader._sandbox import Limits
+from course_lib.grader._store import Store
 from course_lib.grader._submissions import read_submission, read_submissions
 from tools.publisher import ROOT
 

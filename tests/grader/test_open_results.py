@@ -8,7 +8,8 @@ from course_lib.exercises import Case, Exercise, find
 from course_lib.grader._diagnosing import diagnose
 from course_lib.grader._judging import judge, sheet_of
 from course_lib.grader._observing import Foreign, Sequence, plain, unwrapped
-from course_lib.grader._reporting import report_on, text_of
+from course_lib.grader._report_text import text_of
+from course_lib.grader._reporting import report_on
 
 
 def halves(numbers):

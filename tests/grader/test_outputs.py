@@ -15,8 +15,9 @@ import pytest
 
 from course_lib import __version__
 from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader, Result, TaskResult
+from course_lib.grader._grading import Grader
 from course_lib.grader._outputs import csv_text, feedback_page, gradescope, json_text, junit, write_feedback
+from course_lib.grader._results import Result, TaskResult
 from course_lib.grader._submissions import read_submission
 
 NASTY = "Zoë “<b>&amp;</b>” {title} %s ; ‘x’, 名前"

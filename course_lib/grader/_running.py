@@ -1,0 +1,114 @@
+"""One submission's process: every case of an exercise is run in it, and it is started again when it breaks."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from functools import lru_cache
+
+from course_lib.exercises import Exercise
+from course_lib.grader._judging import Sheet, sheet_of
+from course_lib.grader._observing import Observation, Problem
+from course_lib.grader._protocol import encode, pack_case
+from course_lib.grader._session import Ended, ForkServer, Session
+from course_lib.grader._submissions import Submission
+
+__all__ = ["Run"]
+
+RESTARTS = 2  # of a submission's process, for one exercise; after that its remaining cases are not run
+
+
+class Run:
+    """One submission's process, started again when it breaks."""
+
+    def __init__(self, server: ForkServer, submission: Submission, stems: dict[str, str]):
+        self.server, self.submission = server, submission
+        self.request = submission.request(stems)
+        self.session: Session | None = None
+        self.failed: dict[str, Problem] = {}
+        self.problems: list[str] = []
+        self.began = time.monotonic()
+
+    def observe(self, sheet: Sheet) -> tuple[list[Observation], str]:
+        """Observations of every trial, and a note where the process did not survive them all."""
+        name = sheet.exercise.name
+        observations: list[Observation] = []
+        notes: list[str] = []
+        stopped = ""
+        for frame in _frames(sheet):
+            if time.monotonic() - self.began > self.server.limits.total_seconds:
+                stopped = f"not run: the submission took longer than {self.server.limits.total_seconds:g} s altogether"
+            if stopped:
+                observations.append(_not_run(stopped))
+                continue
+            try:
+                session = self._session()
+                if name in self.failed:
+                    observations.append(Observation(problem=self.failed[name], stage="build"))
+                    continue
+                seen = session.observe(frame)
+                self._say_what_is_missing(seen)
+                observations.append(seen)
+            except Ended as end:
+                self.session = None
+                notes.append(str(end))
+                observations.append(_not_run(str(end)))
+                if end.too_long:
+                    stopped = f"not run, since an earlier call {end}"
+                elif len(notes) > RESTARTS:
+                    stopped = f"not run, since earlier calls {end}"
+        return observations, "; ".join(dict.fromkeys(notes))
+
+    def _session(self) -> Session:
+        if self.session is None:
+            session = Session(self.server)
+            try:
+                self.failed = session.load(self.request)
+            except BaseException:
+                session.close()
+                raise
+            self.session = session
+        return self.session
+
+    def _say_what_is_missing(self, seen: Observation) -> None:
+        """A name that is not defined because the line that defines it failed: say that line's error."""
+        problem = seen.problem
+        if problem is None or problem.type != "NameError":
+            return
+        missing = re.search(r"name '(\w+)' is not defined", problem.message)
+        if missing and (why := self.submission.broken(missing[1])):
+            message = f"{problem.message}, because {why}"
+            seen.problem = Problem(problem.type, message, problem.line, problem.code, problem.bases, problem.file)
+        for name, cause in self.failed.items():
+            if f"'{name}'" in problem.message:
+                message = f"{problem.message}, because its own line failed: {cause.type}: {cause.message}"
+                seen.problem = Problem(problem.type, message, cause.line, cause.code, problem.bases, cause.file)
+
+    def close(self) -> None:
+        if self.session is not None:
+            self.session.close()
+
+
+def _not_run(why: str) -> Observation:
+    return Observation(problem=Problem("Stopped", why), stage="call")
+
+
+@lru_cache(maxsize=64)
+def _frames_of(exercise: Exercise, seed: int) -> tuple[bytes, ...]:
+    frames = []
+    for trial in sheet_of(exercise, seed).trials:
+        message, blobs = pack_case(trial.case, trial.cotangents, trial.train_too)
+        head = {"do": "case", "exercise": exercise.name, "seed": _chance(seed, exercise, trial.number), **message}
+        frames.append(encode(head, blobs))
+    return tuple(frames)
+
+
+def _chance(seed: int, exercise: Exercise, number: int) -> int:
+    """A seed for the submission's own draws, from which the instructor's cannot be told."""
+    digest = hashlib.sha256(f"{seed} {exercise.name} {number}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def _frames(sheet: Sheet) -> tuple[bytes, ...]:
+    return _frames_of(sheet.exercise, sheet.seed)

@@ -1,0 +1,1 @@
+"""Solutions that break one clause of the contract each, for the exercises of this chapter."""
