@@ -12,7 +12,7 @@ from typing import Any
 from course_lib.exercises import all_exercises, find
 from course_lib.grader._sandbox import WALLS, Limits
 
-__all__ = ["Assignment", "Task", "read_assignment"]
+__all__ = ["Assignment", "Task", "chosen", "draw_seed", "read_assignment", "tasks_for"]
 
 EXAMPLE = """\
 title: Week 3
@@ -199,6 +199,20 @@ def _tasks(given: Any) -> tuple[Task, ...]:
 def tasks_for(names: set[str]) -> tuple[Task, ...]:
     """A point for each exercise among these names, in reading order."""
     return tuple(Task(name) for name in all_exercises() if name in names)
+
+
+def chosen(assignment: Assignment, names: list[str]) -> Assignment:
+    """The assignment with these exercises, and their points where it gives them; all of it if none is named.
+
+    Raises:
+        KeyError: an exercise does not exist.
+    """
+    if not names:
+        return assignment
+    wanted = {find(name).name for name in names}
+    given = {task.name for task in assignment.tasks}
+    tasks = [task for task in assignment.tasks if task.name in wanted]
+    return dataclasses.replace(assignment, tasks=(*tasks, *tasks_for(wanted - given)))
 
 
 def _moment(given: Any) -> datetime | None:

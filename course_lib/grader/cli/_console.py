@@ -1,0 +1,114 @@
+"""What `course-lib grade` prints: progress, a report or a table."""
+
+from __future__ import annotations
+
+from course_lib.grader._assignment import Assignment
+from course_lib.grader._results import Result
+from course_lib.grader._submissions import Submission
+
+__all__ = ["Console"]
+
+
+class Console:
+    """A progress bar and a table, or neither."""
+
+    def __init__(self, *, quiet: bool):
+        from rich.console import Console
+
+        self.console = Console(quiet=quiet, highlight=False, stderr=False, emoji=False)
+        self.quiet = quiet
+
+    def say(self, text: str) -> None:
+        self.console.print(text, markup=False, emoji=False, soft_wrap=True)
+
+    def progress(self, total: int):
+        from contextlib import contextmanager
+
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        @contextmanager
+        def bar():
+            columns = (
+                TextColumn("grading"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
+            )
+            with Progress(*columns, console=self.console, transient=True, disable=self.quiet) as progress:
+                task = progress.add_task("grading", total=total, note="")
+                earlier = 0
+
+                def advance(submission: Submission, result: Result, again: bool) -> None:
+                    nonlocal earlier
+                    earlier += again
+                    note = f"{earlier} from an earlier run" if earlier else ""
+                    progress.update(task, advance=1, note=note)
+
+                yield advance
+            if earlier:
+                self.say(f"{earlier} of {total} were graded by an earlier run; --fresh grades them again.")
+
+        return bar()
+
+    def table(self, results: list[Result], assignment: Assignment) -> None:
+        from rich import box
+        from rich.table import Column, Table
+        from rich.text import Text
+
+        if len(results) == 1:
+            self._one(results[0])
+        else:
+            table = Table(
+                Column("student", overflow="fold"),
+                "points",
+                "passed",
+                "failed",
+                "not attempted",
+                "remarks",
+                box=box.SIMPLE_HEAD,
+            )
+            for result in results:
+                counts = [
+                    sum(task.status == status for task in result.tasks)
+                    for status in ("passed", "failed", "not attempted")
+                ]
+                remarks = [*result.problems, *(f"{t.name}: {t.note}" for t in result.tasks if t.note)]
+                if result.late_days:
+                    remarks.insert(0, f"{result.late_days} day(s) late")
+                points = f"{result.points:g} of {result.of:g}"
+                table.add_row(Text(result.student), points, *map(str, counts), Text("; ".join(remarks)[:200]))
+            self.console.print(table)
+            self.console.print(_by_exercise(results, assignment))
+        walls = results[0].walls if results else ""
+        self.say(f"Seed {assignment.seed}. Sandbox: {walls}.")
+
+    def _one(self, result: Result) -> None:
+        for task in result.tasks:
+            self.say(task.text + (f"\n({task.note})" if task.note and task.note not in task.text else "") + "\n")
+        for problem in result.problems:
+            self.say(problem)
+        if result.late_days:
+            self.say(f"{result.late_days} day(s) late, {result.penalty:.0%} taken off")
+        self.say(f"{result.student}: {result.points:g} of {result.of:g} points")
+
+
+def _by_exercise(results: list[Result], assignment: Assignment):
+    """How the class did: a row an exercise, with the mistake that was made most often."""
+    from collections import Counter
+
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        "exercise", "mean points", "passed", "failed", "not attempted", "most frequent mistake", box=box.SIMPLE_HEAD
+    )
+    for number, task in enumerate(assignment.tasks):
+        column = [result.tasks[number] for result in results]
+        counts = Counter("failed" if t.status == "not counted" else t.status for t in column)
+        mistakes = Counter(t.diagnosis["key"] for t in column if t.diagnosis).most_common(1)
+        mean = sum(t.points for t in column) / len(column)
+        often = f"{mistakes[0][0]} ({mistakes[0][1]})" if mistakes else ""
+        states = [str(counts[status]) for status in ("passed", "failed", "not attempted")]
+        table.add_row(task.name, f"{mean:.2f} of {task.points:g}", *states, often)
+    return table

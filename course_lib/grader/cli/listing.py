@@ -1,0 +1,49 @@
+"""`course-lib list` and `course-lib show`: the exercises."""
+
+from __future__ import annotations
+
+import argparse
+
+from course_lib.exercises import STEMS, all_exercises, find
+
+__all__ = ["add_to"]
+
+
+def add_to(commands: argparse._SubParsersAction) -> None:
+    """Add the commands."""
+    listing = commands.add_parser("list", help="all exercises")
+    listing.set_defaults(run=_list)
+
+    show = commands.add_parser("show", help="one exercise: statement, stub, hints")
+    show.add_argument("name", metavar="NAME")
+    show.add_argument("--hints", action="store_true", help="with all hints")
+    show.add_argument("--solution", action="store_true", help="with a solution")
+    show.set_defaults(run=_show)
+
+
+def _list(options: argparse.Namespace) -> int:
+    for stem in STEMS:
+        exercises = [exercise for exercise in all_exercises().values() if exercise.stem == stem]
+        if exercises:
+            print(stem)
+        for exercise in exercises:
+            level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+            print(f"  {exercise.name:<30} {level} {exercise.minutes:>3} min  {exercise.title}")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    exercise = find(options.name)
+    level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+    print(f"{exercise.title}\nchapter {exercise.stem}, difficulty {level}, about {exercise.minutes} minutes\n")
+    print(exercise.statement.rstrip() + "\n")
+    print(exercise.stub.rstrip())
+    if not (options.hints or options.solution):
+        print(f"\n{len(exercise.hints)} hints: course-lib show {exercise.name} --hints")
+    if options.hints:
+        print()
+        for number, text in enumerate(exercise.hints, 1):
+            print(f"Hint {number}: {text}")
+    if options.solution:
+        print("\n" + exercise.solution.rstrip())
+    return 0
