@@ -1,4 +1,4 @@
-"""Commands of `course-lib` for instructors: grade, list and show exercises, export assignments, examine this machine."""
+"""Commands of `course-lib` for instructors: grade, list and show exercises, export assignments, test this machine."""
 
 from __future__ import annotations
 
