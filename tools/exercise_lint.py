@@ -55,12 +55,13 @@ def _text(exercise: Exercise) -> Iterator[str]:
     keys = [m.key for m in exercise.misconceptions]
     if len(set(keys)) < len(keys):
         yield "two misconceptions share a key"
-    texts = [m.says for m in exercise.misconceptions]
+    own = [m for m in exercise.misconceptions if not m.within]
+    texts = [m.says for m in own]
     if len(set(texts)) < len(texts):
         yield "two misconceptions share their message"
     fewest = FEWEST[exercise.name in CENTRAL]
-    if len(keys) < fewest:
-        yield f"{len(keys)} misconceptions, at least {fewest} are wanted"
+    if len(own) < fewest:
+        yield f"{len(own)} misconceptions, at least {fewest} are wanted"
 
 
 def _degenerate(sheet: Sheet) -> Iterator[str]:
@@ -138,26 +139,40 @@ def _solutions(sheet: Sheet) -> Iterator[str]:
 
 
 def _misconceptions(sheet: Sheet) -> Iterator[str]:
+    """Mistakes that no case shows, and those that are taken for another one.
+
+    An inherited mistake need not show, and may do here what another one does: then either name is right.
+    """
     exercise = sheet.exercise
-    for misconception in exercise.misconceptions:
-        seen = sheet.misconception(misconception.key)
+    for mistake in exercise.misconceptions:
+        seen = sheet.misconception(mistake.key)
         verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
         if verdict.status != "failed":
-            yield f"no case tells {misconception.key} from the reference ({verdict.status})"
+            if not mistake.within:
+                yield f"no case tells {mistake.key} from the reference ({verdict.status})"
             continue
         named = diagnose(sheet, verdict, seen)
-        if named is None or named.key != misconception.key:
-            yield f"{misconception.key} is diagnosed as {named.key if named else 'unknown'}"
-    for a, b in itertools.combinations(exercise.misconceptions, 2):
-        pairs = zip(sheet.misconception(a.key), sheet.misconception(b.key), strict=True)
-        if all(_alike(x, y) and x.changed == y.changed and x.gradients.keys() == y.gradients.keys() for x, y in pairs):
-            mine, theirs = (
-                judge(exercise, sheet.trials, sheet.misconception(m.key), allow_twins=True).findings for m in (a, b)
-            )
-            if mine.keys() == theirs.keys() and all(
-                [f.text for f in mine[n]] == [f.text for f in theirs[n]] for n in mine
-            ):
-                yield f"no case tells {a.key} from {b.key}"
+        key = named.key if named else "unknown"
+        if key != mistake.key and not (mistake.within and named and _indistinguishable(sheet, mistake.key, key)):
+            yield f"{mistake.key} is diagnosed as {key}"
+    own = [m.key for m in exercise.misconceptions if not m.within]
+    for a, b in itertools.combinations(own, 2):
+        if _indistinguishable(sheet, a, b):
+            yield f"no case tells {a} from {b}"
+
+
+def _indistinguishable(sheet: Sheet, a: str, b: str) -> bool:
+    """Whether two mistakes do the same in every case."""
+    keys = {m.key for m in sheet.exercise.misconceptions}
+    if not {a, b} <= keys:
+        return False
+    pairs = zip(sheet.misconception(a), sheet.misconception(b), strict=True)
+    if not all(_alike(x, y) and x.changed == y.changed and x.gradients.keys() == y.gradients.keys() for x, y in pairs):
+        return False
+    mine, theirs = (
+        judge(sheet.exercise, sheet.trials, sheet.misconception(key), allow_twins=True).findings for key in (a, b)
+    )
+    return mine.keys() == theirs.keys() and all([f.text for f in mine[n]] == [f.text for f in theirs[n]] for n in mine)
 
 
 def solution_from(source: str, name: str) -> Callable:

@@ -118,12 +118,14 @@ class Misconception:
         says: which mistake it is, pointing to the idea without giving the code away.
         solution: the function or class.
         look: what to look at next, if other than the exercise's own.
+        within: for an inherited mistake, the parts in which it lies, the innermost first ("softmax", "attention").
     """
 
     key: str
     says: str
     solution: Callable
     look: str = ""
+    within: tuple[str, ...] = ()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -215,17 +217,41 @@ class Exercise:
 
         return add
 
-    def contains(self, part: Exercise, build: Callable[[Callable], Callable]) -> None:
+    def contains(
+        self,
+        part: Exercise,
+        build: Callable[[Callable], Callable],
+        *,
+        called: str = "",
+        prefix: str = "",
+        without: tuple[str, ...] = (),
+    ) -> None:
         """Inherit the mistakes of an exercise that this one is built from, under keys such as `layer_norm/unbiased`.
+
+        A mistake that cannot show in this exercise does no harm: it is never named.
 
         Args:
             part: the exercise that is contained; its mistakes are defined before this call.
             build: from a wrong variant of the part, this exercise with that part in it.
+            called: the part in a learner's words, without an article ("attention"); the part's name if left out.
+            prefix: of the keys, if other than the part's name; for a part that is contained twice.
+            without: keys of mistakes of the part that make no sense here.
+
+        Raises:
+            ValueError: the part has no mistakes (yet), or none of a key in `without`.
         """
+        keys = {mistake.key for mistake in part.misconceptions}
+        if not keys or not set(without) <= keys:
+            missing = ", ".join(sorted(set(without) - keys)) or "any"
+            raise ValueError(f"expected {part.name} to have its mistakes before this call; it lacks {missing}")
         for mistake in part.misconceptions:
-            says = f"Inside, in `{part.name}`: {mistake.says}"
-            key = f"{part.name}/{mistake.key}"
-            self.misconceptions.append(Misconception(key, says, build(mistake.solution), mistake.look or part.look))
+            if mistake.key in without:
+                continue
+            within = (*mistake.within, called or f"`{part.name}`")
+            says = f"In {_the_parts(within)}: {mistake.says.removeprefix(f'In {_the_parts(mistake.within)}: ')}"
+            key = f"{prefix or part.name}/{mistake.key}"
+            look = mistake.look or part.look
+            self.misconceptions.append(Misconception(key, says, build(mistake.solution), look, within))
 
     def draw_state(self, draw: Draw, *init, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
         """Random parameters for a class built with `init`: both signs, no symmetry, gains away from 1."""
@@ -234,6 +260,11 @@ class Exercise:
             name: draw.normal(*parameter.shape, dtype=dtype) / max(1, parameter.shape[-1]) ** 0.5
             for name, parameter in module.state_dict().items()
         }
+
+
+def _the_parts(within: tuple[str, ...]) -> str:
+    """("softmax", "attention") as "the softmax of your attention"."""
+    return " of ".join([*(f"the {name}" for name in within[:-1]), *(f"your {name}" for name in within[-1:])])
 
 
 def _positional(function: Callable, *, skip_self: bool) -> tuple[str, ...]:

@@ -84,7 +84,10 @@ def _best_misconception(sheet: Sheet, verdict: Verdict, observations: list[Obser
     best, best_rank = None, None
     for misconception in sheet.exercise.misconceptions:
         rank = _fit(sheet, misconception.key, failing, passing, verdict, observations)
-        if rank is not None and (best_rank is None or rank < best_rank):
+        if rank is None:
+            continue
+        rank = (*rank, len(misconception.within))  # where two explain the same, the exercise's own is the nearer one
+        if best_rank is None or rank < best_rank:
             best, best_rank = misconception, rank
     if best is None:
         return None
