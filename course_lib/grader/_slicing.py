@@ -1,0 +1,127 @@
+"""What a definition needs: the statements to run for it, in an order in which they work."""
+
+from __future__ import annotations
+
+import builtins
+from bisect import bisect_left
+
+from course_lib.grader._statements import Piece, Source
+
+__all__ = ["needed"]
+
+MOST_PIECES = 5000  # statements that one definition may need
+
+
+def needed(source: Source, name: str) -> list[Piece]:
+    """The statements that a definition needs, itself included, in an order in which they run.
+
+    Raises:
+        ValueError: it needs more of them than anybody writes.
+    """
+    wanted = source.definition(name)
+    if wanted is None:
+        return []
+    slicer = _Slicer(source)
+    slicer.add(wanted)
+    order = slicer.in_order()
+    known = {n for p in order for n in p.binds} | set(dir(builtins))
+    open_names = {n for p in order for n in p.now | p.later} - known
+    first = [p for p in source.pieces if p.imported and "__future__" in p.code]
+    first += [p for p in source.pieces if p.star] if open_names else []
+    return [*first, *(p for p in order if not any(p is other for other in first))]
+
+
+class _Slicer:
+    """Collects statements: what one needs to run comes before it, what its functions call comes anywhere."""
+
+    def __init__(self, source: Source):
+        self.order: list[Piece] = []
+        self.done: set[int] = set()  # places of statements
+        self.pieces = source.pieces
+        self.binders: dict[str, list[int]] = {}
+        self.changers: dict[str, list[int]] = {}
+        for place, piece in enumerate(source.pieces):
+            for name in piece.binds:
+                self.binders.setdefault(name, []).append(place)
+            for name in piece.changes:
+                self.changers.setdefault(name, []).append(place)
+
+    def add(self, wanted: Piece) -> None:
+        waiting = [next(place for place, piece in enumerate(self.pieces) if piece is wanted)]
+        while waiting:
+            new = self._with_what_runs_before(waiting.pop())
+            for place in new:
+                piece = self.pieces[place]
+                waiting += [p for n in sorted(piece.later) if (p := self._binder(n)) is not None and p not in self.done]
+                # Changes made before the definition that counts were made to another one.
+                # What is imported is not changed for the definition's sake: `plt.show()`, `torch.manual_seed(0)`.
+                own = () if piece.imported else sorted(piece.binds)
+                changes = [p for n in own for p in self.changers.get(n, ()) if p > place]
+                waiting += [p for p in changes if p not in self.done]
+            if len(self.order) > MOST_PIECES:
+                raise ValueError(f"a definition that needs more than {MOST_PIECES} statements is not run")
+
+    def _with_what_runs_before(self, place: int) -> list[int]:
+        """Adds a statement after those that it needs at once; the places that were added."""
+        new, stack = [], [(place, False)]
+        entered: set[int] = set()
+        while stack:
+            place, ready = stack.pop()
+            if place in self.done:
+                continue
+            if ready:
+                self.done.add(place)
+                self.order.append(self.pieces[place])
+                new.append(place)
+                continue
+            if place in entered:
+                continue
+            entered.add(place)
+            stack.append((place, True))
+            piece = self.pieces[place]
+            for name in sorted(piece.now, reverse=True):
+                # `f = fast(f)` needs the f before it; everything else the last one.
+                before = place if name in piece.binds | piece.changes else None
+                other = self._binder(name, before)
+                if other is not None and other not in self.done:
+                    stack.append((other, False))
+        return new
+
+    def in_order(self) -> list[Piece]:
+        """What was collected, as it stands in the file, but nothing before what it needs when it runs."""
+        emitted: dict[int, None] = {}
+        for root in sorted(self.done):
+            stack, entered = [(root, False)], set()
+            while stack:
+                place, ready = stack.pop()
+                if place in emitted:
+                    continue
+                if ready:
+                    emitted[place] = None
+                elif place not in entered:
+                    entered.add(place)
+                    stack.append((place, True))
+                    stack += [(other, False) for other in reversed(self._needs(place)) if other not in emitted]
+        return [self.pieces[place] for place in emitted]
+
+    def _needs(self, place: int) -> list[int]:
+        """What has to run before a statement: what it names, and all that functions among that use when called."""
+        piece = self.pieces[place]
+        found: dict[int, None] = {}
+        for name in sorted(piece.now):
+            other = self._binder(name, place if name in piece.binds | piece.changes else None)
+            waiting = [other] if other is not None else []
+            while waiting:
+                other = waiting.pop()
+                if other not in found and other != place:
+                    found[other] = None
+                    later = (self._binder(n) for n in sorted(self.pieces[other].later))
+                    waiting += [p for p in later if p is not None]
+        return sorted(p for p in found if p in self.done)
+
+    def _binder(self, name: str, before: int | None = None) -> int | None:
+        places = self.binders.get(name, ())
+        if before is not None:
+            places = places[: bisect_left(places, before)]
+        own = next((p for p in reversed(places) if not self.pieces[p].own), None)
+        return own if own is not None else (places[-1] if places else None)
