@@ -31,7 +31,8 @@ class Store:
 
     def path(self, submission: Submission) -> Path:
         """The file of a submission; what is not safe in a name is replaced, and a hash keeps names apart."""
-        safe = "".join(c if c.isalnum() or c in "-_ " else "_" for c in submission.student)[:60]
+        safe = "".join(c if c.isalnum() or c in "-_ " else "_" for c in submission.student)
+        safe = safe.encode()[:60].decode("utf-8", "ignore")  # file systems limit the bytes of a name
         return self.folder / f"{safe}-{_short_hash(submission.student)}.json"
 
     def load(self, submission: Submission) -> Result | None:
@@ -52,7 +53,7 @@ class Store:
 
 
 def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def earlier_results(
