@@ -361,7 +361,8 @@ def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
         actual = float(actual)  # 0 for 0.0 is no mistake
     if type(actual) is not type(expected):
         return [Finding("structure", f"expected {describe(expected)}, got {describe(actual)}", name)]
-    near = abs(expected - actual) <= 1e-6 * (1 + abs(expected)) if type(expected) is float else expected == actual
+    # In proportion, since a rate may be a millionth; a result of 0.0 is exact.
+    near = abs(expected - actual) <= 1e-5 * abs(expected) + 1e-12 if type(expected) is float else expected == actual
     return [] if near else [Finding("value", f"expected {expected}, got {actual}", name)]
 
 
