@@ -31,7 +31,10 @@ GO_ON = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; its exit status. 0: done, 1: done and something did not pass (`--strict`), 2: wrong use."""
+    """Run the command; its exit status.
+
+    0: done. 1: done, and something did not pass (`--strict`). 2: wrong use. 3: done, but something could not be graded.
+    """
     options = _parser().parse_args(arguments)
     try:
         if options.command not in translating.COMMANDS:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._grading import Grader
+from course_lib.grader._grading import Grader, reason_of, ungraded
 from course_lib.grader._results import Result
 from course_lib.grader._store import Store, earlier_results
 from course_lib.grader._submissions import Submission
@@ -43,8 +43,15 @@ def grade_on_cluster(
     with Client(address, timeout=10, set_as_default=False) as client:
         results, todo = earlier_results(submissions, store, on_result)
         futures = client.map(grade_here, todo, assignment=assignment, pure=False, retries=1)
-        for _, (student, result) in as_completed(futures, with_results=True, loop=client.loop):
-            if store:
+        owners = {future.key: submission for future, submission in zip(futures, todo, strict=True)}
+        for future, outcome in as_completed(futures, with_results=True, raise_errors=False, loop=client.loop):
+            if future.status == "finished":
+                student, result = outcome
+            else:  # the worker was lost, or could not start: the others are graded all the same
+                student = owners[future.key].student
+                reason = reason_of(outcome[1]) if outcome else f"the cluster answered {future.status}"
+                result = ungraded(owners[future.key], assignment, reason)
+            if store and not result.ungraded:
                 store.save(by_name[student], result)
             results[student] = result
             on_result(by_name[student], result, False)

@@ -141,12 +141,18 @@ RUN = """\
 # Runs for each submission.
 cd /autograder
 mkdir -p results
-if ! venv/bin/course-lib grade submission --as-one --assignment source/assignment.yaml --jobs 1 --quiet \\
-    --gradescope results/results.json 2> results/stderr.txt; then
+status=0
+venv/bin/course-lib grade submission --as-one --assignment source/assignment.yaml --jobs 1 --quiet \\
+    --gradescope results/results.json 2> results/stderr.txt || status=$?
+# With status 3 something is "not graded"; results.json says what, and what to do.
+if [ $status -ne 0 ] && [ $status -ne 3 ]; then
   venv/bin/python - <<'END'
 import json
 text = open("results/stderr.txt", encoding="utf-8", errors="replace").read()[-2000:]
-output = "The grader could not run. Please tell your instructor.\\n" + text
+output = (
+    "The grader could not run, so this submission is not graded. The 0 is what Gradescope asks for, not a grade. "
+    "Please tell your instructor.\\n" + text
+)
 json.dump({"score": 0, "output": output}, open("results/results.json", "w"))
 END
 fi

@@ -4,9 +4,11 @@ there."""
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime, timezone
+from pathlib import Path
 
 from course_lib.exercises import Exercise, find
 from course_lib.grader._assignment import Assignment, Task
@@ -15,9 +17,9 @@ from course_lib.grader._protocol import clean
 from course_lib.grader._report_html import html_of
 from course_lib.grader._report_text import text_of
 from course_lib.grader._reporting import Report, report_on
-from course_lib.grader._results import Result, TaskResult
+from course_lib.grader._results import Result, TaskResult, ungraded_task
 from course_lib.grader._running import Run
-from course_lib.grader._session import ForkServer, ServerGone
+from course_lib.grader._session import ForkServer, NotGraded, ServerGone
 from course_lib.grader._store import Store, earlier_results
 from course_lib.grader._submissions import Submission, needed
 from course_lib.grader._watching import forbidden_in
@@ -42,34 +44,28 @@ class Grader:
         self.server = ForkServer(assignment.limits, assignment.walls)
 
     def grade(self, submission: Submission) -> Result:
-        """Run and judge one submission."""
+        """Run and judge one submission. Whatever keeps the grader from a verdict is in the result, as "not graded"."""
         for _ in range(ATTEMPTS):
             server = self.server
             if self._closed:
-                text = "not graded: the grading was stopped"
+                reason = "the grading was stopped"
                 break
             try:
-                return self._graded(submission, server)
-            except ServerGone:  # this submission's doing, or that of one that runs beside it
-                text = "could not be graded: its process, or one beside it, ended the grader's fork server"
-                self._renew(server)
-            except Exception as error:  # ours or theirs: no submission may end the grading of the others
-                text = clean(f"could not be graded: {type(error).__name__}: {error}", 300)
+                try:
+                    return self._graded(submission, server)
+                except ServerGone:  # this submission's doing, or that of one that runs beside it
+                    reason = f"the process that starts submissions ended {ATTEMPTS} times while this one was graded"
+                    self._renew(server)
+            except Exception as error:  # no submission may end the grading of the others
+                reason = reason_of(error)
                 break
-        return self._not_graded(submission, text)
+        return ungraded(submission, self.assignment, reason, str(self.server.walls))
 
     def _renew(self, old: ForkServer) -> None:
         with self._lock:
             if self.server is old and not self._closed:
                 old.close()
                 self.server = ForkServer(self.assignment.limits, self.assignment.walls)
-
-    def _not_graded(self, submission: Submission, text: str) -> Result:
-        tasks = [
-            TaskResult(task.name, "failed", 0.0, task.points, note=text, text=f"{task.name}: {text}")
-            for task in self.assignment.tasks
-        ]
-        return Result(submission.student, tasks, [*submission.problems, text], walls=str(self.server.walls))
 
     def _graded(self, submission: Submission, server: ForkServer) -> Result:
         assignment = self.assignment
@@ -85,6 +81,14 @@ class Grader:
         return Result(submission.student, tasks, problems, days, penalty, str(server.walls))
 
     def _task(self, run: Run, task: Task, exercise: Exercise) -> TaskResult:
+        try:
+            return self._judged(run, task, exercise)
+        except ServerGone:
+            raise
+        except Exception as error:  # the other exercises of the submission are graded all the same
+            return ungraded_task(task.name, task.points, reason_of(error))
+
+    def _judged(self, run: Run, task: Task, exercise: Exercise) -> TaskResult:
         source = run.submission.find(exercise.name, exercise.stem)
         if source is None:
             broken = run.submission.broken(exercise.name)
@@ -114,6 +118,21 @@ class Grader:
 
     def __exit__(self, *error) -> None:
         self.close()
+
+
+def ungraded(submission: Submission, assignment: Assignment, reason: str, walls: str = "") -> Result:
+    """The result of a submission that could not be graded at all; see `ungraded_task`."""
+    tasks = [ungraded_task(task.name, task.points, reason) for task in assignment.tasks]
+    return Result(submission.student, tasks, [*submission.problems], walls=walls)
+
+
+def reason_of(error: Exception) -> str:
+    """Why an error kept the grader from a verdict, with the place in the grader that a report of the fault needs."""
+    if isinstance(error, NotGraded | ServerGone):
+        return clean(str(error), 300)
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return clean(f"the grader failed: {type(error).__name__}: {error}", 300) + place
 
 
 def _result(report: Report, task: Task, note: str) -> TaskResult:
@@ -152,7 +171,8 @@ def grade_all(
     """Grade every submission, in the order of the list.
 
     Args:
-        store: where results are kept; those that are there already are used.
+        store: where results are kept; those that are there already are used. What was not graded is not kept, so that
+            the next run grades it again.
         jobs: how many submissions run side by side.
         on_result: called with each result, and whether it came from an earlier run.
     """
@@ -160,7 +180,7 @@ def grade_all(
     if todo:
         with Grader(assignment) as grader:
             for submission, result in _graded(grader, todo, jobs):
-                if store:
+                if store and not result.ungraded:
                     store.save(submission, result)
                 results[submission.student] = result
                 on_result(submission, result, False)

@@ -1,4 +1,4 @@
-"""Results for people and for other programs: JSON, CSV, JUnit XML, Gradescope, a feedback page a student."""
+"""Results for other programs: JSON, CSV, JUnit XML, Gradescope."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import csv
 import html
 import io
 import json
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from course_lib import __version__
-from course_lib._files import write_whole
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._results import Result, TaskResult, as_dict
+from course_lib.grader._results import NOT_GRADED, Result, as_dict
 
-__all__ = ["csv_text", "feedback_page", "gradescope", "json_text", "junit", "write_feedback"]
+__all__ = ["csv_text", "gradescope", "json_text", "junit", "late_text", "plain", "ungraded_text"]
 
 
 def json_text(results: list[Result], assignment: Assignment) -> str:
     """Everything, for programs. The same results give the same bytes."""
-    students = [{"points": r.points, "of": r.of, **_without_html(r)} for r in results]
+    students = [{"points": r.points, "of": r.of, "ungraded": r.ungraded, **_without_html(r)} for r in results]
     content = {"course_lib": __version__, "assignment": assignment.as_dict(), "submissions": students}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
@@ -33,15 +31,19 @@ def _without_html(result: Result) -> dict[str, Any]:
 
 
 def csv_text(results: list[Result], assignment: Assignment) -> str:
-    """A row a student: points, what can be had, points of each exercise, days late, notes, sandbox."""
+    """One row per student: points, what can be earned, points of each exercise, days late, notes, sandbox.
+
+    Where an exercise was not graded, its points and the student's stay empty: they are not zero, and nothing that reads
+    the file can mistake them for a grade.
+    """
     names = [task.name for task in assignment.tasks]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["student", "points", "of", *names, "days late", "notes", "sandbox"])
     for result in results:
         by_name = {task.name: task for task in result.tasks}
-        row = [result.student, _plain(result.points), _plain(result.of)]
-        row += [_plain(by_name[name].points) for name in names]
+        row = [result.student, "" if result.ungraded else plain(result.points), plain(result.of)]
+        row += ["" if by_name[name].status == NOT_GRADED else plain(by_name[name].points) for name in names]
         notes = _harmless("; ".join(_notes(result)))
         writer.writerow([*map(_harmless, row), result.late_days, notes, _harmless(result.walls)])
     return buffer.getvalue()
@@ -52,7 +54,8 @@ def _harmless(text: Any) -> Any:
     return f"'{text}" if isinstance(text, str) and text.startswith(tuple("=+-@\t\r")) else text
 
 
-def _plain(number: float) -> float | int:
+def plain(number: float) -> float | int:
+    """A number of points as it is shown."""
     return int(number) if float(number).is_integer() else round(number, 4)
 
 
@@ -72,6 +75,10 @@ def junit(results: list[Result]) -> str:
             for line in task.lines or [{"says": task.note or task.status, "holds": None}]:
                 case = ElementTree.SubElement(suite, "testcase", classname=task.name, name=_xml(line["says"]))
                 counts["tests"] += 1
+                if task.status == NOT_GRADED:
+                    ElementTree.SubElement(case, "error", message=_xml(task.note)).text = _xml(task.text)
+                    counts["errors"] += 1
+                    continue
                 if task.status == "not attempted":
                     ElementTree.SubElement(case, "skipped", message="not attempted")
                     counts["skipped"] += 1
@@ -93,23 +100,31 @@ def _xml(text: str) -> str:
 
 
 def gradescope(result: Result) -> str:
-    """`results.json` of Gradescope's autograder, for one submission."""
+    """`results.json` of Gradescope's autograder, for one submission.
+
+    The format asks for a score of the whole or of every test. An exercise that was not graded has neither score nor
+    status, and the first lines of the output say why the total lacks it.
+    """
     scale = 1 - result.penalty
-    tests = [
-        {
+    tests = []
+    for task in result.tasks:
+        test = {
             "name": task.name,
-            "score": round(task.points * scale, 2),
-            "max_score": task.of,
-            "status": "passed" if task.status == "passed" else "failed",
             "output": task.html or f"<p>{html.escape(task.text)}</p>",
             "output_format": "html",
             "visibility": "visible",
         }
-        for task in result.tasks
-    ]
+        if task.status == NOT_GRADED:
+            test["name"] += " (not graded)"
+        else:
+            test["score"], test["max_score"] = round(task.points * scale, 2), task.of
+            test["status"] = "passed" if task.status == "passed" else "failed"
+        tests.append(test)
     notes = [*result.problems]
+    if result.ungraded:
+        notes.insert(0, ungraded_text(result) + " Instructors: rerun the autograder for this submission.")
     if result.late_days:
-        notes.append(_late(result))
+        notes.append(late_text(result))
     content = {
         "score": result.points,
         "output": "\n".join(notes) or "Graded by course-lib. Each exercise has its own report.",
@@ -122,68 +137,17 @@ def gradescope(result: Result) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def _late(result: Result) -> str:
+def ungraded_text(result: Result) -> str:
+    """What a student is told where the grader has failed."""
+    exercises = f"{result.ungraded} exercise{'s were' if result.ungraded != 1 else ' was'}"
+    names = ", ".join(task.name for task in result.tasks if task.status == NOT_GRADED)
+    return (
+        f"{exercises} not graded, because the grader failed: {names}. This is not a fault of the submission. "
+        f"The points shown are those of the other exercises and will be completed when the grader has run again."
+    )
+
+
+def late_text(result: Result) -> str:
+    """How late, and what that costs."""
     days = f"{result.late_days} day{'s' if result.late_days != 1 else ''} late"
     return f"{days}: {result.penalty:.0%} of the points are taken off" if result.penalty else f"{days}, no penalty"
-
-
-PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52em; margin: 2em auto; padding: 0 1em; }}
-table.points {{ border-collapse: collapse; }}
-table.points td, table.points th {{ padding: .2em .8em; text-align: left; border-bottom: 1px solid #8886; }}
-table.points td {{ overflow-wrap: anywhere; }}
-table.points td.number {{ text-align: right; overflow-wrap: normal; }}
-section {{ margin: 2em 0; }}
-pre {{ overflow-x: auto; }}
-footer {{ margin-top: 3em; font-size: .85em; opacity: .8; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{body}
-<footer>{footer}</footer>
-</body>
-</html>
-"""
-
-
-def feedback_page(result: Result, assignment: Assignment) -> str:
-    """A student's page: points, then the report of each exercise."""
-    title = html.escape(" · ".join(filter(None, (assignment.title, result.student))))
-    total = f"<p><b>{_plain(result.points)} of {_plain(result.of)} points</b></p>"
-    late = f"<p>{html.escape(_late(result))}</p>" if result.late_days else ""
-    problems = "".join(f"<p>{html.escape(problem)}</p>" for problem in result.problems)
-    rows = "".join(
-        f'<tr><td><a href="#{task.name}">{task.name}</a></td><td>{task.status}</td>'
-        f'<td class="number">{_plain(task.points)} of {_plain(task.of)}</td></tr>'
-        for task in result.tasks
-    )
-    head = '<tr><th scope="col">exercise</th><th scope="col">result</th><th scope="col">points</th></tr>'
-    table = f'<table class="points">{head}{rows}</table>'
-    body = total + late + problems + table + "".join(_section(task) for task in result.tasks)
-    footer = (
-        f"course-lib {html.escape(__version__)}. The code ran apart from the grader; sandbox: "
-        f"{html.escape(result.walls)}."
-    )
-    return PAGE.format(title=title, body=body, footer=footer)
-
-
-def _section(task: TaskResult) -> str:
-    note = f"<p>{html.escape(task.note)}</p>" if task.note else ""
-    inside = task.html or f"<p>{html.escape(task.text)}</p>"
-    return f'<section id="{task.name}"><h2>{task.name}</h2>{note}{inside}</section>'
-
-
-def write_feedback(folder: Path, name: str, result: Result, assignment: Assignment) -> None:
-    """Write a student's page."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / f"{name}.html", feedback_page(result, assignment))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Result", "TaskResult", "as_dict"]
+__all__ = ["NOT_GRADED", "Result", "TaskResult", "as_dict", "ungraded_task"]
+
+NOT_GRADED = "not graded"
 
 
 @dataclass
@@ -14,12 +16,13 @@ class TaskResult:
 
     Args:
         name: of the exercise.
-        status: "passed", "failed", "not attempted" or "not counted".
+        status: "passed", "failed", "not attempted", "not counted", or "not graded" where the grader could not reach a
+            verdict for a reason of its own.
         points: what it earned, before any penalty.
         of: what can be earned.
         lines: each property: its text, whether it holds, its weight.
         diagnosis: key and words of the diagnosis, or None.
-        note: what happened to the process, or what is in use that is forbidden; "" if nothing.
+        note: what happened to the process, what is in use that is forbidden, or why it was not graded; "" if nothing.
         text: the report as text.
         html: the report as HTML.
     """
@@ -61,9 +64,29 @@ class Result:
         return round(sum(task.points for task in self.tasks) * (1 - self.penalty), 2)
 
     @property
+    def ungraded(self) -> int:
+        """How many exercises have no verdict, through no fault of the submission."""
+        return sum(task.status == NOT_GRADED for task in self.tasks)
+
+    @property
     def of(self) -> float:
         """What can be earned."""
         return sum(task.of for task in self.tasks)
+
+
+def ungraded_task(name: str, of: float, reason: str) -> TaskResult:
+    """The result of an exercise that the grader could not grade.
+
+    Args:
+        name: of the exercise.
+        of: what can be earned.
+        reason: why not, as the end of a sentence.
+    """
+    text = (
+        f"{name}: not graded, because {reason}\nThis is a fault of the grader or its machine, not of the submission. "
+        "No points are lost: the exercise must be graded again."
+    )
+    return TaskResult(name, NOT_GRADED, 0.0, of, note=f"not graded: {reason}", text=text)
 
 
 def as_dict(result: Result) -> dict[str, Any]:

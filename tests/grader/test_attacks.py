@@ -13,7 +13,8 @@ import pytest
 
 from course_lib.grader._assignment import Assignment, Task
 from course_lib.grader._grading import Grader
-from course_lib.grader._outputs import csv_text, feedback_page, json_text, junit
+from course_lib.grader._outputs import csv_text, json_text, junit
+from course_lib.grader._page import feedback_page
 from course_lib.grader._sandbox import Limits
 from course_lib.grader._submissions import read_submission
 

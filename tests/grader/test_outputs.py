@@ -16,7 +16,8 @@ import pytest
 from course_lib import __version__
 from course_lib.grader._assignment import Assignment, Task
 from course_lib.grader._grading import Grader
-from course_lib.grader._outputs import csv_text, feedback_page, gradescope, json_text, junit, write_feedback
+from course_lib.grader._outputs import csv_text, gradescope, json_text, junit
+from course_lib.grader._page import feedback_page, write_feedback
 from course_lib.grader._results import Result, TaskResult
 from course_lib.grader._submissions import read_submission
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._results import Result
+from course_lib.grader._results import NOT_GRADED, Result
 from course_lib.grader._submissions import Submission
 
 __all__ = ["Console"]
@@ -37,12 +37,14 @@ class Console:
             )
             with Progress(*columns, console=self.console, transient=True, disable=self.quiet) as progress:
                 task = progress.add_task("grading", total=total, note="")
-                earlier = 0
+                earlier = ungraded = 0
 
                 def advance(submission: Submission, result: Result, again: bool) -> None:
-                    nonlocal earlier
+                    nonlocal earlier, ungraded
                     earlier += again
-                    note = f"{earlier} from an earlier run" if earlier else ""
+                    ungraded += result.ungraded > 0
+                    notes = {"from an earlier run": earlier, "ungraded": ungraded}
+                    note = ", ".join(f"{count} {what}" for what, count in notes.items() if count)
                     progress.update(task, advance=1, note=note)
 
                 yield advance
@@ -50,6 +52,17 @@ class Console:
                 self.say(f"{earlier} of {total} were graded by an earlier run; --fresh grades them again.")
 
         return bar()
+
+    def ungraded(self, results: list[Result]) -> int:
+        """How many submissions have exercises without a verdict; said, with what to do."""
+        count = sum(result.ungraded > 0 for result in results)
+        if count:
+            names = ", ".join(result.student for result in results if result.ungraded)
+            self.say(
+                f"{count} submission(s) could not be graded in full, through no fault of theirs: {names}. "
+                "The same command grades just these again."
+            )
+        return count
 
     def table(self, results: list[Result], assignment: Assignment) -> None:
         from rich import box
@@ -65,13 +78,14 @@ class Console:
                 "passed",
                 "failed",
                 "not attempted",
+                "ungraded",
                 "remarks",
                 box=box.SIMPLE_HEAD,
             )
             for result in results:
                 counts = [
                     sum(task.status == status for task in result.tasks)
-                    for status in ("passed", "failed", "not attempted")
+                    for status in ("passed", "failed", "not attempted", NOT_GRADED)
                 ]
                 remarks = [*result.problems, *(f"{t.name}: {t.note}" for t in result.tasks if t.note)]
                 if result.late_days:
@@ -100,15 +114,15 @@ def _by_exercise(results: list[Result], assignment: Assignment):
     from rich import box
     from rich.table import Table
 
-    table = Table(
-        "exercise", "mean points", "passed", "failed", "not attempted", "most frequent mistake", box=box.SIMPLE_HEAD
-    )
+    headings = ("passed", "failed", "not attempted", "ungraded")
+    table = Table("exercise", "mean points", *headings, "most frequent mistake", box=box.SIMPLE_HEAD)
     for number, task in enumerate(assignment.tasks):
         column = [result.tasks[number] for result in results]
         counts = Counter("failed" if t.status == "not counted" else t.status for t in column)
         mistakes = Counter(t.diagnosis["key"] for t in column if t.diagnosis).most_common(1)
-        mean = sum(t.points for t in column) / len(column)
+        graded = [t for t in column if t.status != NOT_GRADED]
+        mean = f"{sum(t.points for t in graded) / len(graded):.2f} of {task.points:g}" if graded else ""
         often = f"{mistakes[0][0]} ({mistakes[0][1]})" if mistakes else ""
-        states = [str(counts[status]) for status in ("passed", "failed", "not attempted")]
-        table.add_row(task.name, f"{mean:.2f} of {task.points:g}", *states, often)
+        states = [str(counts[status]) for status in ("passed", "failed", "not attempted", NOT_GRADED)]
+        table.add_row(task.name, mean, *states, often)
     return table

@@ -11,7 +11,8 @@ from pathlib import Path
 from course_lib._files import write_whole
 from course_lib.grader._assignment import EXAMPLE, Assignment, chosen, draw_seed, read_assignment, tasks_for
 from course_lib.grader._grading import grade_all
-from course_lib.grader._outputs import csv_text, gradescope, json_text, junit, write_feedback
+from course_lib.grader._outputs import csv_text, gradescope, json_text, junit
+from course_lib.grader._page import write_feedback
 from course_lib.grader._results import Result
 from course_lib.grader._store import Store
 from course_lib.grader._submissions import Submission, ignored_files, read_submissions
@@ -20,6 +21,10 @@ from course_lib.grader.cli._console import Console
 __all__ = ["add_to"]
 
 SEED_FILE = "seed.txt"
+UNGRADED = 3  # exit status
+STATUS = """\
+Exit status: 0 when everything was graded, 1 with --strict unless every exercise is passed, 2 for wrong use, 3 when the
+grader could not grade something; the same command then grades just that again."""
 
 
 def add_to(commands: argparse._SubParsersAction) -> None:
@@ -28,7 +33,7 @@ def add_to(commands: argparse._SubParsersAction) -> None:
         "grade",
         help="grade files, notebooks, or folders with one a student",
         description="Grade submissions. Their code runs in processes of its own; verdicts are computed outside.",
-        epilog=f"An assignment file (--assignment), everything optional:\n\n{EXAMPLE}",
+        epilog=f"{STATUS}\n\nAn assignment file (--assignment), everything optional:\n\n{EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     grade.add_argument("paths", nargs="+", type=Path, metavar="PATH", help=".py, .ipynb, or a folder of submissions")
@@ -92,6 +97,8 @@ def _grade(options: argparse.Namespace) -> int:
         pages = {f"{Store(out / 'submissions', assignment).path(s).stem}.html" for s in submissions}
         if old := [p.name for p in (out / "feedback").glob("*.html") if p.name not in pages]:
             console.say(f"{len(old)} feedback page(s) there belong to submissions not graded now: {', '.join(old[:5])}")
+    if console.ungraded(results):
+        return UNGRADED
     return int(options.strict and any(task.status != "passed" for r in results for task in r.tasks))
 
 

@@ -1,0 +1,166 @@
+"""A fault of the grader is a status of its own: shown in every format, counted, not kept, and never a zero."""
+
+import csv
+import io
+import json
+import os
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from course_lib.cli import main
+from course_lib.grader import _grading
+from course_lib.grader._assignment import Assignment, Task
+from course_lib.grader._grading import Grader, grade_all
+from course_lib.grader._outputs import csv_text, gradescope, json_text, junit
+from course_lib.grader._page import feedback_page
+from course_lib.grader._results import Result, TaskResult, ungraded_task
+from course_lib.grader._running import Run
+from course_lib.grader._session import NotGraded, ServerGone
+from course_lib.grader._submissions import read_submissions
+
+grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
+
+BOTH = """
+import torch
+def softmax(scores, dim=-1):
+    e = (scores - scores.amax(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+def causal_mask(length):
+    return torch.ones(length, length, dtype=torch.bool).tril()
+"""
+ASSIGNMENT = Assignment(tasks=(Task("softmax", 2), Task("causal_mask", 3)), seed=3)
+REASON = "the walls refused what the solution may do"
+
+
+def half_graded() -> Result:
+    passed = TaskResult("softmax", "passed", 2, 2, [{"says": "Rows sum to one", "holds": True, "weight": 1.0}])
+    return Result("ada", [passed, ungraded_task("causal_mask", 3, REASON)], walls="full")
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "250")
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    folder = tmp_path / "class"
+    folder.mkdir()
+    for name in ("ada", "bob", "cy"):
+        (folder / f"{name}.py").write_text(BOTH + f"# {name}\n")
+    return folder
+
+
+@pytest.fixture
+def faulty(monkeypatch):
+    """Makes the grader fail where a student and an exercise are the ones named."""
+
+    def fail(student, exercise, error):
+        observe = Run.observe
+
+        def failing(self, sheet):
+            if (self.submission.student, sheet.exercise.name) == (student, exercise):
+                raise error
+            return observe(self, sheet)
+
+        monkeypatch.setattr(Run, "observe", failing)
+
+    return fail
+
+
+ERRORS = {
+    "the walls": (NotGraded(REASON), REASON),
+    "an error of ours": (ZeroDivisionError("by zero"), "the grader failed: ZeroDivisionError: by zero"),
+}
+
+
+@grades
+@pytest.mark.parametrize("kind", ERRORS)
+def test_a_fault_of_the_grader_costs_nothing_but_its_exercise(folder, faulty, kind):
+    error, says = ERRORS[kind]
+    faulty("bob", "causal_mask", error)
+    results = grade_all(list(read_submissions([folder])), ASSIGNMENT, None)
+    assert [[task.status for task in result.tasks] for result in results] == [
+        ["passed", "passed"],
+        ["passed", "not graded"],
+        ["passed", "passed"],
+    ]
+    assert says in results[1].tasks[1].note
+    assert [result.ungraded for result in results] == [0, 1, 0]
+
+
+@grades
+def test_a_server_that_dies_every_time_leaves_not_graded_and_no_zero(folder, faulty):
+    faulty("bob", "softmax", ServerGone("gone"))
+    results = grade_all(list(read_submissions([folder])), ASSIGNMENT, None)
+    assert [result.ungraded for result in results] == [0, 2, 0]
+    assert "ended 3 times" in results[1].tasks[0].note
+
+
+@grades
+def test_a_server_that_cannot_start_again_ends_nothing(folder, faulty, monkeypatch):
+    with Grader(ASSIGNMENT) as grader:
+        faulty("bob", "softmax", ServerGone("gone"))
+
+        def no_server(*arguments):
+            raise OSError("no more processes")
+
+        monkeypatch.setattr(_grading, "ForkServer", no_server)
+        _, bob, _ = read_submissions([folder])
+        assert "no more processes" in grader.grade(bob).tasks[0].note
+
+
+@grades
+def test_the_same_command_grades_just_what_was_not_graded(folder, faulty, capsys, monkeypatch):
+    faulty("bob", "softmax", NotGraded(REASON))
+    assert main(["grade", str(folder), "-e", "softmax", "--out", "out"]) == 3
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "1 submission(s) could not be graded in full, through no fault of theirs: bob." in printed
+    assert re.search(r"bob 0 of 1 0 0 0 1", printed)
+    assert len(list(Path("out/submissions").glob("*.json"))) == 2
+    monkeypatch.undo()
+    monkeypatch.chdir(folder.parent)
+    assert main(["grade", str(folder), "-e", "softmax", "--out", "out"]) == 0
+    assert "2 of 3 were graded by an earlier run" in " ".join(capsys.readouterr().out.split())
+    assert len(list(Path("out/submissions").glob("*.json"))) == 3
+
+
+def test_csv_has_empty_cells_and_no_zero():
+    (row,) = csv.DictReader(io.StringIO(csv_text([half_graded()], ASSIGNMENT)))
+    assert (row["points"], row["softmax"], row["causal_mask"]) == ("", "2", "")
+    assert REASON in row["notes"]
+
+
+def test_json_says_the_status_and_how_many():
+    (student,) = json.loads(json_text([half_graded()], ASSIGNMENT))["submissions"]
+    assert student["ungraded"] == 1
+    assert student["tasks"][1]["status"] == "not graded"
+    assert REASON in student["tasks"][1]["note"]
+
+
+def test_junit_has_an_error_and_no_failure():
+    (suite,) = ElementTree.fromstring(junit([half_graded()]))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "1")
+    assert REASON in suite.find("testcase/error").get("message")
+
+
+def test_gradescope_has_no_score_for_it_and_says_why():
+    content = json.loads(gradescope(half_graded()))
+    graded, other = content["tests"]
+    assert (graded["score"], graded["status"]) == (2, "passed")
+    assert other["name"] == "causal_mask (not graded)"
+    assert not {"score", "max_score", "status"} & set(other)
+    assert content["score"] == 2
+    assert content["output"].startswith("1 exercise was not graded, because the grader failed: causal_mask.")
+    assert "rerun the autograder" in content["output"]
+
+
+def test_the_page_says_so_above_the_table_and_shows_no_points():
+    page = feedback_page(half_graded(), ASSIGNMENT)
+    assert page.index("was not graded, because the grader failed") < page.index("<table")
+    assert 'not graded</td><td class="number">– of 3</td>' in page
+    assert REASON in page
