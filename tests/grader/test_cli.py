@@ -138,11 +138,11 @@ def graded(tmp_path_factory):
 def test_a_class_gets_a_table_with_a_row_a_student(graded):
     _, text = graded
     (ada,) = (line for line in text.splitlines() if line.split()[:1] == ["ada"])
-    assert ada.split() == ["ada", "5", "of", "5", "2", "0", "0"]
+    assert ada.split() == ["ada", "5", "of", "5", "2", "0", "0", "0"]
     (bob,) = (line for line in text.splitlines() if line.split()[:1] == ["bob"])
-    assert re.search(r"bob +1\.\d+ of 5 +0 +1 +1$", bob.strip())
-    assert re.search(r"cy +2 of 5 +1 +1 +0 +causal_mask: took longer than 1 s", text)
-    assert re.search(r"dora +0 of 5 +0 +0 +2 +no \.py or \.ipynb file was handed in", text)
+    assert re.search(r"bob +1\.\d+ of 5 +0 +1 +1 +0$", bob.strip())
+    assert re.search(r"cy +2 of 5 +1 +1 +0 +0 +causal_mask: took longer than 1 s", text)
+    assert re.search(r"dora +0 of 5 +0 +0 +2 +0 +no \.py or \.ipynb file was handed in", text)
 
 
 def test_a_class_gets_a_table_with_a_row_an_exercise(graded):
@@ -804,7 +804,7 @@ def test_the_autograder_says_so_where_it_cannot_run(gradescope_machine):
     (root / "source" / "assignment.yaml").write_text("exercises: {softmax: -2}\n")
     content = start()
     assert content["score"] == 0
-    assert "The grader could not run. Please tell your instructor." in content["output"]
+    assert "The grader could not run, so this submission is not graded." in content["output"]
     assert "points must be a number of at least 0, got -2" in content["output"]
 
 
