@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 import torch
 
+from course_lib.exercises import _bleu_parts
+from course_lib.exercises._bleu_parts import bleu
+from course_lib.exercises._bleu_slips import add_slips as add_bleu_slips
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
@@ -1317,27 +1320,23 @@ def _corpus(draw: Draw, sentences: int, *, low: int = 5, high: int = 9, test=lam
             return hypotheses, references
 
 
-def _lengths(hypotheses, references) -> tuple[int, int]:
-    return sum(map(len, hypotheses)), sum(map(len, references))
-
-
 def _as_long(hypotheses, references):
-    h, r = _lengths(hypotheses, references)
+    h, r = _bleu_parts.lengths_of(hypotheses, references)
     return h == r and [*map(len, hypotheses)] != [*map(len, references)]
 
 
 def _shorter(hypotheses, references):
-    h, r = _lengths(hypotheses, references)
+    h, r = _bleu_parts.lengths_of(hypotheses, references)
     return h < r
 
 
 def _longer(hypotheses, references):
-    h, r = _lengths(hypotheses, references)
+    h, r = _bleu_parts.lengths_of(hypotheses, references)
     return h > r
 
 
 def _clipped(hypotheses, references):
-    return abs(_bleu(clip=_unclipped)(hypotheses, references) - corpus_bleu(hypotheses, references)) > 1
+    return abs(bleu(clip=_bleu_parts.unclipped)(hypotheses, references) - corpus_bleu(hypotheses, references)) > 1
 
 
 @BLEU.holds("It is the geometric mean of four precisions, times 100", weight=2)
@@ -1353,6 +1352,8 @@ def _(draw):
 def _(draw):
     reference = ["a", "dog", "sees", "the", "old", "cat"]
     yield Case(args=([[*reference, "the", "the"]], [reference]), note="one word too often")
+    hypothesis, reference = ["a", "bc", "d", "e", "f", "g"], ["ab", "c", "d", "e", "f", "g"]
+    yield Case(args=([hypothesis], [reference]), note="other words, but the same letters")
     for sentences in (2, 3):
         yield Case(args=_corpus(draw, sentences, test=lambda h, r: _clipped(h, r) and _longer(h, r)))
 
@@ -1372,8 +1373,8 @@ def _(draw):
 
 @BLEU.holds("Too few tokens cost the brevity penalty, too many cost nothing more")
 def _(draw):
-    reference = ["a", "dog", "sees", "the", "old", "cat"]
-    yield Case(args=([reference[:4]], [reference]), note="right as far as it goes, too short")
+    reference = ["a", "dog", "sees", "the", "old", "cat", "and", "runs", "home"]
+    yield Case(args=([reference[:4]], [reference]), note="right as far as it goes, less than half as long")
     for sentences in (2, 4):
         yield Case(args=_corpus(draw, sentences, test=_shorter), note="shorter than the references")
         yield Case(args=_corpus(draw, sentences, test=_longer), note="longer than the references")
@@ -1392,208 +1393,105 @@ def _(draw):
     yield Case(args=([reference], [list(reference)]), note="the reference itself")
 
 
-def _ngrams(tokens, n):
-    return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
-
-
-def _both(found, wanted):
-    return sum((found & wanted).values())
-
-
-def _unclipped(found, wanted):
-    return sum(count for ngram, count in found.items() if ngram in wanted)
-
-
-def _root(precisions):
-    return math.exp(sum(map(math.log, precisions)) / len(precisions)) if all(precisions) else 0.0
-
-
-def _share(matches, total, n):
-    return matches / total if total else 0.0
-
-
-def _brevity(h, r):
-    return min(1.0, math.exp(1 - r / h)) if h else 0.0
-
-
-def _bleu(
-    *,
-    clip=_both,
-    total=lambda found, wanted: sum(found.values()),
-    share=_share,
-    mean=_root,
-    brevity=_brevity,
-    orders=(1, 2, 3, 4),
-    count=_ngrams,
-    times=100,
-):
-    """BLEU with one part exchanged."""
-
-    def bleu(hypotheses, references):
-        precisions = []
-        for n in orders:
-            pairs = [(count(h, n), count(r, n)) for h, r in zip(hypotheses, references, strict=True)]
-            matches, totals = (sum(part(found, wanted) for found, wanted in pairs) for part in (clip, total))
-            precisions.append(share(matches, totals, n))
-        return float(times * brevity(*_lengths(hypotheses, references)) * mean(precisions))
-
-    return bleu
-
-
-def _mean_of_sentences(hypotheses, references):
-    each = [corpus_bleu([h], [r]) for h, r in zip(hypotheses, references, strict=True)]
-    return sum(each) / len(each)
-
-
-def _mean_of_precisions(hypotheses, references):
-    precisions = []
-    for n in (1, 2, 3, 4):
-        each = [
-            _share(_both(_ngrams(h, n), _ngrams(r, n)), sum(_ngrams(h, n).values()), n)
-            for h, r in zip(hypotheses, references, strict=True)
-        ]
-        precisions.append(sum(each) / len(each))
-    return 100 * _brevity(*_lengths(hypotheses, references)) * _root(precisions)
-
-
-def _joined(hypotheses, references):
-    return corpus_bleu([list(itertools.chain(*hypotheses))], [list(itertools.chain(*references))])
-
-
-def _any_reference(hypotheses, references):
-    precisions = []
-    for n in (1, 2, 3, 4):
-        wanted = sum((_ngrams(r, n) for r in references), Counter())
-        found = [_ngrams(h, n) for h in hypotheses]
-        precisions.append(_share(sum(_both(f, wanted) for f in found), sum(sum(f.values()) for f in found), n))
-    return 100 * _brevity(*_lengths(hypotheses, references)) * _root(precisions)
-
-
-def _penalty_for_each_sentence(hypotheses, references):
-    each = [_brevity(len(h), len(r)) for h, r in zip(hypotheses, references, strict=True)]
-    return sum(each) / len(each) * _bleu(brevity=lambda h, r: 1.0)(hypotheses, references)
-
-
-def _inverted(h, r):
-    return min(1.0, math.exp(1 - h / r))
-
-
-def _smoothed(matches, total, n):
-    return (matches + 1) / (total + 1)
-
-
-def _smoothed_above_one(matches, total, n):
-    return _share(matches, total, n) if n == 1 else (matches + 1) / (total + 1)
-
-
-def _never_zero(precisions):
-    return math.exp(sum(math.log(max(p, 1e-9)) for p in precisions) / len(precisions))
-
-
-def _zeros_left_out(precisions):
-    above = [p for p in precisions if p > 0]
-    return _root(above) if above else 0.0
-
-
 BLEU.misconception(
     "mean_of_sentences",
     "BLEU is computed for each sentence, and averaged. Counts of all sentences come together first, and are divided "
     "once.",
-)(_mean_of_sentences)
+)(_bleu_parts.mean_of_sentences)
 BLEU.misconception(
     "mean_of_precisions",
     "A precision is computed for each sentence, and averaged. A long sentence has more n-grams, and counts for more: "
     "sum up first, then divide.",
-)(_mean_of_precisions)
+)(_bleu_parts.mean_of_precisions)
 BLEU.misconception(
     "not_clipped",
     "An n-gram matches as often as it is repeated. “the the the” should not match a reference with one “the” three "
     "times.",
-)(_bleu(clip=_unclipped))
+)(bleu(clip=_bleu_parts.unclipped))
 BLEU.misconception(
     "sets",
     "Each different n-gram counts once, however often it occurs. They are counted, in hypothesis and reference.",
-)(_bleu(count=lambda tokens, n: Counter(set(_ngrams(tokens, n)))))
+)(bleu(count=lambda tokens, n: Counter(set(_bleu_parts.ngrams(tokens, n)))))
 BLEU.misconception(
     "sentences_joined",
     "All sentences are joined to one, so there are n-grams across their borders, and a match may lie in another "
     "sentence's reference.",
-)(_joined)
+)(_bleu_parts.joined)
 BLEU.misconception(
     "any_reference",
     "An n-gram may match in the reference of any sentence. Each hypothesis has its own.",
-)(_any_reference)
+)(_bleu_parts.any_reference)
 BLEU.misconception(
     "arithmetic_mean",
     "The four precisions are averaged by their sum. BLEU takes the geometric mean, which is zero where one of them is.",
-)(_bleu(mean=lambda precisions: sum(precisions) / len(precisions)))
+)(bleu(mean=lambda precisions: sum(precisions) / len(precisions)))
 BLEU.misconception(
     "product_without_root",
     "The precisions are multiplied, and the fourth root is missing.",
-)(_bleu(mean=math.prod))
+)(bleu(mean=math.prod))
 BLEU.misconception(
     "no_brevity_penalty",
     "The brevity penalty has no effect, so a few sure words would be a perfect translation. Its lengths are numbers of "
     "tokens; the numbers of sentences are always equal.",
-)(_bleu(brevity=lambda h, r: 1.0 if h else 0.0))
+)(bleu(brevity=lambda h, r: 1.0 if h else 0.0))
 BLEU.misconception(
     "penalty_inverted",
     "The lengths in the penalty are exchanged: it punishes long output, and short output goes free.",
-)(_bleu(brevity=_inverted))
+)(bleu(brevity=_bleu_parts.inverted))
 BLEU.misconception(
     "bonus_for_length",
     "Output longer than the references gets a factor above one. The penalty ends at 1.",
-)(_bleu(brevity=lambda h, r: math.exp(1 - r / h) if h else 0.0))
+)(bleu(brevity=lambda h, r: math.exp(1 - r / h) if h else 0.0))
 BLEU.misconception(
     "ratio_of_lengths",
     "The penalty is the ratio of the lengths itself. It is an exponential of one minus a ratio.",
-)(_bleu(brevity=lambda h, r: min(1.0, h / r)))
+)(bleu(brevity=lambda h, r: min(1.0, h / r)))
 BLEU.misconception(
     "exponent_of_the_other_ratio",
     "The exponent of the penalty has hypothesis over reference, the wrong way round, with the sign turned to fit.",
-)(_bleu(brevity=lambda h, r: min(1.0, math.exp(h / r - 1)) if h else 0.0))
+)(bleu(brevity=lambda h, r: min(1.0, math.exp(h / r - 1)) if h else 0.0))
 BLEU.misconception(
     "penalty_for_each_sentence",
     "The brevity penalty is computed for each sentence, and averaged. It looks at the whole corpus: a short sentence "
     "may be made up for by a long one.",
-)(_penalty_for_each_sentence)
+)(_bleu_parts.penalty_for_each_sentence)
 BLEU.misconception(
     "recall",
     "Matches are divided by the number of n-grams of the *references*. That is recall; precision asks which share of "
     "what was written is right.",
-)(_bleu(total=lambda found, wanted: sum(wanted.values())))
+)(bleu(total=lambda found, wanted: sum(wanted.values())))
 BLEU.misconception(
     "arguments_exchanged",
     "Hypotheses and references are exchanged throughout: precisions and penalty are those of the references.",
-)(lambda hypotheses, references: _bleu()(references, hypotheses))
+)(lambda hypotheses, references: bleu()(references, hypotheses))
 BLEU.misconception(
     "smoothed",
     "One is added to each count. Here is no smoothing: an order without a match gives 0.0.",
-)(_bleu(share=_smoothed))
+)(bleu(share=_bleu_parts.smoothed))
 BLEU.misconception(
     "smoothed_above_one",
     "One is added to the counts of n-grams longer than one. Here is no smoothing.",
-)(_bleu(share=_smoothed_above_one))
+)(bleu(share=_bleu_parts.smoothed_above_one))
 BLEU.misconception(
     "small_number_for_zero",
     "A tiny number stands for a precision of zero, so that the logarithm exists. The contract says 0.0 there.",
-)(_bleu(mean=_never_zero))
+)(bleu(mean=_bleu_parts.never_zero))
 BLEU.misconception(
     "zeros_left_out",
     "Orders without a match are left out of the mean. They make BLEU 0.0.",
-)(_bleu(mean=_zeros_left_out))
+)(bleu(mean=_bleu_parts.zeros_left_out))
 BLEU.misconception(
     "logarithm_of_zero",
     "The logarithm of zero does not exist: an order without a match has to be looked at before.",
-)(_bleu(mean=lambda precisions: math.exp(sum(map(math.log, precisions)) / 4)))
+)(bleu(mean=lambda precisions: math.exp(sum(map(math.log, precisions)) / 4)))
 BLEU.misconception(
     "division_by_zero",
     "Hypotheses without n-grams of some order divide by zero: they may be short, or empty.",
-)(_bleu(share=lambda matches, total, n: matches / total))
+)(bleu(share=lambda matches, total, n: matches / total))
 BLEU.misconception(
     "between_0_and_1",
     "The result is between 0 and 1. The contract asks for 0 to 100.",
-)(_bleu(times=1))
+)(bleu(times=1))
 BLEU.misconception(
     "rounded",
     "The result is rounded. Leave that to whoever prints it.",
@@ -1601,40 +1499,40 @@ BLEU.misconception(
 BLEU.misconception(
     "words_only",
     "Only single words are compared, so their order does not matter. Where are the longer n-grams?",
-)(_bleu(orders=(1,)))
+)(bleu(orders=(1,)))
 BLEU.misconception(
     "four_grams_only",
     "Only n-grams of four are compared. All four orders belong to the mean.",
-)(_bleu(orders=(4,)))
+)(bleu(orders=(4,)))
 BLEU.misconception(
     "up_to_three",
     "The longest n-grams have three words: `range(1, 4)` ends before 4.",
-)(_bleu(orders=(1, 2, 3)))
+)(bleu(orders=(1, 2, 3)))
 BLEU.misconception(
     "up_to_five",
     "n-grams of five are counted, too. BLEU-4 ends with four.",
-)(_bleu(orders=(1, 2, 3, 4, 5)))
+)(bleu(orders=(1, 2, 3, 4, 5)))
 BLEU.misconception(
     "last_ngram_missing",
     "The last n-gram of each sentence is missing: L tokens have L − n + 1 of them.",
-)(_bleu(count=lambda tokens, n: Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n))))
+)(bleu(count=lambda tokens, n: Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n))))
 BLEU.misconception(
     "pieces_at_the_end",
     "Pieces shorter than n are counted at the end of a sentence: a slice that goes past the end is only shorter.",
-)(_bleu(count=lambda tokens, n: Counter(tuple(tokens[i : i + n]) for i in range(len(tokens)))))
+)(bleu(count=lambda tokens, n: Counter(tuple(tokens[i : i + n]) for i in range(len(tokens)))))
 BLEU.misconception(
     "ngrams_side_by_side",
     "The sentence is cut into pieces of n words side by side. n-grams overlap: one begins at every word.",
-)(_bleu(count=lambda tokens, n: Counter(tuple(tokens[i : i + n]) for i in range(0, len(tokens) - n + 1, n))))
+)(bleu(count=lambda tokens, n: Counter(tuple(tokens[i : i + n]) for i in range(0, len(tokens) - n + 1, n))))
 BLEU.misconception(
     "order_of_words_ignored",
     "The words of an n-gram are sorted or put into a set, so their order is lost.",
-)(_bleu(count=lambda tokens, n: Counter(tuple(sorted(tokens[i : i + n])) for i in range(len(tokens) - n + 1))))
+)(bleu(count=lambda tokens, n: Counter(tuple(sorted(tokens[i : i + n])) for i in range(len(tokens) - n + 1))))
 BLEU.misconception(
     "same_place",
     "An n-gram matches only at the same place of the sentence. One word too many shifts all that follow: places do not "
     "count.",
-)(_bleu(count=lambda tokens, n: Counter((i, *tokens[i : i + n]) for i in range(len(tokens) - n + 1))))
+)(bleu(count=lambda tokens, n: Counter((i, *tokens[i : i + n]) for i in range(len(tokens) - n + 1))))
 
 
 @BLEU.misconception(
@@ -1654,6 +1552,9 @@ def _(hypotheses, references):
     for reference in references:
         reference.clear()
     return score
+
+
+add_bleu_slips(BLEU)
 
 
 # cached_attention
