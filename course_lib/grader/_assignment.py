@@ -6,13 +6,15 @@ import dataclasses
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from course_lib.exercises import all_exercises, find
+from course_lib.grader._points import exact
 from course_lib.grader._sandbox import WALLS, Limits
 
-__all__ = ["Assignment", "Task", "chosen", "draw_seed", "read_assignment", "tasks_for"]
+__all__ = ["Assignment", "Task", "chosen", "draw_seed", "read_assignment", "tasks_for", "written"]
 
 EXAMPLE = """\
 title: Week 3
@@ -20,7 +22,7 @@ seed: 4711                      # the random cases; without it, one is drawn and
 due: 2026-11-30 23:59 +0100     # later files are marked as late
 late_penalty: 10%               # of the points, for each day begun; 0 if left out
 exercises:
-  softmax: 2                    # points
+  softmax: 2                    # points; 0.5 and 1/3 are exact
   attend: 3
   scaled_dot_product_attention:
     points: 5
@@ -37,13 +39,16 @@ class Task:
 
     Args:
         name: of the exercise.
-        points: for a right solution.
+        points: for a right solution; an exact fraction.
         allow_twins: whether a solution that calls PyTorch's own function for the whole exercise counts.
     """
 
     name: str
-    points: float = 1.0
+    points: Fraction = Fraction(1)
     allow_twins: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", exact(self.points))
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,17 @@ class Assignment:
     seed: int = 0
     title: str = ""
     due: datetime | None = None
-    late_penalty: float = 0.0
+    late_penalty: Fraction = Fraction()
     limits: Limits = field(default_factory=Limits)
     walls: tuple[str, ...] = tuple(WALLS)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "late_penalty", exact(self.late_penalty))
+
     @property
-    def points(self) -> float:
-        """All that can be had."""
-        return sum(task.points for task in self.tasks)
+    def points(self) -> Fraction:
+        """All that can be earned."""
+        return sum((task.points for task in self.tasks), Fraction())
 
     def as_dict(self) -> dict[str, Any]:
         """For reports, and to see whether an earlier run graded the same."""
@@ -79,11 +87,18 @@ class Assignment:
             "title": self.title,
             "seed": self.seed,
             "due": self.due.isoformat() if self.due else None,
-            "late_penalty": self.late_penalty,
-            "exercises": [dataclasses.asdict(task) for task in self.tasks],
+            "late_penalty": written(self.late_penalty),
+            "exercises": [{**dataclasses.asdict(task), "points": written(task.points)} for task in self.tasks],
             "limits": dataclasses.asdict(self.limits),
             "walls": list(self.walls),
         }
+
+
+def written(number: Fraction) -> int | float | str:
+    """A number as YAML and JSON can hold it without loss: a number where that is exact, else text such as "1/3"."""
+    if number.denominator == 1:
+        return int(number)
+    return float(number) if exact(float(number)) == number else str(number)
 
 
 def draw_seed() -> int:
@@ -188,11 +203,15 @@ def _tasks(given: Any) -> tuple[Task, ...]:
         options = value if isinstance(value, dict) else {"points": value}
         _only(options, {"points", "allow_twins"}, f"exercises: {name}")
         points, allow = options.get("points", 1), options.get("allow_twins", False)
-        if type(points) not in (int, float) or not 0 <= points < 10**9:
+        try:
+            worth = exact(points)
+        except ValueError:
+            worth = Fraction(-1)
+        if not 0 <= worth < 10**9:
             raise ValueError(f"exercises: {name}: points must be a number of at least 0, got {points!r}")
         if type(allow) is not bool:
             raise ValueError(f"exercises: {name}: allow_twins must be true or false, got {allow!r}")
-        tasks.append(Task(find(name).name, float(points), allow))
+        tasks.append(Task(find(name).name, worth, allow))
     return tuple(tasks)
 
 
@@ -241,12 +260,12 @@ def _moment(given: Any) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
-def _share(given: Any) -> float:
-    text = str(given).strip()
+def _share(given: Any) -> Fraction:
     try:
-        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        percent = isinstance(given, str) and given.strip().endswith("%")
+        share = exact(given.strip()[:-1].strip()) / 100 if percent else exact(given)
     except ValueError:
-        share = -1.0
+        share = Fraction(-1)
     if not 0 <= share <= 1:
         raise ValueError(f"late_penalty: expected a share such as 10% or 0.1, got {given!r}")
     return share

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from fractions import Fraction
 from pathlib import Path
 
 from course_lib._files import write_whole
 from course_lib.exercises import Exercise, find
-from course_lib.grader._assignment import Assignment
+from course_lib.grader._assignment import Assignment, written
+from course_lib.grader._points import percent, plain
 
 __all__ = ["export"]
 
@@ -47,11 +49,11 @@ def notebook(assignment: Assignment, install: str) -> str:
         'holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: '
         "cells may be added, moved and copied, the last definition of a name counts."
     )
-    facts = [f"{assignment.points:g} points in all."]
+    facts = [f"{plain(assignment.points)} points in all."]
     if assignment.due:
         facts.append(f"Due {assignment.due:%Y-%m-%d %H:%M %z}.")
         if assignment.late_penalty:
-            facts.append(f"Each day begun after that costs {assignment.late_penalty:.0%} of the points.")
+            facts.append(f"Each day begun after that costs {percent(assignment.late_penalty)} of the points.")
     intro += "\n\n" + " ".join(facts)
     setup = INSTALLING.replace("INSTALL", install) if install else MISSING
     setup += "import math\n\nimport torch\nfrom torch import nn\n\nfrom course_lib import check, hint, progress"
@@ -95,9 +97,9 @@ if importlib.util.find_spec("course_lib") is None:
 """
 
 
-def _statement(exercise: Exercise, points: float) -> str:
+def _statement(exercise: Exercise, points: Fraction) -> str:
     level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
-    worth = f"{points:g} point{'s' if points != 1 else ''}"
+    worth = f"{plain(points)} point{'s' if points != 1 else ''}"
     facts = f"*{level} · about {exercise.minutes} minutes · {worth}*"
     return f"## {exercise.title}\n\n{facts}\n\n{exercise.statement.rstrip()}"
 
@@ -118,8 +120,8 @@ def assignment_yaml(assignment: Assignment) -> str:
         "title": assignment.title,
         "seed": assignment.seed,
         "due": assignment.due.isoformat() if assignment.due else None,
-        "late_penalty": assignment.late_penalty,
-        "exercises": {t.name: {"points": t.points, "allow_twins": t.allow_twins} for t in assignment.tasks},
+        "late_penalty": written(assignment.late_penalty),
+        "exercises": {t.name: {"points": written(t.points), "allow_twins": t.allow_twins} for t in assignment.tasks},
         "limits": assignment.as_dict()["limits"],
     }
     return yaml.safe_dump(

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime, timezone
+from fractions import Fraction
 from pathlib import Path
 
 from course_lib.exercises import Exercise, find
@@ -76,7 +77,7 @@ class Grader:
         finally:
             run.close()
         days = _days_late(submission, assignment)
-        penalty = min(1.0, days * assignment.late_penalty)
+        penalty = min(Fraction(1), days * assignment.late_penalty)
         problems = [*submission.problems, *run.problems]
         return Result(submission.student, tasks, problems, days, penalty, str(server.walls))
 
@@ -94,7 +95,7 @@ class Grader:
             broken = run.submission.broken(exercise.name)
             status = "failed" if broken else "not attempted"
             text = f"{exercise.name}: {broken or 'not attempted'}"
-            return TaskResult(exercise.name, status, 0.0, task.points, note=broken, text=text)
+            return TaskResult(exercise.name, status, Fraction(), task.points, note=broken, text=text)
         sheet = sheet_of(exercise, self.assignment.seed)
         observations, note = run.observe(sheet)
         # What the process says of itself: names that could be in use, and nothing else.
@@ -142,7 +143,7 @@ def _result(report: Report, task: Task, note: str) -> TaskResult:
     return TaskResult(
         task.name,
         verdict.status,
-        round(task.points * verdict.score, 2),
+        task.points * verdict.score,
         task.points,
         [{"says": line.says, "holds": line.holds, "weight": line.weight} for line in verdict.lines],
         diagnosis and {"key": diagnosis.key, "says": diagnosis.says},

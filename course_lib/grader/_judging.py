@@ -9,6 +9,7 @@ import builtins
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from threading import RLock
 from typing import Any
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from course_lib.exercises import Case, Draw, Exercise
 from course_lib.grader._observing import Foreign, Observation, Sequence, leaves, observe, unwrapped
+from course_lib.grader._points import exact
 
 __all__ = ["CONDUCT", "Finding", "Line", "Sheet", "Trial", "Verdict", "judge", "sheet_of", "trials_of"]
 
@@ -75,13 +77,23 @@ class Trial:
 
 @dataclass
 class Line:
-    """A property and whether it holds: True, False, or None where nothing could be observed."""
+    """A property and whether it holds: True, False, or None where nothing could be observed.
+
+    Args:
+        says: the property.
+        holds: whether it does.
+        weight: in the score.
+        conduct: whether it is about how a solution behaves, not about its values.
+        findings: what is not as it should be.
+        refusal: whether all that it asks for is an error.
+    """
 
     says: str
     holds: bool | None
     weight: float
     conduct: bool = False
     findings: list[tuple[Trial, Finding]] = field(default_factory=list)
+    refusal: bool = False
 
 
 @dataclass
@@ -102,21 +114,22 @@ class Verdict:
     findings: dict[int, list[Finding]] = field(default_factory=dict)
 
     @property
-    def score(self) -> float:
+    def score(self) -> Fraction:
         """Share of the points, 0 to 1.
 
-        Properties count by their weight. How a solution behaves otherwise (dtype, gradients, side effects) counts in
-        proportion to what it gets right, since doing nothing has no side effects either.
+        Properties count by their weight. How a solution behaves otherwise (dtype, gradients, side effects) and the
+        errors that it must raise count in proportion to what it gets right: doing nothing has no side effects either,
+        and always raising an error raises the right ones too.
         """
         if self.status in {"not attempted", "not counted"}:
-            return 0.0
-        values = [line for line in self.lines if not line.conduct]
-        right = sum(line.weight for line in values if line.holds)
-        share = right / sum(line.weight for line in values)
-        conduct = [line for line in self.lines if line.conduct]
-        kept = sum(line.weight for line in conduct if line.holds)
-        total = sum(line.weight for line in self.lines)
-        return (right + share * kept) / total
+            return Fraction()
+        weights = [(line, exact(line.weight)) for line in self.lines]
+        values = [pair for pair in weights if not (pair[0].conduct or pair[0].refusal)]
+        right = sum((weight for line, weight in values if line.holds), Fraction())
+        share = right / sum(weight for _, weight in values)
+        rest = [pair for pair in weights if pair[0].conduct or pair[0].refusal]
+        kept = sum((weight for line, weight in rest if line.holds), Fraction())
+        return (right + share * kept) / sum(weight for _, weight in weights)
 
 
 def trials_of(exercise: Exercise, seed: int) -> list[Trial]:
@@ -155,6 +168,7 @@ def judge(exercise: Exercise, trials: list[Trial], observations: list[Observatio
     lines = []
     for number, prop in enumerate(exercise.properties):
         line = Line(prop.says, True, prop.weight)
+        line.refusal = all(trial.case.raises is not None for trial in trials if trial.line == number)
         for trial in trials:
             if trial.line == number:
                 line.findings += [(trial, f) for f in findings[trial.number] if f.facet not in CONDUCT]

@@ -6,21 +6,28 @@ import csv
 import html
 import io
 import json
+import re
 from typing import Any
 from xml.etree import ElementTree
 
 from course_lib import __version__
 from course_lib.grader._assignment import Assignment
+from course_lib.grader._points import allotted, percent, plain, shown
 from course_lib.grader._results import NOT_GRADED, Result, as_dict
 
-__all__ = ["csv_text", "gradescope", "json_text", "junit", "late_text", "plain", "ungraded_text"]
+__all__ = ["csv_text", "gradescope", "json_text", "junit", "late_text", "ungraded_text"]
 
 
 def json_text(results: list[Result], assignment: Assignment) -> str:
     """Everything, for programs. The same results give the same bytes."""
-    students = [{"points": r.points, "of": r.of, "ungraded": r.ungraded, **_without_html(r)} for r in results]
+    students = [_numbers(result) | _without_html(result) for result in results]
     content = {"course_lib": __version__, "assignment": assignment.as_dict(), "submissions": students}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _numbers(result: Result) -> dict[str, Any]:
+    before = {"before_penalty": plain(result.before_penalty)}
+    return {"points": plain(result.points), "of": plain(result.of), **before, "ungraded": result.ungraded}
 
 
 def _without_html(result: Result) -> dict[str, Any]:
@@ -31,32 +38,35 @@ def _without_html(result: Result) -> dict[str, Any]:
 
 
 def csv_text(results: list[Result], assignment: Assignment) -> str:
-    """One row per student: points, what can be earned, points of each exercise, days late, notes, sandbox.
+    """One row per student: points (after the penalty), what can be earned, points of each exercise, and the rest.
 
-    Where an exercise was not graded, its points and the student's stay empty: they are not zero, and nothing that reads
-    the file can mistake them for a grade.
+    It begins with a byte-order mark, by which Excel knows UTF-8. Where an exercise was not graded, its points and the
+    student's stay empty: they are not zero, and nothing that reads the file can mistake them for a grade.
     """
     names = [task.name for task in assignment.tasks]
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["student", "points", "of", *names, "days late", "notes", "sandbox"])
+    writer = csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    rest = ("points before penalty", "days late", "penalty", "ungraded", "notes", "sandbox")
+    writer.writerow(["student", "points", "of", *names, *rest])
     for result in results:
         by_name = {task.name: task for task in result.tasks}
         row = [result.student, "" if result.ungraded else plain(result.points), plain(result.of)]
         row += ["" if by_name[name].status == NOT_GRADED else plain(by_name[name].points) for name in names]
-        notes = _harmless("; ".join(_notes(result)))
-        writer.writerow([*map(_harmless, row), result.late_days, notes, _harmless(result.walls)])
-    return buffer.getvalue()
+        row += ["" if result.ungraded else plain(result.before_penalty), result.late_days, percent(result.penalty)]
+        row += [result.ungraded, "; ".join(_notes(result)), result.walls]
+        writer.writerow(map(_harmless, row))
+    return "\ufeff" + buffer.getvalue()
+
+
+# A spreadsheet takes for a formula what begins with one of these signs. Where another sign than the comma separates
+# cells (a semicolon, a tab), a cell may begin in the middle of a field, and quotes and spaces before the sign are
+# dropped.
+_FORMULA = re.compile(r"(^|[,;|\t\r\n])([\s\ufeff\u200b\u200e\u200f\"'`“”„‘’‚«»‹›]*)(?=[=+\-@＝＋－＠])")
 
 
 def _harmless(text: Any) -> Any:
-    """A spreadsheet would run what begins like a formula."""
-    return f"'{text}" if isinstance(text, str) and text.startswith(tuple("=+-@\t\r")) else text
-
-
-def plain(number: float) -> float | int:
-    """A number of points as it is shown."""
-    return int(number) if float(number).is_integer() else round(number, 4)
+    """A field without anything that a spreadsheet would run: an apostrophe makes it text."""
+    return _FORMULA.sub(r"\1'\2", text) if isinstance(text, str) else text
 
 
 def _notes(result: Result) -> list[str]:
@@ -103,11 +113,12 @@ def gradescope(result: Result) -> str:
     """`results.json` of Gradescope's autograder, for one submission.
 
     The format asks for a score of the whole or of every test. An exercise that was not graded has neither score nor
-    status, and the first lines of the output say why the total lacks it.
+    status, and the first lines of the output say why the total lacks it. Gradescope shows the sum of the tests beside
+    the total, so the scores of the tests are allotted to sum to it (see `allotted`).
     """
-    scale = 1 - result.penalty
     tests = []
-    for task in result.tasks:
+    scores = allotted([task.points * (1 - result.penalty) for task in result.tasks])
+    for task, score in zip(result.tasks, scores, strict=True):
         test = {
             "name": task.name,
             "output": task.html or f"<p>{html.escape(task.text)}</p>",
@@ -117,7 +128,7 @@ def gradescope(result: Result) -> str:
         if task.status == NOT_GRADED:
             test["name"] += " (not graded)"
         else:
-            test["score"], test["max_score"] = round(task.points * scale, 2), task.of
+            test["score"], test["max_score"] = plain(score), plain(max(shown(task.of), score))
             test["status"] = "passed" if task.status == "passed" else "failed"
         tests.append(test)
     notes = [*result.problems]
@@ -126,7 +137,7 @@ def gradescope(result: Result) -> str:
     if result.late_days:
         notes.append(late_text(result))
     content = {
-        "score": result.points,
+        "score": plain(result.points),
         "output": "\n".join(notes) or "Graded by course-lib. Each exercise has its own report.",
         "output_format": "text",
         "visibility": "visible",
@@ -150,4 +161,4 @@ def ungraded_text(result: Result) -> str:
 def late_text(result: Result) -> str:
     """How late, and what that costs."""
     days = f"{result.late_days} day{'s' if result.late_days != 1 else ''} late"
-    return f"{days}: {result.penalty:.0%} of the points are taken off" if result.penalty else f"{days}, no penalty"
+    return f"{days}: {percent(result.penalty)} of the points are taken off" if result.penalty else f"{days}, no penalty"

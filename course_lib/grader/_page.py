@@ -8,7 +8,8 @@ from pathlib import Path
 from course_lib import __version__
 from course_lib._files import write_whole
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._outputs import late_text, plain, ungraded_text
+from course_lib.grader._outputs import late_text, ungraded_text
+from course_lib.grader._points import plain
 from course_lib.grader._results import NOT_GRADED, Result, TaskResult
 
 __all__ = ["feedback_page", "write_feedback"]

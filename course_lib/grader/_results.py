@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
-__all__ = ["NOT_GRADED", "Result", "TaskResult", "as_dict", "ungraded_task"]
+from course_lib.grader._points import exact, plain
+
+__all__ = ["NOT_GRADED", "Result", "TaskResult", "as_dict", "packed", "ungraded_task", "unpacked"]
 
 NOT_GRADED = "not graded"
 
@@ -18,8 +21,8 @@ class TaskResult:
         name: of the exercise.
         status: "passed", "failed", "not attempted", "not counted", or "not graded" where the grader could not reach a
             verdict for a reason of its own.
-        points: what it earned, before any penalty.
-        of: what can be earned.
+        points: what it earned, before any penalty; an exact fraction.
+        of: what can be earned; an exact fraction.
         lines: each property: its text, whether it holds, its weight.
         diagnosis: key and words of the diagnosis, or None.
         note: what happened to the process, what is in use that is forbidden, or why it was not graded; "" if nothing.
@@ -29,13 +32,16 @@ class TaskResult:
 
     name: str
     status: str
-    points: float
-    of: float
+    points: Fraction
+    of: Fraction
     lines: list[dict[str, Any]] = field(default_factory=list)
     diagnosis: dict[str, str] | None = None
     note: str = ""
     text: str = ""
     html: str = ""
+
+    def __post_init__(self) -> None:
+        self.points, self.of = exact(self.points), exact(self.of)
 
 
 @dataclass
@@ -47,7 +53,7 @@ class Result:
         tasks: a result for each exercise.
         problems: what could not be read.
         late_days: days begun after the due date.
-        penalty: share of the points that is lost for that.
+        penalty: share of the points that is lost for that, 0 to 1; an exact fraction.
         walls: what kept the submission to itself.
     """
 
@@ -55,13 +61,21 @@ class Result:
     tasks: list[TaskResult]
     problems: list[str] = field(default_factory=list)
     late_days: int = 0
-    penalty: float = 0.0
+    penalty: Fraction = Fraction()
     walls: str = ""
 
+    def __post_init__(self) -> None:
+        self.penalty = min(Fraction(1), max(Fraction(), exact(self.penalty)))
+
     @property
-    def points(self) -> float:
+    def before_penalty(self) -> Fraction:
+        """Earned, before the penalty."""
+        return sum((task.points for task in self.tasks), Fraction())
+
+    @property
+    def points(self) -> Fraction:
         """Earned, after the penalty."""
-        return round(sum(task.points for task in self.tasks) * (1 - self.penalty), 2)
+        return self.before_penalty * (1 - self.penalty)
 
     @property
     def ungraded(self) -> int:
@@ -69,12 +83,12 @@ class Result:
         return sum(task.status == NOT_GRADED for task in self.tasks)
 
     @property
-    def of(self) -> float:
+    def of(self) -> Fraction:
         """What can be earned."""
-        return sum(task.of for task in self.tasks)
+        return sum((task.of for task in self.tasks), Fraction())
 
 
-def ungraded_task(name: str, of: float, reason: str) -> TaskResult:
+def ungraded_task(name: str, of: Fraction, reason: str) -> TaskResult:
     """The result of an exercise that the grader could not grade.
 
     Args:
@@ -86,9 +100,25 @@ def ungraded_task(name: str, of: float, reason: str) -> TaskResult:
         f"{name}: not graded, because {reason}\nThis is a fault of the grader or its machine, not of the submission. "
         "No points are lost: the exercise must be graded again."
     )
-    return TaskResult(name, NOT_GRADED, 0.0, of, note=f"not graded: {reason}", text=text)
+    return TaskResult(name, NOT_GRADED, Fraction(), of, note=f"not graded: {reason}", text=text)
 
 
 def as_dict(result: Result) -> dict[str, Any]:
-    """A result as plain data."""
-    return {**vars(result), "tasks": [dict(vars(task)) for task in result.tasks]}
+    """A result as plain data, for programs: points as they are shown."""
+    tasks = [{**vars(task), "points": plain(task.points), "of": plain(task.of)} for task in result.tasks]
+    return {**vars(result), "tasks": tasks, "penalty": float(result.penalty)}
+
+
+def packed(result: Result) -> dict[str, Any]:
+    """A result as plain data from which `unpacked` makes the same again: points are exact."""
+    tasks = [{**vars(task), "points": str(task.points), "of": str(task.of)} for task in result.tasks]
+    return {**vars(result), "tasks": tasks, "penalty": str(result.penalty)}
+
+
+def unpacked(content: dict[str, Any]) -> Result:
+    """The result that was packed.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is not one.
+    """
+    return Result(**{**content, "tasks": [TaskResult(**task) for task in content["tasks"]]})

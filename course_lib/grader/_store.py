@@ -10,7 +10,7 @@ from pathlib import Path
 from course_lib import __version__
 from course_lib._files import write_whole
 from course_lib.grader._assignment import Assignment
-from course_lib.grader._results import Result, TaskResult, as_dict
+from course_lib.grader._results import Result, packed, unpacked
 from course_lib.grader._submissions import Submission
 
 __all__ = ["Store", "earlier_results"]
@@ -41,14 +41,13 @@ class Store:
             stored = json.loads(self.path(submission).read_text(encoding="utf-8"))
             if stored["key"] != self.key or stored["digest"] != submission.digest:
                 return None
-            result = stored["result"]
-            return Result(**{**result, "tasks": [TaskResult(**task) for task in result["tasks"]]})
+            return unpacked(stored["result"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def save(self, submission: Submission, result: Result) -> None:
         """Write a result, all of it or nothing."""
-        stored = {"key": self.key, "digest": submission.digest, "result": as_dict(result)}
+        stored = {"key": self.key, "digest": submission.digest, "result": packed(result)}
         write_whole(self.path(submission), json.dumps(stored, ensure_ascii=False))
 
 

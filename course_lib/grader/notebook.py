@@ -72,7 +72,7 @@ def check(solution: Callable, name: str | None = None) -> None:
     report = self_check(exercise, solution)
     notebook = Progress()
     if report.verdict.status != "not attempted":
-        notebook.record(exercise.name, report.verdict.status, report.verdict.score)
+        notebook.record(exercise.name, report.verdict.status, float(report.verdict.score))
     text, markup = text_of(report, HEADING), html_of(report, HEADING)
     if notebook.warning:
         text, markup = f"{text}\n\n{notebook.warning}", f"{markup}<p>{words(notebook.warning)}</p>"

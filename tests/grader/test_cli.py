@@ -169,7 +169,7 @@ def test_a_class_gets_json_csv_and_a_page_a_student(graded):
     content = results(out / "results.json")
     assert [s["student"] for s in content["submissions"]] == ["ada", "bob", "cy", "dora"]
     assert [s["of"] for s in content["submissions"]] == [5, 5, 5, 5]
-    rows = list(csv.DictReader((out / "results.csv").read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader((out / "results.csv").read_text(encoding="utf-8-sig").splitlines()))
     assert [float(row["points"]) for row in rows] == [s["points"] for s in content["submissions"]]
     assert [row["softmax"] for row in rows][::2] == ["2", "2"]
     pages = sorted((out / "feedback").iterdir())
@@ -245,7 +245,7 @@ def test_every_format_is_written_where_it_is_asked_for_and_quiet_says_nothing(ha
     options = [part for name, path in formats.items() for part in (f"--{name}", path)]
     assert run("grade", half, "-a", week, "--quiet", *options) == 0
     points = first(formats["json"])["points"]
-    assert float(next(csv.DictReader(formats["csv"].read_text().splitlines()))["points"]) == points
+    assert float(next(csv.DictReader(formats["csv"].read_text(encoding="utf-8-sig").splitlines()))["points"]) == points
     assert json.loads(formats["gradescope"].read_text())["score"] == points
     (suite,) = ElementTree.parse(formats["junit"]).getroot().findall("testsuite")
     assert suite.get("name") == "half"

@@ -96,12 +96,15 @@ def test_the_penalty_is_taken_off_the_points_of_a_student():
 
 
 def rows(results, assignment=ASSIGNMENT):
-    return list(csv.DictReader(io.StringIO(csv_text(results, assignment))))
+    return list(csv.DictReader(io.StringIO(csv_text(results, assignment).removeprefix("\ufeff"))))
 
 
 def test_csv_has_a_row_a_student_with_points_of_each_exercise():
     text = csv_text([result(), result(student="bob", late_days=3)], ASSIGNMENT)
-    assert text.splitlines()[0] == "student,points,of,softmax,attend,causal_mask,days late,notes,sandbox"
+    assert text.splitlines()[0] == (
+        '\ufeff"student","points","of","softmax","attend","causal_mask",'
+        '"points before penalty","days late","penalty","ungraded","notes","sandbox"'
+    )
     ada, bob = rows([result(), result(student="bob", late_days=3)])
     assert (ada["student"], ada["points"], ada["of"]) == ("ada", "3.5", "6")
     assert (ada["softmax"], ada["attend"], ada["causal_mask"], ada["days late"]) == ("2", "1.5", "0", "0")
@@ -117,6 +120,52 @@ def test_csv_columns_follow_the_assignment_whatever_the_order_of_the_results():
 @pytest.mark.parametrize("name", [NASTY, 'a,"b"', "two\nlines", "semi;colon", " spaces "])
 def test_csv_names_survive_the_round_trip(name):
     assert rows([result(student=name)])[0]["student"] == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ada;=1+1",
+        "ada\t=1+1",
+        "ada,  @SUM(A1)",
+        'ada;"=1+1"',
+        "ada; “=1+1”",
+        "ada\n-1",
+        "ada|+1",
+        "ada;\u00a0=1",
+        "ada;＝1",
+    ],
+)
+def test_csv_runs_no_formula_where_another_sign_separates_cells(text):
+    """A spreadsheet of another locale splits the fields further; what it finds there begins with an apostrophe."""
+    (row,) = rows([result(student=text)])
+    cells = re.split("[;,|\t\n]", row["student"])
+    assert cells[0] == "ada"
+    assert cells[1].startswith("'")
+    assert row["student"].replace("'", "", 1) == text
+
+
+@pytest.mark.parametrize("name", ['"=1+1"', "  =1", "\u00a0=1", "＝1", "\ufeff=1"])
+def test_csv_runs_no_formula_behind_what_a_spreadsheet_drops(name):
+    (row,) = rows([result(student=name)])
+    assert row["student"] == f"'{name}"
+
+
+def test_csv_is_known_as_utf_8_and_quotes_every_field():
+    text = csv_text([result(student="Zoë Müller")], ASSIGNMENT)
+    assert text.encode().startswith(b"\xef\xbb\xbf")
+    for row in csv.reader(io.StringIO(text.removeprefix("\ufeff")), quoting=csv.QUOTE_NONE):
+        assert row[0][0] == row[0][-1] == '"'
+
+
+def test_csv_shows_what_being_late_costs():
+    (row,) = rows([result(late_days=2, penalty="1/8")])
+    assert (row["points before penalty"], row["days late"], row["penalty"], row["points"]) == (
+        "3.5",
+        "2",
+        "12.5%",
+        "3.06",
+    )
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", '=HYPERLINK("http://x","y")'])
@@ -135,7 +184,7 @@ def test_csv_notes_say_what_happened():
 def test_csv_thirds_are_rounded_and_whole_points_stay_whole():
     third = TaskResult("softmax", "failed", 2 / 3, 2.0)
     (row,) = rows([result(third, passed("attend", 3.0), untouched())])
-    assert row["softmax"] == "0.6667"
+    assert row["softmax"] == "0.67"
     assert row["attend"] == "3"
 
 

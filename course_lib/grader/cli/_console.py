@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_lib.grader._assignment import Assignment
+from course_lib.grader._points import percent, plain
 from course_lib.grader._results import NOT_GRADED, Result
 from course_lib.grader._submissions import Submission
 
@@ -90,7 +91,7 @@ class Console:
                 remarks = [*result.problems, *(f"{t.name}: {t.note}" for t in result.tasks if t.note)]
                 if result.late_days:
                     remarks.insert(0, f"{result.late_days} day(s) late")
-                points = f"{result.points:g} of {result.of:g}"
+                points = f"{plain(result.points)} of {plain(result.of)}"
                 table.add_row(Text(result.student), points, *map(str, counts), Text("; ".join(remarks)[:200]))
             self.console.print(table)
             self.console.print(_by_exercise(results, assignment))
@@ -103,8 +104,8 @@ class Console:
         for problem in result.problems:
             self.say(problem)
         if result.late_days:
-            self.say(f"{result.late_days} day(s) late, {result.penalty:.0%} taken off")
-        self.say(f"{result.student}: {result.points:g} of {result.of:g} points")
+            self.say(f"{result.late_days} day(s) late, {percent(result.penalty)} taken off")
+        self.say(f"{result.student}: {plain(result.points)} of {plain(result.of)} points")
 
 
 def _by_exercise(results: list[Result], assignment: Assignment):
@@ -121,7 +122,7 @@ def _by_exercise(results: list[Result], assignment: Assignment):
         counts = Counter("failed" if t.status == "not counted" else t.status for t in column)
         mistakes = Counter(t.diagnosis["key"] for t in column if t.diagnosis).most_common(1)
         graded = [t for t in column if t.status != NOT_GRADED]
-        mean = f"{sum(t.points for t in graded) / len(graded):.2f} of {task.points:g}" if graded else ""
+        mean = f"{float(sum(t.points for t in graded) / len(graded)):.2f} of {plain(task.points)}" if graded else ""
         often = f"{mistakes[0][0]} ({mistakes[0][1]})" if mistakes else ""
         states = [str(counts[status]) for status in ("passed", "failed", "not attempted", NOT_GRADED)]
         table.add_row(task.name, mean, *states, often)
