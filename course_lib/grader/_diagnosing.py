@@ -205,7 +205,7 @@ def _same_values(a, b) -> bool:
         return not (wrong & ~(a.isnan() & b.isnan())).any()
     if type(a) is type(b) is float:  # the same formula, written in another way
         return a == b or abs(a - b) <= 1e-5 * abs(b) + 1e-12 or (a != a and b != b)
-    return a == b and (type(a) is type(b) or {type(a), type(b)} == {int, float})
+    return (type(a) is type(b) or {type(a), type(b)} == {int, float}) and a == b
 
 
 # Patterns that mean the same in every exercise. Each takes what is known and gives a diagnosis or None.

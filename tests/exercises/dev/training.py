@@ -298,3 +298,12 @@ def token_batches(lengths, max_tokens):
     size = max_tokens // max(lengths)
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
     return [order[k : k + size] for k in range(0, len(order), size)]
+
+
+# %% label_smoothing_loss: a number for a tensor, so no gradient can flow
+def label_smoothing_loss(logits, targets, smoothing, pad_id):
+    log_probs = logits.log_softmax(-1)
+    keep = targets != pad_id
+    nll = -log_probs.gather(1, targets[:, None])[:, 0]
+    loss = (1 - smoothing) * nll - smoothing * log_probs.mean(-1)
+    return (loss[keep].sum() / keep.sum()).item()
