@@ -149,7 +149,8 @@ class Exercise:
         one_sign: arguments whose values have one sign by their meaning (weights, a bandwidth).
         differentiable: whether gradients are checked.
         constant: arguments whose gradient is left open, since right formulas differ in it.
-        twins: names of PyTorch functions that are the whole exercise; found in use, they do not count as one's own.
+        twins: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
+            of PyTorch's ("softmax"), a dotted one a module and a function or class in it ("sacrebleu.corpus_bleu").
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
             this form show the same mistake. None for a result that has no such form.
     """

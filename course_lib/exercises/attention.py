@@ -67,6 +67,14 @@ def softmax(scores, dim=-1):
         "log_softmax",
         "_log_softmax",
         "gumbel_softmax",
+        "scaled_dot_product_attention",
+        "_sparse_softmax",
+        "_sparse_log_softmax",
+        "torch.masked.softmax",
+        "torch.masked.log_softmax",
+        "torch.masked.softmin",
+        "scipy.softmax",
+        "scipy.log_softmax",
     ),
 )
 

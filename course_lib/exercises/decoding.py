@@ -991,6 +991,7 @@ def top_p_filter(logits, p):
 
 TOP_P = Exercise(
     name="top_p_filter",
+    twins=("transformers.TopPLogitsWarper", "transformers.top_k_top_p_filtering"),
     title="A choice among the probable ones",
     statement="""\
 Drawn from the whole distribution, a bad token comes up now and then: each is improbable, but there are many. Top-p
@@ -1256,6 +1257,17 @@ def corpus_bleu(hypotheses, references):
 
 BLEU = Exercise(
     name="corpus_bleu",
+    twins=(
+        "sacrebleu.corpus_bleu",
+        "sacrebleu.raw_corpus_bleu",
+        "sacrebleu.corpus_score",
+        "sacrebleu.BLEU",
+        "torchmetrics.bleu_score",
+        "torchmetrics._bleu_score_update",
+        "torchmetrics._bleu_score_compute",
+        "torchmetrics.BLEUScore",
+        "nltk.corpus_bleu",
+    ),
     title="BLEU",
     statement="""\
 How good is a translation? BLEU compares it with a reference, and asks which share of its n-grams stands there too.

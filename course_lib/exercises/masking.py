@@ -265,6 +265,7 @@ def causal_mask(length):
 
 CAUSAL = Exercise(
     name="causal_mask",
+    twins=("torch.nn.generate_square_subsequent_mask", "torch.nn._generate_square_subsequent_mask"),
     title="No look into the future",
     statement="""\
 A model that predicts the next token must not see it. So query $i$ may attend to key $j$ where $j \\le i$: to itself
@@ -813,7 +814,7 @@ def masked_softmax(scores, mask):
     shapes={"scores": "... len_q len_k", "mask": "#"},
     returns=("weights",),
     look="masking: Rows without a key",
-    twins=("_masked_softmax",),
+    twins=("_masked_softmax", "torch.masked.softmax", "torch.masked.log_softmax"),
 )
 
 

@@ -687,7 +687,7 @@ class MultiHeadAttention(nn.Module):
     },
     returns=("output", "weights"),
     look="multi_head: The code",
-    twins=("multi_head_attention_forward", "_native_multi_head_attention"),
+    twins=("multi_head_attention_forward", "_native_multi_head_attention", "torch.nn.MultiheadAttention"),
 )
 
 

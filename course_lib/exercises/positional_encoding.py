@@ -25,6 +25,11 @@ def sinusoidal_encoding(length, d_model):
 
 SINUSOIDAL = Exercise(
     name="sinusoidal_encoding",
+    twins=(
+        "transformers.create_sinusoidal_embeddings",
+        "transformers.create_weight",
+        "transformers.get_sinusoidal_embedding",
+    ),
     title="Sines and cosines of the position",
     statement="""\
 Attention does not see order, so the order is added to the embeddings: a row of numbers for each position. Compute the
@@ -1318,6 +1323,7 @@ def apply_rotary(x, positions, base=10000.0):
 
 ROTARY = Exercise(
     name="apply_rotary",
+    twins=("transformers.apply_rotary_pos_emb", "transformers.apply_rotary_emb"),
     title="Rotary positions",
     statement="""\
 Instead of adding a code to the embeddings, queries and keys can be *turned* by an angle that grows with their
@@ -1890,6 +1896,7 @@ def alibi_bias(num_heads, length):
 
 ALIBI = Exercise(
     name="alibi_bias",
+    twins=("transformers.build_alibi_tensor", "transformers.build_mpt_alibi_tensor"),
     title="A penalty on distance",
     statement="""\
 ALiBi adds nothing to the embeddings. It lowers each score in proportion to the distance between query and key, in

@@ -62,7 +62,18 @@ def scaled_dot_product_attention(query, key, value, mask=None):
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v", "mask": "#"},
     returns=("output", "weights"),
     look="scaled_dot_product: The mathematics, by hand",
-    twins=("scaled_dot_product_attention",),
+    twins=(
+        "scaled_dot_product_attention",
+        "_scaled_dot_product_attention_math",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_fused_attention_overrideable",
+        "multi_head_attention_forward",
+        "_native_multi_head_attention",
+        "torch.nn.attention.flex_attention.flex_attention",
+        "course_lib.fused_attention",
+    ),
 )
 
 
@@ -466,7 +477,19 @@ def softmax_backward(weights, grad_weights):
     look="scaled_dot_product: What large scores do",
     one_sign=("weights",),
     constant=("weights",),
-    twins=("_softmax_backward_data",),
+    twins=(
+        "_softmax_backward_data",
+        "torch.autograd.grad",
+        "torch.autograd.backward",
+        "torch.autograd.functional.vjp",
+        "torch.autograd.functional.jacobian",
+        "torch.func.grad",
+        "torch.func.vjp",
+        "torch.func.jvp",
+        "torch.func.jacrev",
+        "torch.func.jacfwd",
+        "torch.func.grad_and_value",
+    ),
 )
 
 

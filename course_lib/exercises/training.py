@@ -285,7 +285,13 @@ def label_smoothing_loss(logits, targets, smoothing, pad_id):
     shapes={"logits": "count vocab", "targets": "count"},
     returns=("loss",),
     look="training: Label smoothing",
-    twins=("cross_entropy",),
+    twins=(
+        "cross_entropy",
+        "cross_entropy_loss",
+        "linear_cross_entropy",
+        "course_lib.chunked_loss.chunked_label_smoothing_loss",
+        "transformers.LabelSmoother",
+    ),
 )
 
 

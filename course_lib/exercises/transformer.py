@@ -57,7 +57,16 @@ def layer_norm(x, gain, bias, eps=1e-5):
     reference=layer_norm,
     shapes={"x": "... d", "gain": "d", "bias": "d"},
     look=NORM,
-    twins=("layer_norm", "native_layer_norm"),
+    twins=(
+        "layer_norm",
+        "native_layer_norm",
+        "group_norm",
+        "native_group_norm",
+        "instance_norm",
+        "batch_norm",
+        "native_batch_norm",
+        "_native_batch_norm_legit",
+    ),
 )
 
 
@@ -571,6 +580,7 @@ class EncoderLayer(nn.Module):
 
 ENCODER = Exercise(
     name="EncoderLayer",
+    twins=("_transformer_encoder_layer_fwd", "torch.nn.TransformerEncoderLayer"),
     title="The encoder layer",
     statement="""\
 Put the parts together: self-attention, then the feed-forward network, each inside a residual connection and followed
@@ -1263,6 +1273,7 @@ class DecoderLayer(nn.Module):
 
 DECODER = Exercise(
     name="DecoderLayer",
+    twins=("torch.nn.TransformerDecoderLayer",),
     title="The decoder layer",
     statement="""\
 A decoder layer is an encoder layer with a step in the middle that looks at the source: self-attention over the target

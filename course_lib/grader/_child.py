@@ -18,6 +18,7 @@ from typing import Any
 from course_lib.exercises import find
 from course_lib.grader._observing import Foreign, Observation, Problem, observe, problem_of
 from course_lib.grader._protocol import ProtocolError, decode, encode, lengths, pack_observation, unpack_case
+from course_lib.grader._watching import Watcher, names_of
 
 __all__ = ["serve"]
 
@@ -49,18 +50,23 @@ def _load(module: ModuleType, message: dict[str, Any]) -> dict[str, Any]:
     for name, text in message["files"].items():
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     failed: dict[str, list] = {}
+    used: dict[str, set[str]] = {}
     for piece in message["pieces"]:
+        watcher = Watcher(*map(find, piece.get("exercises", ())))
         try:
             # Blank lines in front keep the line numbers of the file.
             text = "\n" * (piece["line"] - 1) + piece["code"]
             # Annotations are never evaluated: they may name types that are not installed here.
             code = compile(text, piece["file"], "exec", __future__.annotations.compiler_flag, dont_inherit=True)
-            exec(code, module.__dict__)
+            with watcher:  # a table may be filled by what a solution may not call
+                exec(code, module.__dict__)
         except (Exception, SystemExit) as error:
             problem = problem_of(error)
             for name in piece["names"]:
                 failed[name] = _listed(problem)
-    return {"failed": failed}
+        for name in piece.get("exercises", ()):
+            used.setdefault(name, set()).update(watcher.used & names_of(find(name)))
+    return {"failed": failed, "used": {name: sorted(twins) for name, twins in used.items() if twins}}
 
 
 def _case(module: ModuleType, message: dict[str, Any], blobs: bytes) -> tuple[dict[str, Any], bytes]:

@@ -23,7 +23,7 @@ from course_lib.grader._running import Run
 from course_lib.grader._session import ForkServer, NotGraded, ServerGone
 from course_lib.grader._store import Store, earlier_results
 from course_lib.grader._submissions import Submission, needed
-from course_lib.grader._watching import forbidden_in
+from course_lib.grader._watching import forbidden_in, names_of
 
 __all__ = ["Grader", "grade_all"]
 
@@ -99,8 +99,7 @@ class Grader:
         sheet = sheet_of(exercise, self.assignment.seed)
         observations, note = run.observe(sheet)
         # What the process says of itself: names that could be in use, and nothing else.
-        possible = {f"torch's {twin}" for twin in exercise.twins} | {f"course_lib.{exercise.name}"}
-        used = {name for o in observations for name in o.used} & possible | forbidden_in(
+        used = {name for o in observations for name in o.used} & names_of(exercise) | forbidden_in(
             needed(source, exercise.name), exercise
         )
         for number, seen in enumerate(observations):

@@ -58,6 +58,9 @@ class Run:
                     stopped = f"not run, since an earlier call {end}"
                 elif len(notes) > RESTARTS:
                     stopped = f"not run, since earlier calls {end}"
+        if self.session is not None and observations:
+            used = self.session.used_at_load.get(name, set())
+            observations[0].used = tuple({*observations[0].used, *used})
         return observations, "; ".join(dict.fromkeys(notes))
 
     def _session(self) -> Session:

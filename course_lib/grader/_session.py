@@ -122,6 +122,7 @@ class Session:
 
     def __init__(self, server: ForkServer):
         self.server = server
+        self.used_at_load: dict[str, set[str]] = {}  # by exercise: forbidden functions, as the process says
         self.scratch = tempfile.mkdtemp(prefix="course-lib-")
         os.chmod(self.scratch, 0o777)  # the submission may run as another user
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the session
@@ -152,7 +153,8 @@ class Session:
         frame = encode({"do": "load", **message})
         answer, _ = self._exchange(frame, self.server.limits.load_seconds, "reading its code")
         try:
-            failed = answer["failed"]
+            failed, used = answer["failed"], answer["used"]
+            self.used_at_load = {clean(n, 80): {clean(twin, 120) for twin in twins[:20]} for n, twins in used.items()}
             return {clean(name, 80): unpack_problem(problem) for name, problem in list(failed.items())[:200]}
         except (ProtocolError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._over("answered what is no answer while reading its code") from error

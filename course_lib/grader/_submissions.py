@@ -71,6 +71,7 @@ class Submission:
             names: exercise to stem.
         """
         pieces: list[Piece] = []
+        users: dict[int, list[str]] = {}  # which exercises need a piece
         for name, stem in names.items():
             source = self.find(name, stem)
             if source is not None:
@@ -79,6 +80,8 @@ class Submission:
                 except ValueError as error:
                     self.problems.append(f"{name}: {error}")
                     continue
+                for piece in new:
+                    users.setdefault(id(piece), []).append(name)
                 known = {id(piece) for piece in pieces}
                 pieces += [piece for piece in new if id(piece) not in known]
         used = {piece.file for piece in pieces}
@@ -90,7 +93,14 @@ class Submission:
             "files": files,
             "siblings": siblings,
             "pieces": [
-                {"file": p.file, "line": p.line, "code": p.code, "names": sorted(p.binds | p.changes)} for p in pieces
+                {
+                    "file": p.file,
+                    "line": p.line,
+                    "code": p.code,
+                    "names": sorted(p.binds | p.changes),
+                    "exercises": users[id(p)],
+                }
+                for p in pieces
             ],
         }
 

@@ -1,5 +1,5 @@
-"""Gets the weights from torch's scaled_dot_product_attention, with an identity for the values. Right by value:
-a known limit, since what runs in a process of its own can hide what it calls.
+"""Gets the weights from torch's scaled_dot_product_attention, with an identity for the values. Success: points,
+where the watcher does not know that name.
 """
 
 import torch

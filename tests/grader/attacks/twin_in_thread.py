@@ -1,6 +1,4 @@
-"""Calls torch's softmax in another thread, where no function mode is. Right by value: a known limit, since
-what runs in a process of its own can hide what it calls.
-"""
+"""Calls torch's softmax in another thread, where no function mode is. Success: points, where threads are not watched."""
 
 import threading
 
