@@ -9,6 +9,8 @@ import torch
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
+from course_lib.exercises._token_batches_slips import add_slips as add_batches_slips
+from course_lib.exercises._training_slips import add_loss_slips, add_pair_slips, add_rate_slips
 
 __all__ = ["BATCHES", "LOSS", "PAIR", "RATE"]
 
@@ -55,14 +57,15 @@ def teacher_forcing_pair(tokens):
 BOS, EOS, PAD = 1, 2, 0
 
 
-def _sentences(draw: Draw, rows: int, length: int, padded: bool = False):
+def _sentences(draw: Draw, rows: int, length: int, padded: bool = False, ids=(BOS, EOS, PAD)):
     """Token ids `(rows, length)`: start, words, end; where padded, all but the first row end in padding."""
+    bos_id, eos_id, pad_id = ids
     tokens = draw.integers(rows, length, low=3, high=40)
-    tokens[:, 0] = BOS
-    tokens[:, -1] = EOS
+    tokens[:, 0] = bos_id
+    tokens[:, -1] = eos_id
     for row in tokens[1:] if padded else ():
         end = draw.integer(2, length - 2)
-        row[end], row[end + 1 :] = EOS, PAD
+        row[end], row[end + 1 :] = eos_id, pad_id
     return tokens
 
 
@@ -80,6 +83,9 @@ def _(draw):
     for _ in range(2):
         rows, length = draw.sizes(2, 5, 9)
         yield Case(args=(_sentences(draw, rows, length, padded=True),), note="padded with 0")
+    rows, length = draw.sizes(2, 5, 9)
+    tokens = _sentences(draw, rows, length, padded=True, ids=(41, 42, 43))
+    yield Case(args=(tokens,), note="start 41, end 42, padding 43")
 
 
 @PAIR.holds("It works for the shortest sentences and for one alone")
@@ -235,6 +241,9 @@ def _(tokens):
     inputs = tokens[:, :-1].clone()
     tokens[:, :-1] = tokens[:, 1:].clone()
     return inputs, tokens[:, :-1]
+
+
+add_pair_slips(PAIR)
 
 
 # label_smoothing_loss
@@ -556,14 +565,14 @@ LOSS.misconception(
     "be taken off all logits of a row without changing the probabilities?",
     look="attention: The mathematics",
 )(_with_log_probs(lambda logits: (logits.exp() / logits.exp().sum(-1, keepdim=True)).log()))
-for digits in (8, 9, 10, 12):
+for digits in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20):
     LOSS.misconception(
         f"small_number_in_log_{digits}",
         f"A small number, 1e-{digits}, keeps the logarithm from −∞, and makes up the answer: the log-probability of an "
         f"unlikely class is −10,000 here, not {math.log(10**-digits):.0f}. From the logits it can be had exactly.",
         look="training: The loss",
     )(_with_log_probs(lambda logits, epsilon=10**-digits: (logits.softmax(-1) + epsilon).log()))
-for digits in (7, 8, 9, 10):
+for digits in (5, 6, 7, 8, 9, 10):
     LOSS.misconception(
         f"clamped_probability_{digits}",
         f"Probabilities below 1e-{digits} are cut off, which makes up the answer: the log-probability of an unlikely "
@@ -637,6 +646,9 @@ def _(logits, targets, smoothing, pad_id):
 def _(logits, targets, smoothing, pad_id):
     logits -= logits.max(-1, keepdim=True).values
     return label_smoothing_loss(logits, targets, smoothing, pad_id)
+
+
+add_loss_slips(LOSS)
 
 
 # warmup_rate
@@ -722,7 +734,8 @@ def _rate(rise=None, fall=None, width=None, choose=min):
 
 RATE.misconception(
     "max_for_min",
-    "The larger of the two terms is taken: the rate begins with the fall, and rises without end after the warm-up.",
+    "The larger of the two terms is taken (or the condition is turned round): the rate begins with the fall, and rises "
+    "without end after the warm-up.",
 )(_rate(choose=max))
 RATE.misconception("added", "The two terms are added. At each step one of them rules, the smaller one.")(
     _rate(choose=lambda a, b: a + b)
@@ -730,9 +743,10 @@ RATE.misconception("added", "The two terms are added. At each step one of them r
 RATE.misconception("only_rise", "The rate rises for ever: the term that falls is missing.")(
     _rate(fall=lambda s, d, w: math.inf)
 )
-RATE.misconception("only_fall", "The rate falls from the first step on: the warm-up is missing.")(
-    _rate(rise=lambda s, d, w: math.inf)
-)
+RATE.misconception(
+    "only_fall",
+    "The rate falls from the first step on: the warm-up is missing, or its term is never the smaller one.",
+)(_rate(rise=lambda s, d, w: math.inf))
 RATE.misconception(
     "constant_after_warmup", "After the warm-up the rate stays where it is. It should fall with the root of the step."
 )(_rate(fall=lambda s, d, w: w**-0.5))
@@ -828,6 +842,9 @@ RATE.misconception(
 RATE.misconception(
     "tensor", "The rate is right, but it is a tensor. An optimizer's rate is a float: `.item()`, or `math`."
 )(lambda s, d, w: torch.tensor(warmup_rate(s, d, w)))
+
+
+add_rate_slips(RATE)
 
 
 # token_batches
@@ -1035,6 +1052,8 @@ def _(draw):
 @BATCHES.holds("A sentence longer than max_tokens is refused")
 def _(draw):
     yield Case(args=([3, 9, 4], 8), raises=ValueError, note="a sentence of 9 tokens, max_tokens 8")
+    for lengths, which in (([9, 3, 4], "the first"), ([3, 4, 9], "the last"), ([10, 9], "each")):
+        yield Case(args=(lengths, 8), raises=ValueError, note=f"{which} sentence has more than 8 tokens")
     lengths, _ = _corpus(draw, 9, 2, 18)
     yield Case(args=(lengths, max(lengths) - 1), raises=ValueError, note="the longest is one token too long")
 
@@ -1290,3 +1309,6 @@ def _asserting(lengths, max_tokens):
 def _(lengths, max_tokens):
     lengths.sort()
     return token_batches(lengths, max_tokens)
+
+
+add_batches_slips(BATCHES)
