@@ -6,45 +6,64 @@ The process knows neither expected values nor verdicts, and none of its answers 
 from __future__ import annotations
 import __future__
 
+import dataclasses
+import functools
 import importlib.abc
 import importlib.util
 import linecache
 import os
 import random
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from course_lib.exercises import find
 from course_lib.grader._observing import Foreign, Observation, Problem, observe, problem_of
-from course_lib.grader._protocol import ProtocolError, decode, encode, lengths, pack_observation, unpack_case
+from course_lib.grader._protocol import (
+    ProtocolError,
+    decode,
+    encode,
+    lengths,
+    pack_observation,
+    pack_problem,
+    unpack_case,
+)
 from course_lib.grader._watching import Watcher, names_of
 
-__all__ = ["serve"]
+__all__ = ["SCRATCH", "serve"]
 
 NAME = "submission"
+SCRATCH = "(scratch folder)"  # in messages
 
 
-def serve(requests: int, answers: int) -> None:
+def serve(requests: int, answers: int, scratch: str) -> None:
     """Answer requests until the pipe is closed.
 
     Args:
         requests: file descriptor to read from.
         answers: file descriptor to write to.
+        scratch: path of the scratch folder, which differs from run to run and is not written into messages.
     """
+    place = functools.partial(_placeless, scratch)
     module = ModuleType(NAME)
     sys.modules[NAME] = module
     while (request := _read(requests)) is not None:
         message, blobs = request
         if message["do"] == "load":
-            reply, raw = _load(module, message), b""
+            reply, raw = _load(module, message, place), b""
         else:
-            reply, raw = _case(module, message, blobs)
+            reply, raw = _case(module, message, blobs, place)
         _flush()
         _write(answers, encode(reply, raw))
 
 
-def _load(module: ModuleType, message: dict[str, Any]) -> dict[str, Any]:
+def _placeless(scratch: str, problem: Problem | None) -> Problem | None:
+    """A problem whose message is the same in every run."""
+    return problem and dataclasses.replace(problem, message=problem.message.replace(scratch, SCRATCH))
+
+
+def _load(module: ModuleType, message: dict[str, Any], place: Callable) -> dict[str, Any]:
     """Run the pieces of code that the grader chose, in its order, and say which of them failed."""
     sys.meta_path.insert(0, _Siblings(message["siblings"]))
     for name, text in message["files"].items():
@@ -61,15 +80,15 @@ def _load(module: ModuleType, message: dict[str, Any]) -> dict[str, Any]:
             with watcher:  # a table may be filled by what a solution may not call
                 exec(code, module.__dict__)
         except (Exception, SystemExit) as error:
-            problem = problem_of(error)
+            problem = place(problem_of(error))
             for name in piece["names"]:
-                failed[name] = _listed(problem)
+                failed[name] = pack_problem(problem)
         for name in piece.get("exercises", ()):
             used.setdefault(name, set()).update(watcher.used & names_of(find(name)))
     return {"failed": failed, "used": {name: sorted(twins) for name, twins in used.items() if twins}}
 
 
-def _case(module: ModuleType, message: dict[str, Any], blobs: bytes) -> tuple[dict[str, Any], bytes]:
+def _case(module: ModuleType, message: dict[str, Any], blobs: bytes, place: Callable) -> tuple[dict[str, Any], bytes]:
     exercise = find(message["exercise"])
     solution = module.__dict__.get(exercise.name)
     if solution is None:
@@ -78,6 +97,7 @@ def _case(module: ModuleType, message: dict[str, Any], blobs: bytes) -> tuple[di
     case, cotangents, train_too = unpack_case(message, blobs)
     _same_chance(message["seed"])
     seen = observe(solution, exercise, case, cotangents, train_too=train_too)
+    seen.problem = place(seen.problem)
     try:
         return pack_observation(seen)
     except Exception as error:  # something that looks like a tensor and is none
@@ -93,10 +113,6 @@ def _same_chance(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
-
-
-def _listed(problem: Problem) -> list:
-    return [problem.type, problem.message, problem.line, problem.code, list(problem.bases), problem.file]
 
 
 class _Siblings(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -21,7 +21,6 @@ import tempfile
 import time
 import warnings
 
-import numpy.random  # noqa: F401 - loaded once, here, for all children
 import torch
 
 import course_lib.exercises
@@ -36,8 +35,17 @@ from course_lib.grader._sandbox import (
     prctl,
     probe,
 )
+from course_lib.grader._warming import CACHES, warm
 
 __all__ = ["main"]
+
+# What a submission finds in its environment, beside the places of caches.
+ENVIRONMENT = {
+    "MPLBACKEND": "Agg",
+    "OMP_NUM_THREADS": "1",
+    "USER": "student",  # asked for by getpass, where a user has no name
+    "LOGNAME": "student",
+}
 
 
 def main(fd: int) -> None:
@@ -46,6 +54,7 @@ def main(fd: int) -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the grader, which then ends this process
     course_lib.exercises.all_exercises()
+    warm()
     with contextlib.suppress(OSError):
         prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a child leaves behind becomes ours, and is ended
         prctl(PR_SET_DUMPABLE, 0)  # no child may look into this process
@@ -62,7 +71,7 @@ def main(fd: int) -> None:
             walls = probe(command["walls"])
             answer = {"up": walls.up, "missing": walls.missing}
         elif command["do"] == "start":
-            answer = {"pid": _start(control, fds, walls, Limits(**command["limits"]), command["scratch"])}
+            answer = {"pid": _start(control, fds, walls, command)}
             running.add(answer["pid"])
             for handle in fds:
                 os.close(handle)
@@ -76,7 +85,8 @@ def main(fd: int) -> None:
         _end(pid, set())
 
 
-def _start(control: socket.socket, fds: list[int], walls: Walls, limits: Limits, scratch: str) -> int:
+def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict) -> int:
+    limits, scratch, lenient = Limits(**command["limits"]), command["scratch"], command["lenient"]
     pid = os.fork()
     if pid:
         return pid
@@ -95,13 +105,13 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, limits: Limits,
         sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - open as long as the process
         sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - open as long as the process
         os.environ.clear()
-        os.environ.update(HOME=scratch, TMPDIR=scratch, MPLBACKEND="Agg", MPLCONFIGDIR=scratch, OMP_NUM_THREADS="1")
+        os.environ.update(ENVIRONMENT, **dict.fromkeys(CACHES, scratch))
         sys.argv = ["submission"]
         tempfile.tempdir = None  # to be found anew, from TMPDIR
-        confine(walls, limits, scratch)
+        confine(walls, limits, scratch, lenient=lenient)
         with contextlib.suppress(OSError):
             prctl(PR_SET_DUMPABLE, 0)
-        _child.serve(requests, answers)
+        _child.serve(requests, answers, scratch)
         status = 0
     except BaseException as error:
         with contextlib.suppress(BaseException):

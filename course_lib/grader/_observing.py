@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from course_lib.exercises import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
+from course_lib.grader._refusals import refused
 from course_lib.grader._watching import Watcher
 
 __all__ = ["DEEPEST", "LONGEST", "Foreign", "Observation", "Problem", "Sequence", "leaves", "observe"]
@@ -59,6 +60,7 @@ class Problem:
         code: that line.
         bases: names of the classes that the exception is an instance of.
         file: where the line stands, such as "cell 3".
+        refused: whose attempt the grader's walls refused, see `course_lib.grader._refusals`; "" if they did nothing.
     """
 
     type: str
@@ -67,6 +69,7 @@ class Problem:
     code: str = ""
     bases: tuple[str, ...] = ()
     file: str = ""
+    refused: str = ""
 
 
 @dataclass
@@ -274,7 +277,8 @@ def problem_of(error: BaseException) -> Problem:
     except Exception:
         message = "(the message could not be read)"
     bases = tuple(cls.__name__ for cls in type(error).__mro__)
-    return Problem(type(error).__name__, message[:1000], line or 0, code[:200], bases[:8], file)
+    kind = type(error).__name__
+    return Problem(kind, message[:1000], line or 0, code[:200], bases[:8], file, refused(error))
 
 
 def _is_library(filename: str) -> bool:

@@ -29,7 +29,7 @@ from course_lib.grader._observing import (
 )
 
 __all__ = ["LARGEST_FRAME", "ProtocolError", "decode", "encode", "pack_case", "pack_observation", "unpack_case"]
-__all__ += ["clean", "lengths", "unpack_observation", "unpack_problem"]
+__all__ += ["clean", "lengths", "pack_problem", "unpack_observation", "unpack_problem"]
 
 LARGEST_FRAME = 8 * 2**20  # bytes, of which JSON:
 LARGEST_HEAD = 2**18
@@ -267,8 +267,7 @@ def pack_observation(seen: Observation) -> tuple[dict[str, Any], bytes]:
     message = {
         "value": pack(seen.value),
         "training": pack(seen.training),
-        "problem": problem
-        and [problem.type, problem.message, problem.line, problem.code, list(problem.bases), problem.file],
+        "problem": problem and pack_problem(problem),
         "stage": seen.stage,
         "changed": list(seen.changed),
         "random": seen.random,
@@ -323,13 +322,25 @@ def _texts(items: Any) -> tuple[str, ...]:
     return tuple(clean(item, 120) for item in items)
 
 
+def pack_problem(problem: Problem) -> list:
+    """A problem as a list."""
+    bases = list(problem.bases)
+    return [problem.type, problem.message, problem.line, problem.code, bases, problem.file, problem.refused]
+
+
 def unpack_problem(spec: Any) -> Problem | None:
     """A problem from a process that is not trusted."""
     if spec is None:
         return None
-    kind, message, line, code, bases, file = spec
+    kind, message, line, code, bases, file, refused = spec
     if type(line) is not int or not 0 <= line < 10**7:
         raise ProtocolError("a line number is not as agreed")
     return Problem(
-        clean(kind, 80), clean(message, 500, lines=True), line, clean(code, 200), _texts(bases), clean(file, 120)
+        clean(kind, 80),
+        clean(message, 500, lines=True),
+        line,
+        clean(code, 200),
+        _texts(bases),
+        clean(file, 120),
+        clean(refused, 20),
     )

@@ -17,6 +17,7 @@ import threading
 import time
 from typing import Any
 
+from course_lib.grader._child import SCRATCH
 from course_lib.grader._observing import Observation, Problem
 from course_lib.grader._protocol import (
     ProtocolError,
@@ -118,9 +119,10 @@ class Session:
 
     Args:
         server: where it is forked from.
+        lenient: permit what cannot reach beyond the process, for code that broke without it.
     """
 
-    def __init__(self, server: ForkServer):
+    def __init__(self, server: ForkServer, *, lenient: bool = False):
         self.server = server
         self.used_at_load: dict[str, set[str]] = {}  # by exercise: forbidden functions, as the process says
         self.scratch = tempfile.mkdtemp(prefix="course-lib-")
@@ -131,7 +133,12 @@ class Session:
         os.set_blocking(self._requests, False)
         try:
             self.pid = server._ask(
-                {"do": "start", "limits": dataclasses.asdict(server.limits), "scratch": self.scratch},
+                {
+                    "do": "start",
+                    "limits": dataclasses.asdict(server.limits),
+                    "scratch": self.scratch,
+                    "lenient": lenient,
+                },
                 (their_requests, their_answers, self._output.fileno()),
             )["pid"]
         except BaseException:
@@ -209,7 +216,7 @@ class Session:
 
     def _ended_by_itself(self, what: str) -> Ended:
         self._output.seek(0)
-        written = self._output.read(2**20)[-300:].decode("utf-8", "replace").strip()
+        written = self._output.read(2**20).decode("utf-8", "replace").replace(self.scratch, SCRATCH)[-300:].strip()
         status = self.close()
         if status == 70:  # what our own part of the process ends with where it cannot go on
             return Ended(
@@ -251,7 +258,14 @@ def _environment() -> dict[str, str]:
     """What the fork server needs, and nothing that a submission should not see, such as a token of CI."""
     kept = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LANG", "LC_ALL")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
-    return {**environment, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1"}
+    return {
+        **environment,
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONSAFEPATH": "1",
+        "CUDA_VISIBLE_DEVICES": "",  # graded on the processor; a process that has used a GPU cannot be forked
+    }
 
 
 def _remove(folder: str) -> None:

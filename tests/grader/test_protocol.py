@@ -437,7 +437,7 @@ def test_a_problem_that_is_none_is_refused(spec):
 
 
 def test_a_problem_arrives_cut_and_clean():
-    problem = unpack_problem(["E" * 999, "m\x1b[2J" * 999, 10**6, "c\nd", ["B" * 999], "f\rg"])
+    problem = unpack_problem(["E" * 999, "m\x1b[2J" * 999, 10**6, "c\nd", ["B" * 999], "f\rg", ""])
     assert (len(problem.type), len(problem.message), len(problem.bases[0])) == (80, 500, 120)
     assert "\x1b" not in problem.message
     assert "\n" not in problem.code
