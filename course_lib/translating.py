@@ -87,12 +87,13 @@ def _count(text: str) -> int:
 
 
 def _output(text: str) -> Path:
-    path = Path(text)
-    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
-        raise argparse.ArgumentTypeError(f"must be a file in a folder that is there, got {text!r}")
-    if not os.access(path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"must be in a folder that can be written to, got {text!r}")
-    return path
+    from course_lib._files import check_output
+
+    try:
+        check_output(Path(text), make_folder=False)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"must be a file in a folder that is there: {error}") from None
+    return Path(text)
 
 
 def _picture(text: str) -> Path:

@@ -25,18 +25,9 @@ def export(kind: str, path: Path, assignment: Assignment, install: str) -> None:
         assignment: its exercises.
         install: what pip installs where it is graded, or in the notebook where the package is missing; "" for nothing.
     """
+    make = {"notebook": notebook, "gradescope": gradescope_zip, "classroom": classroom}[kind]
     path.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "notebook":
-        write_whole(path, notebook(assignment, install))
-    elif kind == "classroom":
-        write_whole(path, classroom(assignment, install))
-    else:
-        partial = path.with_name(f".{path.name}.partial")
-        try:
-            partial.write_bytes(gradescope_zip(assignment, install))
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+    write_whole(path, make(assignment, install))
 
 
 def notebook(assignment: Assignment, install: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from course_lib._files import check_output
 from course_lib.grader._assignment import Assignment, chosen, draw_seed, read_assignment
 
 __all__ = ["add_to"]
@@ -44,6 +45,8 @@ def _export(options: argparse.Namespace) -> int:
         raise ValueError(
             f"--install: expected a requirement without quotes, $ and backslashes, got {options.install!r}"
         )
+    for path in filter(None, targets.values()):
+        check_output(path)
     for kind, path in targets.items():
         if path:
             export(kind, path, assignment, options.install or "")

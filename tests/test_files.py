@@ -1,0 +1,114 @@
+"""Files are written as a whole or not at all, and replace nothing but files."""
+
+import os
+import socket
+import stat
+
+import pytest
+
+from course_lib._files import check_output, write_together, write_whole
+
+posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names on POSIX systems only")
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def folder(path):
+    path.mkdir()
+
+
+def bound_socket(path):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+def device(path):
+    """A null device of the test's own."""
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("making a device takes root")
+
+
+KINDS = {"a pipe": pipe, "a folder": folder, "a socket": bound_socket, "a device": device}
+
+
+@posix
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "through a link"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_a_file_is_refused_and_stays(kind, linked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # paths of sockets are short
+    thing = tmp_path / "thing"
+    KINDS[kind](thing.relative_to(tmp_path))
+    before = os.lstat(thing)
+    path = thing
+    if linked:
+        path = tmp_path / "link"
+        path.symlink_to(thing)
+    for act in (check_output, lambda p: write_whole(p, "new")):
+        with pytest.raises(FileExistsError, match=f"{path.name} cannot be written: expected a file .* it is {kind}"):
+            act(path)
+    after = os.lstat(thing)
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted({"thing", path.name})
+
+
+@posix
+def test_none_of_several_files_is_written_where_one_cannot_be(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "first").write_text("before")
+    with pytest.raises(OSError, match="a pipe"):
+        write_together({tmp_path / "first": "after", tmp_path / "pipe": "after"})
+    assert (tmp_path / "first").read_text() == "before"
+
+
+@posix
+def test_a_link_stays_and_the_file_that_it_points_to_is_replaced(tmp_path):
+    (tmp_path / "far").mkdir()
+    for name in ("there", "new"):
+        (tmp_path / name).symlink_to(tmp_path / "far" / name)
+    (tmp_path / "far" / "there").write_text("before")
+    for name in ("there", "new"):
+        check_output(tmp_path / name)
+        write_whole(tmp_path / name, "after")
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / "far" / name).read_text() == "after"
+
+
+@posix
+def test_links_that_lead_in_a_circle_are_an_error_that_says_so(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="circle"):
+        write_whole(tmp_path / "a", "x")
+
+
+def test_the_folder_is_made_or_missed_before_the_work(tmp_path):
+    with pytest.raises(NotADirectoryError, match="make it first"):
+        check_output(tmp_path / "new" / "x.csv", make_folder=False)
+    check_output(tmp_path / "new" / "deep" / "x.csv")
+    assert list((tmp_path / "new" / "deep").iterdir()) == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        check_output(tmp_path / "file" / "x.csv")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to_is_missed_before_the_work(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError, match="cannot be written"):
+        check_output(tmp_path / "x.csv")
+
+
+def test_a_long_name_is_written(tmp_path):
+    path = tmp_path / ("𝔸" * 60)
+    write_whole(path, "x")
+    assert path.read_text() == "x"
+
+
+@posix
+def test_a_private_file_is_for_this_user_only(tmp_path):
+    write_whole(tmp_path / "seed", "1", private=True)
+    assert stat.S_IMODE(os.stat(tmp_path / "seed").st_mode) == 0o600
