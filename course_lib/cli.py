@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
 
 import torch
 
@@ -34,7 +38,34 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; its exit status.
 
     0: done. 1: done, and something did not pass (`--strict`). 2: wrong use. 3: done, but something could not be graded.
+    4: the machine has too few walls to run submissions. 130 and 143: stopped by Ctrl-C or SIGTERM.
     """
+    with _stopped_by_sigterm():
+        return _main(arguments)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: stop as after Ctrl-C, so that everything that was started is ended and cleared away."""
+
+
+@contextlib.contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # clearing away is not to be interrupted
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _main(arguments: list[str] | None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.command not in translating.COMMANDS:
@@ -53,9 +84,9 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(f"course-lib: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print(f"\nStopped. {GO_ON.get(options.command, '')}", file=sys.stderr)
-        return 130
+        return 143 if isinstance(stop, _Terminated) else 130
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,21 +7,23 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from datetime import datetime, timezone
 from fractions import Fraction
 from pathlib import Path
 
 from course_lib.exercises import Exercise, find
 from course_lib.grader._assignment import Assignment, Task
+from course_lib.grader._collecting import Collection, OnResult
 from course_lib.grader._judging import sheet_of
+from course_lib.grader._lateness import Times
 from course_lib.grader._protocol import clean
 from course_lib.grader._report_html import html_of
 from course_lib.grader._report_text import text_of
 from course_lib.grader._reporting import Report, report_on
 from course_lib.grader._results import Result, TaskResult, ungraded_task
 from course_lib.grader._running import Run
+from course_lib.grader._sandbox import Walls
 from course_lib.grader._session import ForkServer, NotGraded, ServerGone
-from course_lib.grader._store import Store, earlier_results
+from course_lib.grader._store import Store
 from course_lib.grader._submissions import Submission, needed
 from course_lib.grader._watching import forbidden_in, names_of
 
@@ -76,10 +78,7 @@ class Grader:
             tasks = [self._task(run, task, e) for task, e in zip(assignment.tasks, exercises, strict=True)]
         finally:
             run.close()
-        days = _days_late(submission, assignment)
-        penalty = min(Fraction(1), days * assignment.late_penalty)
-        problems = [*submission.problems, *run.problems]
-        return Result(submission.student, tasks, problems, days, penalty, str(server.walls))
+        return Result(submission.student, tasks, [*submission.problems, *run.problems], walls=str(server.walls))
 
     def _task(self, run: Run, task: Task, exercise: Exercise) -> TaskResult:
         try:
@@ -152,21 +151,15 @@ def _result(report: Report, task: Task, note: str) -> TaskResult:
     )
 
 
-def _days_late(submission: Submission, assignment: Assignment) -> int:
-    if assignment.due is None or not submission.modified:
-        return 0
-    late = datetime.fromtimestamp(submission.modified, timezone.utc) - assignment.due
-    seconds = late.total_seconds()
-    return 0 if seconds <= 0 else int(seconds // 86400) + 1
-
-
 def grade_all(
     submissions: list[Submission],
     assignment: Assignment,
     store: Store | None,
     *,
     jobs: int = 1,
-    on_result: Callable[[Submission, Result, bool], None] = lambda submission, result, again: None,
+    times: Times | None = None,
+    on_start: Callable[[Walls], None] = lambda walls: None,
+    on_result: OnResult = lambda submission, result, again: None,
 ) -> list[Result]:
     """Grade every submission, in the order of the list.
 
@@ -174,17 +167,18 @@ def grade_all(
         store: where results are kept; those that are there already are used. What was not graded is not kept, so that
             the next run grades it again.
         jobs: how many submissions run side by side.
+        times: when the platform received each submission; None to use the times of the files.
+        on_start: called with the walls before the code of any submission runs; what it raises ends the run.
         on_result: called with each result, and whether it came from an earlier run.
     """
-    results, todo = earlier_results(submissions, store, on_result)
+    collection = Collection(assignment, store, times, on_result)
+    todo = collection.from_earlier(submissions)
     if todo:
         with Grader(assignment) as grader:
+            on_start(grader.server.walls)
             for submission, result in _graded(grader, todo, jobs):
-                if store and not result.ungraded:
-                    store.save(submission, result)
-                results[submission.student] = result
-                on_result(submission, result, False)
-    return [results[submission.student] for submission in submissions]
+                collection.add(submission, result)
+    return collection.in_order_of(submissions)
 
 
 def _graded(grader: Grader, todo: list[Submission], jobs: int) -> Iterator[tuple[Submission, Result]]:

@@ -70,7 +70,8 @@ def _harmless(text: Any) -> Any:
 
 
 def _notes(result: Result) -> list[str]:
-    return [*result.problems, *(f"{task.name}: {task.note}" for task in result.tasks if task.note)]
+    undecided = [result.lateness] * result.undecided
+    return [*undecided, *result.problems, *(f"{task.name}: {task.note}" for task in result.tasks if task.note)]
 
 
 def junit(results: list[Result]) -> str:
@@ -131,7 +132,7 @@ def gradescope(result: Result) -> str:
             test["score"], test["max_score"] = plain(score), plain(max(shown(task.of), score))
             test["status"] = "passed" if task.status == "passed" else "failed"
         tests.append(test)
-    notes = [*result.problems]
+    notes = [result.lateness] * result.undecided + result.problems
     if result.ungraded:
         notes.insert(0, ungraded_text(result) + " Instructors: rerun the autograder for this submission.")
     if result.late_days:

@@ -48,6 +48,7 @@ def feedback_page(result: Result, assignment: Assignment) -> str:
     title = html.escape(" · ".join(filter(None, (assignment.title, result.student))))
     total = f"<p><b>{plain(result.points)} of {plain(result.of)} points</b></p>"
     late = f"<p>{html.escape(late_text(result))}</p>" if result.late_days else ""
+    late += f"<p>Lateness: {html.escape(result.lateness)}.</p>" if result.lateness else ""
     ungraded = f"<p><b>{html.escape(ungraded_text(result))}</b></p>" if result.ungraded else ""
     problems = "".join(f"<p>{html.escape(problem)}</p>" for problem in result.problems)
     rows = "".join(

@@ -8,9 +8,10 @@ from typing import Any
 
 from course_lib.grader._points import exact, plain
 
-__all__ = ["NOT_GRADED", "Result", "TaskResult", "as_dict", "packed", "ungraded_task", "unpacked"]
+__all__ = ["NOT_GRADED", "UNDECIDED", "Result", "TaskResult", "as_dict", "packed", "ungraded_task", "unpacked"]
 
 NOT_GRADED = "not graded"
+UNDECIDED = "not decided whether this is on time"
 
 
 @dataclass
@@ -55,6 +56,7 @@ class Result:
         late_days: days begun after the due date.
         penalty: share of the points that is lost for that, 0 to 1; an exact fraction.
         walls: what kept the submission to itself.
+        lateness: late or on time, by which clock; "" where there is no due date.
     """
 
     student: str
@@ -63,6 +65,7 @@ class Result:
     late_days: int = 0
     penalty: Fraction = Fraction()
     walls: str = ""
+    lateness: str = ""
 
     def __post_init__(self) -> None:
         self.penalty = min(Fraction(1), max(Fraction(), exact(self.penalty)))
@@ -76,6 +79,11 @@ class Result:
     def points(self) -> Fraction:
         """Earned, after the penalty."""
         return self.before_penalty * (1 - self.penalty)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it is not known if this is on time."""
+        return self.lateness.startswith(UNDECIDED)
 
     @property
     def ungraded(self) -> int:

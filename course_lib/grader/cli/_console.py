@@ -5,6 +5,7 @@ from __future__ import annotations
 from course_lib.grader._assignment import Assignment
 from course_lib.grader._points import percent, plain
 from course_lib.grader._results import NOT_GRADED, Result
+from course_lib.grader._store import Store
 from course_lib.grader._submissions import Submission
 
 __all__ = ["Console"]
@@ -22,7 +23,7 @@ class Console:
     def say(self, text: str) -> None:
         self.console.print(text, markup=False, emoji=False, soft_wrap=True)
 
-    def progress(self, total: int):
+    def progress(self, total: int, store: Store | None = None):
         from contextlib import contextmanager
 
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -49,6 +50,12 @@ class Console:
                     progress.update(task, advance=1, note=note)
 
                 yield advance
+            if store and store.distrusted:
+                names = ", ".join(store.distrusted[:10]) + " …" * (len(store.distrusted) > 10)
+                self.say(
+                    f"{len(store.distrusted)} stored result(s) were not written by your grader on this machine, or were"
+                    f" changed or moved since. They were not used; these were graded again: {names}."
+                )
             if earlier:
                 self.say(f"{earlier} of {total} were graded by an earlier run; --fresh grades them again.")
 
@@ -89,6 +96,8 @@ class Console:
                     for status in ("passed", "failed", "not attempted", NOT_GRADED)
                 ]
                 remarks = [*result.problems, *(f"{t.name}: {t.note}" for t in result.tasks if t.note)]
+                if result.undecided:
+                    remarks.insert(0, result.lateness)
                 if result.late_days:
                     remarks.insert(0, f"{result.late_days} day(s) late")
                 points = f"{plain(result.points)} of {plain(result.of)}"
@@ -103,6 +112,8 @@ class Console:
             self.say(task.text + (f"\n({task.note})" if task.note and task.note not in task.text else "") + "\n")
         for problem in result.problems:
             self.say(problem)
+        if result.undecided:
+            self.say(result.lateness)
         if result.late_days:
             self.say(f"{result.late_days} day(s) late, {percent(result.penalty)} taken off")
         self.say(f"{result.student}: {plain(result.points)} of {plain(result.of)} points")

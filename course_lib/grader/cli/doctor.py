@@ -11,7 +11,9 @@ import torch
 
 from course_lib import __version__
 from course_lib.exercises import all_exercises
-from course_lib.grader._sandbox import WALLS, probe
+from course_lib.grader._sandbox import WALLS, Limits, probe
+from course_lib.grader._session import ForkServer, Session
+from course_lib.grader.cli._preparing import AT_STAKE, TOO_WEAK, WallsMissing, check_walls
 
 __all__ = ["add_to"]
 
@@ -46,11 +48,14 @@ def _doctor(options: argparse.Namespace) -> int:
     if not hasattr(os, "fork"):
         print("grading     not on this system: it needs fork (Linux, macOS, WSL)")
         return 1
-    from course_lib.grader._assignment import Limits
-    from course_lib.grader._session import ForkServer, Session
-
     with ForkServer(Limits()) as server:
         start = time.perf_counter()
         Session(server).close()
         print(f"grading     works; a process takes {1000 * (time.perf_counter() - start):.0f} ms")
+    try:
+        check_walls(walls, AT_STAKE)
+    except WallsMissing as error:
+        print(f"walls       too few to grade a class: {error}")
+        return TOO_WEAK
+    print(f"walls       enough to grade a class ({AT_STAKE} or more)")
     return 0

@@ -1,0 +1,126 @@
+"""Submissions run only behind the walls that are required; which ones are up is printed before any of them runs."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from course_lib.cli import main
+from course_lib.grader import _grading, _session
+from course_lib.grader._sandbox import WALLS, Walls
+from course_lib.grader.cli import doctor
+from course_lib.grader.cli._preparing import WallsMissing, check_walls, required_walls
+
+grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
+ALL = Walls(("limits", "user", "namespaces", "landlock", "seccomp"))
+SOME = Walls(("limits", "user", "seccomp"), {"landlock": "too old", "namespaces": "not permitted"})
+NONE = Walls(("limits",), dict.fromkeys(("user", "namespaces", "landlock", "seccomp"), "not Linux"))
+RIGHT = "import torch\ndef causal_mask(length):\n    return torch.ones(length, length).tril().bool()\n"
+
+
+@pytest.fixture
+def ordinary(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Two students, whose code leaves a trace where it runs."""
+    (tmp_path / "class").mkdir()
+    for name in ("ada", "bob"):
+        (tmp_path / "class" / f"{name}.py").write_text(RIGHT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "250")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("walls", "enough_for"),
+    [(ALL, {"process", "partial", "full"}), (SOME, {"process", "partial"}), (NONE, {"process"})],
+)
+@pytest.mark.parametrize("required", ["process", "partial", "full"])
+def test_a_level_is_enough_for_itself_and_less(ordinary, walls, enough_for, required):
+    if required in enough_for:
+        check_walls(walls, required)
+    else:
+        with pytest.raises(WallsMissing, match=f"expected {required} walls .* --require-walls {walls.level}"):
+            check_walls(walls, required)
+
+
+def test_where_grades_are_at_stake_more_is_required():
+    assert required_walls(None, at_stake=True) == "partial"
+    assert required_walls(None, at_stake=False) == "process"
+    assert required_walls("process", at_stake=True) == "process"
+    assert required_walls("full", at_stake=False) == "full"
+
+
+@pytest.mark.parametrize("up", [("limits",), ("limits", "landlock", "seccomp"), ()])
+def test_nothing_runs_as_root_whatever_is_accepted(monkeypatch, up):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(WallsMissing, match="would run as root"):
+        check_walls(Walls(up), "process")
+    for other in ("user", "namespaces"):
+        check_walls(Walls((*up, other)), "process")
+
+
+@pytest.fixture
+def weak(monkeypatch, ordinary):
+    """A machine without walls, on which no process of a submission may start."""
+
+    class Weak(_session.ForkServer):
+        def __init__(self, limits, walls=tuple(WALLS)):
+            super().__init__(limits, ("limits",))
+
+    monkeypatch.setattr(_grading, "ForkServer", Weak)
+
+
+@grades
+def test_a_class_is_refused_without_walls_and_one_file_is_not(folder, weak, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr("course_lib.grader._running.Session", None)  # nothing of a submission is started
+        assert main(["grade", "class", "-e", "causal_mask", "--out", "out"]) == 4
+        printed = capsys.readouterr()
+        assert "Walls around submissions: process (limits" in printed.out
+        assert "accept less with --require-walls process" in printed.err
+        assert not Path("out/results.csv").exists()
+        assert main(["grade", "class/ada.py", "-e", "causal_mask", "--gradescope", "r.json"]) == 4
+        assert main(["grade", "class/ada.py", "-e", "causal_mask", "--require-walls", "full"]) == 4
+    assert main(["grade", "class/ada.py", "-e", "causal_mask"]) == 0
+
+
+@grades
+def test_walls_are_the_first_thing_that_is_printed(folder, capsys):
+    main(["grade", "class", "-e", "causal_mask", "--require-walls", "process", "--out", "out"])
+    assert capsys.readouterr().out.startswith("Walls around submissions: ")
+
+
+@grades
+@pytest.mark.parametrize(("walls", "status"), [(ALL, 0), (SOME, 0), (NONE, 4)])
+def test_doctor_tells_by_its_status_whether_a_class_can_be_graded(ordinary, monkeypatch, capsys, walls, status):
+    monkeypatch.setattr(doctor, "probe", lambda: walls)
+    assert main(["doctor"]) == status
+    said = capsys.readouterr().out
+    assert ("too few to grade a class" in said) == bool(status)
+    assert ("--require-walls process" in said) == bool(status)
+
+
+@grades
+@pytest.mark.slow
+def test_sigterm_ends_a_run_in_a_line_and_the_same_command_goes_on(folder):
+    slow = RIGHT.replace("    return", "    import time; time.sleep(0.3)\n    return")
+    for number in range(6):
+        (folder / "class" / f"s{number}.py").write_text(slow + f"# {number}\n")
+    command = [sys.executable, "-m", "course_lib.cli", "grade", "class", "-e", "causal_mask", "--out", "out", "-j", "1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and len(list(Path("out/submissions").glob("*.json"))) < 1:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert error.strip() == "Stopped. What is graded is kept; the same command goes on from here."
+    assert 0 < len(list(Path("out/submissions").glob("*.json"))) < 8
