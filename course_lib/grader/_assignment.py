@@ -18,7 +18,8 @@ __all__ = ["Assignment", "Task", "chosen", "draw_seed", "read_assignment", "task
 
 EXAMPLE = """\
 title: Week 3
-seed: 4711                      # the random cases; without it, one is drawn and written down
+seed: 4711                      # the random cases; a short one can be guessed: leave it out, and one of 128 bits
+                                # is drawn and written down
 due: 2026-11-30 23:59 +0100     # later files are marked as late
 late_penalty: 10%               # of the points, for each day begun; 0 if left out
 exercises:
@@ -102,8 +103,8 @@ def written(number: Fraction) -> int | float | str:
 
 
 def draw_seed() -> int:
-    """A seed that nobody knew before."""
-    return secrets.randbelow(2**31)
+    """A seed of 128 random bits, which cannot be guessed, nor found from the cases that submissions see."""
+    return secrets.randbits(128)
 
 
 def read_assignment(path: Path) -> Assignment:

@@ -6,7 +6,7 @@ Expected values come from the reference in float64, so that they are more exact 
 from __future__ import annotations
 
 import builtins
-import zlib
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -133,10 +133,10 @@ class Verdict:
 
 
 def trials_of(exercise: Exercise, seed: int) -> list[Trial]:
-    """The exercise's cases drawn from a seed, with what the reference makes of them."""
+    """The exercise's cases drawn from a seed, with what the reference makes of them; see `_drawn_for` for secrecy."""
     trials = []
     for line, prop in enumerate(exercise.properties):
-        draw = Draw(zlib.crc32(f"{seed} {exercise.name} {line}".encode()))
+        draw = Draw(_drawn_for(seed, exercise.name, line))
         graded = 0
         for position, case in enumerate(prop.cases(draw)):
             exact = case.to(torch.float64)
@@ -151,6 +151,18 @@ def trials_of(exercise: Exercise, seed: int) -> list[Trial]:
                 graded += 1
             trials.append(Trial(len(trials), line, case, expected, cotangents, train_too))
     return trials
+
+
+def _drawn_for(seed: int, name: str, line: int) -> int:
+    """The seed of one line's generator: HMAC-SHA256 of the exercise and the line, with the assignment's seed as the key.
+
+    A submission sees the draws of every line. PyTorch's generator uses only 32 bits of what it is seeded with, so
+    these 32 bits can be found by trying them all, and the rest of *this* line foreseen. They say nothing about the
+    seed, nor about any other line or exercise, as long as the seed cannot be guessed: `draw_seed` draws 128 bits. A
+    short seed that an instructor chose, such as 4711, can be found by trying seeds until the draws agree.
+    """
+    key = str(seed).encode()
+    return int.from_bytes(hmac.digest(key, f"{name}\0{line}".encode(), "sha256"), "big")
 
 
 def judge(exercise: Exercise, trials: list[Trial], observations: list[Observation], *, allow_twins: bool) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import hmac
 import re
 import time
 from functools import lru_cache
@@ -131,7 +131,9 @@ def _frames_of(exercise: Exercise, seed: int) -> tuple[bytes, ...]:
 
 def _chance(seed: int, exercise: Exercise, number: int) -> int:
     """A seed for the submission's own draws, from which the instructor's cannot be told."""
-    digest = hashlib.sha256(f"{seed} {exercise.name} {number}".encode()).digest()
+    digest = hmac.digest(
+        str(seed).encode(), f"the submission's own draws\0{exercise.name}\0{number}".encode(), "sha256"
+    )
     return int.from_bytes(digest[:4], "big") >> 1
 
 

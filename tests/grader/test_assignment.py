@@ -47,7 +47,9 @@ def test_everything_may_be_left_out(read, text):
 
 def test_without_a_seed_one_is_drawn(read):
     assert read("title: x").seed != read("title: x").seed
-    assert all(0 <= draw_seed() < 2**31 for _ in range(20))
+    seeds = [draw_seed() for _ in range(64)]
+    assert all(0 <= seed < 2**128 for seed in seeds)
+    assert max(seeds) >= 2**120
 
 
 @pytest.mark.parametrize(("text", "seed"), [("0", 0), ("4711", 4711), ("-1", -1), ("2147483648", 2**31)])

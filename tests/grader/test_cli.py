@@ -447,20 +447,6 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(ada, week, mon
 
 
 @grades
-def test_results_in_the_folder_of_the_class_are_no_student(ada, monkeypatch):
-    Path("class").mkdir()
-    Path(ada).rename("class/ada.py")
-    Path("class/bob.py").write_text(CAUSAL)
-    for out in ("class/one", "class/two", "class/one"):
-        assert run("grade", "class", "--out", out) == 0
-        assert [s["student"] for s in results(f"{out}/results.json")["submissions"]] == ["ada", "bob"]
-    monkeypatch.chdir("class")
-    for _ in range(2):
-        assert run("grade", ".") == 0
-        assert [s["student"] for s in results("grading/results.json")["submissions"]] == ["ada", "bob"]
-
-
-@grades
 def test_names_that_look_like_emoji_or_are_long_are_shown_as_they_are(capsys):
     Path("class").mkdir()
     for name in (":smile:", "a" * 150):

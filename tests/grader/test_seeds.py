@@ -1,0 +1,54 @@
+"""The cases of a line tell nothing about the seed or the cases of other lines."""
+
+import zlib
+
+import pytest
+import torch
+
+from course_lib.exercises import all_exercises
+from course_lib.grader._assignment import draw_seed
+from course_lib.grader._judging import _drawn_for, trials_of
+from course_lib.grader._running import _chance
+
+SOFTMAX = all_exercises()["softmax"]
+
+
+def arguments(seed: int) -> list[torch.Tensor]:
+    return [
+        value.flatten() for trial in trials_of(SOFTMAX, seed) for value in trial.case.args if torch.is_tensor(value)
+    ]
+
+
+def same(one: list[torch.Tensor], two: list[torch.Tensor]) -> bool:
+    return len(one) == len(two) and all(map(torch.equal, one, two))
+
+
+def test_one_seed_gives_the_same_cases():
+    seed = draw_seed()
+    assert same(arguments(seed), arguments(seed))
+
+
+@pytest.mark.parametrize("bit", [0, 31, 32, 63, 64, 100, 127])
+def test_every_bit_of_a_seed_counts(bit):
+    seed = draw_seed()
+    assert not same(arguments(seed), arguments(seed ^ (1 << bit)))
+    assert _chance(seed, SOFTMAX, 0) != _chance(seed ^ (1 << bit), SOFTMAX, 0)
+
+
+@pytest.mark.parametrize("other", [("softmax", 1), ("softmax", 3), ("attend", 0), ("causal_mask", 2)])
+def test_the_generator_of_one_line_does_not_give_that_of_another(other):
+    """A checksum is linear: from one line's generator follow all others, without the seed. A keyed hash is not."""
+    seed = 47114711
+    known = _drawn_for(seed, "softmax", 0) & 0xFFFFFFFF
+    length = len(str(seed))
+    this, wanted = (f"{'0' * length} {name} {line}".encode() for name, line in (("softmax", 0), other))
+    if len(this) == len(wanted):
+        foreseen = known ^ zlib.crc32(this) ^ zlib.crc32(wanted)
+        assert foreseen != _drawn_for(seed, *other) & 0xFFFFFFFF
+    assert known != _drawn_for(seed, *other) & 0xFFFFFFFF
+
+
+def test_lines_and_exercises_have_generators_of_their_own():
+    seeds = {_drawn_for(7, name, line) for name in all_exercises() for line in range(20)}
+    assert len(seeds) == 20 * len(all_exercises())
+    assert _drawn_for(7, "a", 11) != _drawn_for(7, "a\x001", 1)
