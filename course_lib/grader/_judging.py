@@ -154,7 +154,7 @@ def trials_of(exercise: Exercise, seed: int) -> list[Trial]:
 
 
 def _drawn_for(seed: int, name: str, line: int) -> int:
-    """The seed of one line's generator: HMAC-SHA256 of the exercise and the line, with the assignment's seed as the key.
+    """The seed of one line's generator: HMAC-SHA256 of exercise and line, with the assignment's seed as the key.
 
     A submission sees the draws of every line. PyTorch's generator uses only 32 bits of what it is seeded with, so
     these 32 bits can be found by trying them all, and the rest of *this* line foreseen. They say nothing about the
