@@ -142,6 +142,28 @@ def test_text_outputs_have_three_decimals_at_most(page):
             assert not re.search(r"0x[0-9a-f]{6,}", text), f"an address: {text}"
 
 
+EQUAL = {"equal", "allclose", "same_weights"}
+
+
+@each_chapter
+def test_a_cell_that_states_an_equality_asserts_it(page):
+    """Printed, a False would be compared with the False that was committed, and nothing would notice."""
+    for cell in cells_of(page):
+        if cell.source.lstrip().startswith("%"):
+            continue
+        calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+        printed = [arg for call in calls if _name(call) == "print" for arg in call.args]
+        if any(isinstance(arg, ast.Name) and arg.id == "same" for arg in printed):
+            assert "assert same" in cell.source, f"{page.name}: prints `same` without asserting it:\n{cell.source}"
+        if "False" not in "".join(o.get("text", "") for o in cell.outputs):  # else it compares right with wrong
+            stated = [arg for arg in printed if isinstance(arg, ast.Call) and _name(arg) in EQUAL]
+            assert not stated, f"{page.name}: print({ast.unparse(stated[0])}) is not asserted"
+
+
+def _name(call: ast.Call) -> str:
+    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+
+
 @each_chapter
 def test_code_fits_the_page(page):
     for cell in cells_of(page)[1:]:
@@ -198,6 +220,12 @@ def test_exercises_point_to_sections_that_exist(page):
 
 def test_the_map_shows_what_is_there():
     assert TARGET.read_text() == svg(), "run `python -m tools.chapter_map`"
+
+
+def test_the_title_page_lists_every_chapter_in_order():
+    text = (ROOT / "book/index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\d+\. \{doc\}`(\w+)`", text, re.MULTILINE)
+    assert listed == [stem for stem, *_ in CHAPTERS]
 
 
 def test_every_page_of_the_toc_exists():

@@ -58,7 +58,7 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
     picture = drawing(
         _SIDE,
         height * length + 22,
-        element("g", *_shades(table, width, height), data_k="cells", style="touch-action:none;cursor:crosshair"),
+        element("g", *_shades(table, width, height), data_k="cells", data_drag="", style="cursor:crosshair"),
         element(
             "rect", x=0, y=position * height, width=_SIDE, height=height, class_="line", stroke_width=1.5, data_k="row"
         ),

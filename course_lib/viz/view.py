@@ -179,7 +179,8 @@ attention-view option{background:Canvas;color:CanvasText}
 attention-view input[type=range]{padding:0;border:0;accent-color:var(--output);vertical-align:middle}
 attention-view button[aria-pressed=true]{background:var(--weight);color:var(--on)}
 attention-view [tabindex]{cursor:pointer}
-attention-view [data-drag]{cursor:grab;touch-action:none}
+/* A group of SVG is inline, and `touch-action` does nothing for what is inline. */
+attention-view [data-drag]{cursor:grab;display:block;touch-action:none}
 attention-view :focus-visible{outline:3px solid var(--output);outline-offset:2px}
 attention-view svg :focus{outline:none}
 attention-view svg :focus-visible>:is(rect,circle){stroke:var(--output);stroke-width:4;stroke-opacity:1}

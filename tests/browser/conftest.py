@@ -6,12 +6,15 @@ import http.server
 import os
 import shutil
 import threading
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
 from tools.build_book import BUILD, build
+from tools.publisher import Publisher, find_publisher
 
 FLAGS = [
     "--no-sandbox",  # Chromium refuses to run as root otherwise, and CI runs in a container as root
@@ -23,16 +26,38 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
-def site():
-    """Address of the built book. Tests that run side by side build it one after the other: the second finds it."""
-    BUILD.mkdir(exist_ok=True)
-    with FileLock(BUILD / ".lock"):
-        html = build(quiet=True)
+@dataclass(frozen=True)
+class Site:
+    """The built book on a local server.
+
+    Args:
+        address: where it is served, without a slash at the end.
+        html: folder that it was built into.
+        publisher: whose build it is, or None.
+    """
+
+    address: str
+    html: Path
+    publisher: Publisher | None
+
+
+@pytest.fixture(scope="session", params=["local", "published"])
+def site(request):
+    """The book as `make book` builds it, and as it is published: the header and all links differ.
+
+    Tests that run side by side build it one after the other: the second finds it.
+    """
+    folder = BUILD if request.param == "local" else BUILD / "published/_build"
+    folder.mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch, FileLock(BUILD / ".lock"):
+        if request.param == "published":
+            patch.setenv("GITHUB_REPOSITORY", "me/repo")
+        html = build(folder, quiet=True)
+        publisher = find_publisher()
     handler = partial(_QuietHandler, directory=str(html))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield Site(f"http://127.0.0.1:{server.server_address[1]}", html, publisher)
         server.shutdown()
 
 
@@ -92,7 +117,7 @@ def visit(browser, site):
     def open_(address, *, width=1280, height=900, scheme="light"):
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         contexts.append(context)
-        return Visit(context.new_page(), site).open(address)
+        return Visit(context.new_page(), site.address).open(address)
 
     yield open_
     for context in contexts:

@@ -12,6 +12,24 @@ def said(page, words):
     return page.locator(".say").text_content()
 
 
+def drag_by_touch(page, start, by):
+    """A finger that goes down at `start`, moves by (dx, dy) in steps, and is lifted: touch events of the browser's own,
+    so that the page is panned where a view does not keep the gesture to itself."""
+    client = page.context.new_cdp_session(page)
+    x, y = start
+    steps = 8
+
+    def send(kind, *points):
+        touches = [{"x": px, "y": py} for px, py in points]
+        client.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
+
+    send("touchStart", (x, y))
+    for step in range(1, steps + 1):
+        send("touchMove", (x + by[0] * step / steps, y + by[1] * step / steps))
+    send("touchEnd")
+    page.wait_for_timeout(300)  # a page that was set in motion goes on for a while
+
+
 def clean(seen):
     """No error, nothing asked of a network, no sideways scroll."""
     assert seen.errors == []

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from driving import clean, everywhere, said
+from driving import clean, drag_by_touch, everywhere, said
 
 from course_lib.viz import alignment, query_plane
 
@@ -37,6 +37,22 @@ def attention_at(page, scale):
     query = torch.tensor([(x - 160) / scale, (160 - y) / scale], dtype=torch.float64)
     weights = torch.softmax(KEY.double() @ query, 0)
     return [*weights.tolist(), (weights @ VALUE.double()).item()]
+
+
+def test_a_query_is_dragged_with_a_finger_and_the_page_stays(show):
+    seen, scale = plane(show, width=390, height=420, touch=True)
+    page = seen.page
+    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") > 60  # there is room to pan
+    page.locator('[data-k="query"]').scroll_into_view_if_needed()
+    top, before = page.evaluate("scrollY"), shown(page)
+    box = page.locator('[data-k="query"]').bounding_box()
+    drag_by_touch(page, (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2), (-30, -60))
+    moved = page.locator('[data-k="query"]').bounding_box()
+    assert page.evaluate("scrollY") == top
+    assert (moved["x"] - box["x"], moved["y"] - box["y"]) == pytest.approx((-30, -60), abs=1.5)
+    assert shown(page) == pytest.approx(attention_at(page, scale), abs=5.1e-4)
+    assert shown(page) != before
+    clean(seen)
 
 
 @everywhere

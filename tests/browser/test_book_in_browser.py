@@ -7,10 +7,8 @@ from urllib.parse import urljoin
 import nbformat
 import pytest
 
-from tools.build_book import BUILD
 from tools.chapter_map import CHAPTERS as STEMS
 from tools.pages import all_pages, notebook_pages
-from tools.publisher import find_publisher
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -70,7 +68,7 @@ def test_a_tap_on_a_figure_opens_it_in_full_size(visit, site):
     shown, full = figure.evaluate("i => [i.getBoundingClientRect().width, i.naturalWidth]")
     assert shown < full
     figure.click()
-    page.wait_for_url(f"{site}/_images/*.png")
+    page.wait_for_url(f"{site.address}/_images/*.png")
 
 
 def test_figures_turn_dark_and_the_switch_works(visit):
@@ -106,9 +104,9 @@ def test_the_menu_opens_on_a_phone(visit):
     link.wait_for(state="visible")
 
 
-def test_a_page_works_from_the_file_system(visit):
+def test_a_page_works_from_the_file_system(visit, site):
     """`make book` says: open index.html. That is a file, with no server."""
-    seen = visit((BUILD / "html/book/attention.html").as_uri())
+    seen = visit((site.html / "book/attention.html").as_uri())
     seen.page.wait_for_selector("mjx-container")
     assert seen.outside == []
     assert seen.failed == []
@@ -116,27 +114,43 @@ def test_a_page_works_from_the_file_system(visit):
 
 
 @pytest.mark.parametrize("address", CHAPTERS)
-def test_a_colab_button_only_where_somebody_publishes(visit, address):
+def test_a_colab_button_only_where_somebody_publishes(visit, site, address):
     links = visit(address).page.locator("a[href*='colab.research.google.com']")
-    publisher = find_publisher()
-    if publisher is None:
+    if site.publisher is None:
         assert links.count() == 0
     else:
-        assert links.first.get_attribute("href") == publisher.colab_url(address.removesuffix(".html"))
+        assert links.first.get_attribute("href") == site.publisher.colab_url(address.removesuffix(".html"))
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+@pytest.mark.parametrize("address", CHAPTERS)
+def test_every_button_of_the_header_is_in_the_header(visit, address, width, height):
+    page = visit(address, width=width, height=height).page
+    buttons = page.locator(".bd-header-article :is(button, a):visible").evaluate_all(
+        "list => list.map(b => [b.title || b.ariaLabel || b.className, b.getBoundingClientRect().toJSON()])"
+    )
+    assert len(buttons) >= 5
+    for name, box in buttons:
+        assert box["left"] >= 0, name
+        assert box["right"] <= width, name
+        assert box["top"] >= 0, name
+        assert box["bottom"] <= 80, name
+        assert box["height"] <= 60, name
+        assert box["width"] <= 120, name
 
 
 @pytest.mark.parametrize("address", CHAPTERS)
 def test_the_notebook_can_be_downloaded(visit, site, address):
     page = visit(address).page
     link = page.locator("a[href$='.ipynb']").first
-    response = page.request.get(urljoin(f"{site}/{address}", link.get_attribute("href")))
+    response = page.request.get(urljoin(f"{site.address}/{address}", link.get_attribute("href")))
     notebook = nbformat.reads(response.text(), as_version=4)
     assert any(cell.get("outputs") for cell in notebook.cells)
 
 
 def test_links_inside_the_book_lead_somewhere(site):
     """Every link from a page to another, with its anchor."""
-    html = BUILD / "html"
+    html = site.html
     broken = []
     for address in PAGES:
         text = (html / address).read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from driving import clean, said
+from driving import clean, drag_by_touch, said
 
 from course_lib import apply_rotary, sinusoidal_encoding
 from course_lib.viz import rotary_pair, sinusoid_probe
@@ -48,6 +48,21 @@ def test_a_cell_is_probed_by_mouse_and_touch(show, touch):
     seen.page.touchscreen.tap(x, y) if touch else seen.page.mouse.click(x, y)
     assert f"{TABLE[20, 6]:.3f}." in said(seen.page, "Position 20, column 6")
     assert seen.page.locator("[data-k=position-value]").text_content() == "20"
+    clean(seen)
+
+
+def test_a_finger_goes_over_the_table_and_the_page_stays(show):
+    seen = show(sinusoid_probe(TABLE), width=390, height=420, touch=True)
+    page = seen.page
+    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") > 60  # there is room to pan
+    box = page.locator("[data-k=cells]").bounding_box()
+    at = [
+        (box["x"] + box["width"] * (c + 0.5) / 10, box["y"] + box["height"] * (p + 0.5) / 24)
+        for p, c in ((20, 6), (6, 2))
+    ]
+    drag_by_touch(page, at[0], (at[1][0] - at[0][0], at[1][1] - at[0][1]))
+    assert page.evaluate("scrollY") == 0
+    assert f"{TABLE[6, 2]:.3f}." in said(page, "Position 6, column 2")
     clean(seen)
 
 
