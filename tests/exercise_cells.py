@@ -43,12 +43,16 @@ class Cell:
 
 def cells(kind: str) -> list[Cell]:
     """All cells of one kind: "right", "dev" or "held_out"."""
-    found = []
-    for path in sorted((FOLDER / kind).glob("*.py")):
-        numbers: dict[str, int] = {}
-        for text in re.split(r"^# %% ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-            head, code = text.split("\n", 1)
-            name, says = (part.strip() for part in head.split(":", 1))
-            numbers[name] = numbers.get(name, 0) + 1
-            found.append(Cell(kind, path.stem, name, numbers[name], says, code))
+    return [cell for path in sorted((FOLDER / kind).glob("*.py")) for cell in cells_in(path, kind)]
+
+
+def cells_in(path: Path, kind: str) -> list[Cell]:
+    """The cells of one file, each under a line `# %% exercise: what its author says of it`."""
+    found: list[Cell] = []
+    numbers: dict[str, int] = {}
+    for text in re.split(r"^# %% ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        head, code = text.split("\n", 1)
+        name, says = (part.strip() for part in head.split(":", 1))
+        numbers[name] = numbers.get(name, 0) + 1
+        found.append(Cell(kind, path.stem, name, numbers[name], says, code))
     return found

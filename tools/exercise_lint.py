@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.exercises import Exercise, all_exercises, find
-from course_lib.grader._diagnosing import _alike, diagnose
+from course_lib.grader._diagnosing import diagnose
 from course_lib.grader._judging import Sheet, judge, sheet_of
+from course_lib.grader._likeness import alike
 from course_lib.grader._observing import Sequence, plain
 
 SEEDS = (0, 20)
@@ -167,7 +168,7 @@ def _indistinguishable(sheet: Sheet, a: str, b: str) -> bool:
     if not {a, b} <= keys:
         return False
     pairs = zip(sheet.misconception(a), sheet.misconception(b), strict=True)
-    if not all(_alike(x, y) and x.changed == y.changed and x.gradients.keys() == y.gradients.keys() for x, y in pairs):
+    if not all(alike(x, y) and x.changed == y.changed and x.gradients.keys() == y.gradients.keys() for x, y in pairs):
         return False
     mine, theirs = (
         judge(sheet.exercise, sheet.trials, sheet.misconception(key), allow_twins=True).findings for key in (a, b)

@@ -45,8 +45,8 @@ class Case:
 
     @cached_property
     def size(self) -> int:
-        """Numbers in all arguments; the smallest failing case is the one that is shown."""
-        return _size([*self.args, *self.init])
+        """Numbers in all arguments and weights; a small failing case is the one that is shown."""
+        return _size([*self.args, *self.init, *self.state.values()])
 
     @cached_property
     def dtype(self) -> torch.dtype | None:

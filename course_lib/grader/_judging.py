@@ -20,6 +20,7 @@ from torch import Tensor
 from course_lib.exercises import Case, Draw, Exercise
 from course_lib.grader._observing import Foreign, Observation, Sequence, leaves, observe, unwrapped
 from course_lib.grader._points import exact
+from course_lib.grader._shortening import listed, shortened
 
 __all__ = ["CONDUCT", "Finding", "Line", "Sheet", "Trial", "Verdict", "judge", "sheet_of", "trials_of"]
 
@@ -249,7 +250,7 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
     found = []
     if seen.stage == "load" and seen.problem is not None:
         about = [Finding("parameters", text) for text in _about_parameters(case, seen)]
-        return [*about, Finding("problem", "not called, since its parameters are not the ones asked for")]
+        return [*about, Finding("problem", "not called, because its parameters are not those of the contract")]
     if seen.problem is not None and seen.stage != "gradients":
         return [Finding("problem", f"{seen.problem.type}: {seen.problem.message}")]
     names = exercise.returns
@@ -276,7 +277,7 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
 def _about_the_error(case: Case, seen: Observation) -> list[Finding]:
     wanted = case.raises.__name__
     if seen.problem is None:
-        return [Finding("problem", f"expected a {wanted}, and nothing was raised")]
+        return [Finding("problem", f"expected a {wanted}, but nothing was raised")]
     known = getattr(builtins, seen.problem.type, None)
     is_one = wanted in seen.problem.bases or (isinstance(known, type) and issubclass(known, case.raises))
     return (
@@ -291,9 +292,9 @@ def _about_parameters(case: Case, seen: Observation) -> list[str]:
     other = [n for n, shape in wanted.items() if n in seen.parameters and seen.parameters[n] != shape]
     texts = []
     if missing:
-        texts.append(f"missing: {', '.join(missing)}")
+        texts.append(f"missing: {listed(missing)}")
     if extra:
-        texts.append(f"not asked for: {', '.join(extra)}")
+        texts.append(f"not in the contract: {listed(extra)}")
     texts += [f"{name} has shape {seen.parameters[name]}, expected {wanted[name]}" for name in other]
     return texts
 
@@ -394,7 +395,7 @@ def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
 
 def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> list[Finding]:
     if seen.stage == "gradients" and seen.problem is not None:
-        text = f"asked for gradients, the call ends in {seen.problem.type}: {seen.problem.message}"
+        text = f"with gradients, the call ends in {seen.problem.type}: {seen.problem.message}"
         return [Finding("gradient", text)]
     found = []
     for name, wanted in trial.expected.gradients.items():
@@ -437,7 +438,7 @@ def describe(value: Any) -> str:
         return f"an object of type {value.type}"
     if value is None:
         return "None (is there a return?)"
-    return f"the {type(value).__name__} {value!r}"[:100]
+    return shortened(f"the {type(value).__name__} {value!r}", 100)
 
 
 def numbers(expected: Any, actual: Any) -> tuple[str, str]:
@@ -463,7 +464,7 @@ class Sheet:
     exercise: Exercise
     seed: int
     trials: list[Trial]
-    _observed: dict[tuple[str, int], Observation] = field(default_factory=dict, repr=False)
+    _observed: dict[tuple[str, int, bool], Observation] = field(default_factory=dict, repr=False)
 
     def run(self, solution: Callable) -> list[Observation]:
         """Observations of a solution in this process."""
@@ -473,15 +474,26 @@ class Sheet:
         """Observations of a misconception of the exercise."""
         return [self.misconception_at(key, trial) for trial in self.trials]
 
-    def misconception_at(self, key: str, trial: Trial) -> Observation:
-        """What a misconception makes of one trial; run when first asked for."""
+    def misconception_at(self, key: str, trial: Trial, *, values_only: bool = False) -> Observation:
+        """What a misconception makes of one trial; run when first asked for.
+
+        Args:
+            key: of the misconception.
+            trial: one of this sheet's.
+            values_only: leave out gradients and train mode, which take longer than the call itself.
+        """
+        cheaper = values_only and bool(trial.cotangents or trial.train_too)
         with _ONE_AT_A_TIME:
-            if (key, trial.number) not in self._observed:
+            if (key, trial.number, False) in self._observed:
+                cheaper = False
+            place = (key, trial.number, cheaper)
+            if place not in self._observed:
                 (solution,) = (m.solution for m in self.exercise.misconceptions if m.key == key)
-                self._observed[key, trial.number] = observe(
-                    solution, self.exercise, trial.case, trial.cotangents, train_too=trial.train_too, watch=False
+                cotangents, train_too = ((), False) if cheaper else (trial.cotangents, trial.train_too)
+                self._observed[place] = observe(
+                    solution, self.exercise, trial.case, cotangents, train_too=train_too, watch=False
                 )
-        return self._observed[key, trial.number]
+        return self._observed[place]
 
 
 # An observation looks at state that all threads share: the random generator, the filters of warnings.

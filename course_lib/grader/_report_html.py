@@ -8,7 +8,8 @@ import re
 import torch
 from torch import Tensor
 
-from course_lib.grader._report_text import MARKS, because, not_attempted, not_counted, printed_lines
+from course_lib.grader._judging import Line
+from course_lib.grader._report_text import MARKS, because, connected, not_attempted, not_counted, printed_lines
 from course_lib.grader._reporting import Example, Report, cell
 
 __all__ = ["box", "html_of", "words"]
@@ -26,12 +27,7 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
         return box(parts)
     if printed := printed_lines(report):
         parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{html.escape(chr(10).join(printed))}</pre>')
-    rows = "".join(
-        f'<li style="margin:.1em 0;padding-left:1.3em;text-indent:-1.3em">'
-        f'<span style="{_mark_style(line.holds)}" role="img" '
-        f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {words(line.says + because(line))}</li>'
-        for line in verdict.lines
-    )
+    rows = "".join(_row(report, line) for line in verdict.lines)
     parts.append(f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{rows}</ul>')
     if verdict.status == "passed":
         return box([*parts, "<p>All of it holds.</p>"])
@@ -40,12 +36,24 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
     if report.diagnosis is not None:
         parts.append(f'<p style="margin:.6em 0"><b>Diagnosis.</b> {words(report.diagnosis.says)}</p>')
     elif report.example is not None:
-        parts.append("<p><b>Diagnosis:</b> unknown. Here is the smallest case that fails.</p>")
+        parts.append("<p><b>Diagnosis:</b> unknown. Here is a case that fails.</p>")
     if report.example is not None:
         parts.append(_example_html(report.example))
     if report.example is not None or report.diagnosis is not None:
         parts.append(f'<p style="margin:.8em 0 .2em"><b>Look next:</b> {words(report.next_step)}</p>')
     return box(parts)
+
+
+def _row(report: Report, line: Line) -> str:
+    says = words(line.says + because(line))
+    note = html.escape(connected(report, line).removeprefix(" "))
+    if note:
+        says = f"<b>{says}</b> {note}" if line is report.cause else f"{says} <em>{note}</em>"
+    return (
+        f'<li style="margin:.1em 0;padding-left:1.3em;text-indent:-1.3em">'
+        f'<span style="{_mark_style(line.holds)}" role="img" '
+        f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {says}</li>'
+    )
 
 
 def box(parts: list[str]) -> str:
@@ -80,8 +88,8 @@ def _spoken(holds: bool | None) -> str:
 
 
 def _example_html(example: Example) -> str:
-    title = f": {words(example.title)}" if example.title else ""
-    parts = [f'<p style="margin-bottom:.2em"><b>Smallest failing case</b>{title}</p>']
+    title, colon, special = example.heading.partition(": ")
+    parts = [f'<p style="margin-bottom:.2em"><b>{title}</b>{colon}{words(special)}</p>']
     call = "\n".join(html.escape(line) for line in example.call)
     if example.code:
         call += f"\nyour {html.escape(example.code)}"
@@ -105,7 +113,7 @@ def _heat_map(name: str, part: Tensor, example: Example) -> str:
     for i, row in enumerate(part):
         cells = []
         for j, x in enumerate(row):
-            outline = ";outline:2px solid #c0392b" if (i, j) == example.worst else ""
+            outline = ";outline:2px solid #c0392b" if (i, j) in example.marked else ""
             cells.append(
                 f'<td style="padding:.15em .45em;text-align:right;{_colours(float(x), top)}{outline}">{cell(x)}</td>'
             )

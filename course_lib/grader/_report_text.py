@@ -7,8 +7,9 @@ import re
 from course_lib.exercises import Exercise
 from course_lib.grader._judging import Line, Verdict
 from course_lib.grader._reporting import Example, Report, cell
+from course_lib.grader._shortening import shortened
 
-__all__ = ["because", "not_attempted", "not_counted", "plain_words", "printed_lines", "text_of"]
+__all__ = ["because", "connected", "not_attempted", "not_counted", "plain_words", "printed_lines", "text_of"]
 
 MARKS = {True: "✓", False: "✗", None: "–"}
 PRINTED_LINES = 8
@@ -26,7 +27,8 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
         return f"{name}: {heading}\n" + ("Not attempted." if graded else not_attempted(report.exercise))
     lines = [f"{name}: {heading}"]
     lines += [f"  | {line}" for line in printed_lines(report)]
-    lines += [f"  {MARKS[line.holds]} {plain_words(line.says)}{because(line)}" for line in verdict.lines]
+    for line in verdict.lines:
+        lines.append(f"  {MARKS[line.holds]} {plain_words(line.says)}{because(line)}{connected(report, line)}")
     if verdict.status == "passed":
         return "\n".join([*lines, "All of it holds."])
     if verdict.status == "not counted":
@@ -34,7 +36,7 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
     if report.diagnosis is not None:
         lines += ["", f"Diagnosis: {plain_words(report.diagnosis.says)}"]
     elif report.example is not None:
-        lines += ["", "Diagnosis: unknown. Here is the smallest case that fails."]
+        lines += ["", "Diagnosis: unknown. Here is a case that fails."]
     if report.example is not None:
         lines += ["", *_example_text(report.example)]
     if report.example is not None or report.diagnosis is not None:
@@ -44,7 +46,14 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
 
 def because(line: Line) -> str:
     """What is wrong, behind a line about conduct; the others have the case to show it."""
-    return f" ({line.findings[0][1].text[:120]})" if line.conduct and line.findings else ""
+    return f" ({shortened(line.findings[0][1].text, 160)})" if line.conduct and line.findings else ""
+
+
+def connected(report: Report, line: Line) -> str:
+    """Where one mistake breaks several lines: which one to begin with, and which ones fail with it."""
+    if report.cause is None or line.holds is not False:
+        return ""
+    return " ← begin here" if line is report.cause else " (fails for the same reason)"
 
 
 def plain_words(text: str) -> str:
@@ -56,14 +65,14 @@ def printed_lines(report: Report) -> list[str]:
     """The beginning of what the solution printed, which is about the first case."""
     lines = report.printed.rstrip().split("\n") if report.printed.strip() else []
     rest = len(lines) - PRINTED_LINES
-    shown = [line[:100] for line in lines[:PRINTED_LINES]]
+    shown = [shortened(line, 100) for line in lines[:PRINTED_LINES]]
     return [*shown, f"… {rest} more line{'s' if rest != 1 else ''} printed"] if rest > 0 else shown
 
 
 def not_attempted(exercise: Exercise) -> str:
     """What is said, kindly, where nothing is written yet."""
     return (
-        f"Not attempted yet. Write your code in place of `raise NotImplementedError`, run the cell, then this one. "
+        f"Not attempted yet. Write your code in place of `raise NotImplementedError`, run that cell, then this one. "
         f'`hint("{exercise.name}")` helps you to start.'
     )
 
@@ -75,7 +84,7 @@ def not_counted(verdict: Verdict) -> str:
 
 
 def _example_text(example: Example) -> list[str]:
-    lines = [f"Smallest failing case{': ' + example.title if example.title else ''}"]
+    lines = [example.heading]
     lines += [f"  {line}" for line in example.call]
     if example.code:
         lines.append(f"  your {example.code}")
@@ -83,15 +92,11 @@ def _example_text(example: Example) -> list[str]:
     lines += [f"  {where if i == 0 else ''}{line}" for i, line in enumerate(example.text.split("\n"))]
     if example.expected is not None:
         for name, part in (("expected", example.expected), ("got", example.actual)):
-            lines.append(
-                f"  {name}" + ("   (* furthest from what was expected)" if name == "got" and part.numel() > 1 else "")
-            )
+            marks = example.marked if name == "got" and part.numel() > 1 else frozenset()
+            lines.append(f"  {name}" + (f"   (* {example.mark})" if marks else ""))
             rows = [[cell(x) for x in row] for row in part]
             width = max(len(x) for row in rows for x in row)
             for i, row in enumerate(rows):
-                marked = [
-                    f"{x:>{width}}" + ("*" if name == "got" and (i, j) == example.worst else " ")
-                    for j, x in enumerate(row)
-                ]
-                lines.append("    " + " ".join(marked).rstrip())
+                cells = [f"{x:>{width}}" + ("*" if (i, j) in marks else " ") for j, x in enumerate(row)]
+                lines.append("    " + " ".join(cells).rstrip())
     return lines

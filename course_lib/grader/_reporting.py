@@ -1,18 +1,20 @@
-"""What a learner reads: a line a property, one diagnosis, the smallest failing case. As text and as HTML."""
+"""What a learner reads: one line per property, one diagnosis, and the failing case that shows it."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor
 
-from course_lib.exercises import Exercise
+from course_lib.exercises import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
-from course_lib.grader._diagnosing import Diagnosis, diagnose
-from course_lib.grader._explaining import axis_names, explain_problem, shape_in_words
-from course_lib.grader._judging import CONDUCT, Finding, Sheet, Trial, Verdict, findings_of, judge
+from course_lib.grader._diagnosing import diagnose
+from course_lib.grader._evidence import PENCIL, Diagnosis, Evidence
+from course_lib.grader._explaining import axis_names, shape_in_words
+from course_lib.grader._judging import CONDUCT, Finding, Line, Sheet, Trial, Verdict, judge
 from course_lib.grader._observing import Observation, Sequence
 
 __all__ = ["Example", "Report", "report_on"]
@@ -27,23 +29,25 @@ class Example:
     """A failing case as it is shown.
 
     Args:
-        title: what is special about the case.
-        call: the arguments, a line each.
+        heading: whether it is the smallest one, and what is special about it.
+        call: the arguments and weights, a line each.
         text: what was expected and what came.
         where: which returned value or gradient.
         expected: part of the expected tensor, two axes.
         actual: the same part of what came.
-        worst: place of the worst entry in that part.
+        marked: places of wrong entries in that part: all of them for bools and integers, the worst for other numbers.
+        mark: what the marks mean.
         code: the learner's line, where an exception ended the call.
     """
 
-    title: str
+    heading: str
     call: tuple[str, ...]
     text: str
     where: str = ""
     expected: Tensor | None = None
     actual: Tensor | None = None
-    worst: tuple[int, int] | None = None
+    marked: frozenset[tuple[int, int]] = frozenset()
+    mark: str = ""
     code: str = ""
 
 
@@ -68,6 +72,20 @@ class Report:
         """Page and heading."""
         return self.diagnosis.look if self.diagnosis and self.diagnosis.look else self.exercise.look
 
+    @cached_property
+    def cause(self) -> Line | None:
+        """The line to begin with, where one mistake explains every line that fails; None elsewhere."""
+        failing = [line for line in self.verdict.lines if line.holds is False]
+        if self.diagnosis is None or len(self.diagnosis.keys) > 1 or len(failing) < 2:
+            return None
+        shown, explained = self.diagnosis.trial.number, self.diagnosis.explains
+        if not all(trial.number in explained for line in failing for trial, _ in line.findings):
+            return None
+        # Without the right parameters nothing can be called, whatever a line is about.
+        unnamed = [line for line in failing if any(finding.facet == "parameters" for _, finding in line.findings)]
+        shows_it = [line for line in failing if any(trial.number == shown for trial, _ in line.findings)]
+        return (unnamed or shows_it)[0]
+
 
 def report_on(sheet: Sheet, observations: list[Observation], *, allow_twins: bool = False, printed: str = "") -> Report:
     """Judge, diagnose, and choose what to show.
@@ -86,58 +104,54 @@ def report_on(sheet: Sheet, observations: list[Observation], *, allow_twins: boo
 def _example(
     sheet: Sheet, verdict: Verdict, observations: list[Observation], diagnosis: Diagnosis | None
 ) -> Example | None:
+    """The diagnosis and the case tell one story: what is shown is the trial that the diagnosis was made from."""
     if verdict.status == "not attempted" or not verdict.findings:
         return None
-
-    def order(trial: Trial):
-        facets = {finding.facet for finding in verdict.findings[trial.number]}
-        return trial.case.raises is not None, facets <= CONDUCT.keys(), trial.case.size, trial.number
-
-    failing = [trial for trial in sheet.trials if trial.number in verdict.findings]
-    if diagnosis is not None and any(m.key == diagnosis.key for m in sheet.exercise.misconceptions):
-        # The case has to show the mistake that is named, not another one that was made beside it.
-        showing = [t for t in failing if findings_of(sheet.exercise, t, sheet.misconception_at(diagnosis.key, t))]
-        failing = showing or failing
-    trial = min(failing, key=order)
+    failing = Evidence(sheet, verdict, observations).failing
+    trial = diagnosis.trial if diagnosis is not None else failing[0]
     findings = sorted(verdict.findings[trial.number], key=lambda f: f.facet in CONDUCT)
-    example = _shown(sheet.exercise, trial, findings[0], observations[trial.number])
-    if diagnosis is not None:  # the same explanation is not said twice
-        text = "\n".join(line for line in example.text.split("\n") if line != diagnosis.says)
-        example = dataclasses.replace(example, text=text)
-    return example
+    is_smallest = trial.case.size <= min(t.case.size for t in failing)
+    return _shown(sheet.exercise, trial, findings[0], observations[trial.number], is_smallest=is_smallest)
 
 
-def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation) -> Example:
+def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation, *, is_smallest: bool) -> Example:
     case = trial.case
-    axes = axis_names(exercise, case)
-    call = [f"{n} = {v!r}" for n, v in zip(exercise.init_arguments, case.init, strict=False)]
-    call += [
-        f"{name} = {_argument(value, exercise.shapes.get(name, ''))}"
-        for name, value in zip(exercise.arguments, case.args, strict=False)
-    ]
+    call = tuple(_call(exercise, case))
     dtype = str(case.dtype).removeprefix("torch.")
-    title = "; ".join(filter(None, (case.note, f"in {dtype}" if dtype not in {"float32", "None"} else "")))
+    special = "; ".join(filter(None, (case.note, f"in {dtype}" if dtype not in {"float32", "None"} else "")))
+    heading = ("Smallest failing case" if is_smallest else "Failing case") + (f": {special}" if special else "")
     if seen.problem is not None and finding.facet in {"problem", "gradient"}:
         line = f"line {seen.problem.line}: {seen.problem.code}" if seen.problem.code else ""
         if line and ", cell " in seen.problem.file:
             line = f"{seen.problem.file}, {line}"
-        explained = explain_problem(exercise, case, seen) if case.raises is None else ""
-        text = finding.text + (f"\n{explained}" if explained else "")
-        return Example(title, tuple(call), text, finding.where, code=line)
+        return Example(heading, call, finding.text, finding.where, code=line)
     expected, actual = _pick(trial.expected.value, finding, exercise), _pick(seen.value, finding, exercise)
     if finding.facet == "gradient":
         name = finding.where.removeprefix("gradient of ")
         expected, actual = trial.expected.gradients.get(name), seen.gradients.get(name)
     text = finding.text
-    if finding.facet == "shape":
-        text = f"{finding.text}; axes: {shape_in_words(tuple(expected.shape), axes)}" if expected is not None else text
-    if finding.facet not in {"value", "gradient"} or finding.index is None:
-        return Example(title, tuple(call), text, finding.where)
-    if not isinstance(expected, Tensor) or not isinstance(actual, Tensor):
-        return Example(title, tuple(call), text, finding.where)
+    if finding.facet == "shape" and expected is not None:
+        text = f"{finding.text}; axes: {shape_in_words(tuple(expected.shape), axis_names(exercise, case))}"
+    both = isinstance(expected, Tensor) and isinstance(actual, Tensor)
+    if finding.facet not in {"value", "gradient"} or finding.index is None or not both:
+        return Example(heading, call, text, finding.where)
     part, actual_part, worst, place = _part(expected, actual, finding.index)
-    where = finding.where + place
-    return Example(title, tuple(call), text, where, part, actual_part, worst)
+    marked, mark = frozenset({worst}), "furthest from what was expected"
+    if not part.is_floating_point():
+        marked, mark = frozenset(map(tuple, (part != actual_part).nonzero().tolist())), "wrong"
+    return Example(heading, call, text, finding.where + place, part, actual_part, marked, mark)
+
+
+def _call(exercise: Exercise, case: Case) -> Iterator[str]:
+    """A class's constructor arguments, the arguments of the call, and the weights, a line each."""
+    yield from (f"{n} = {v!r}" for n, v in zip(exercise.init_arguments, case.init, strict=False))
+    for name, value in zip(exercise.arguments, case.args, strict=False):
+        yield f"{name} = {_argument(value, exercise.shapes.get(name, ''))}"
+    count = sum(parameter.numel() for parameter in case.state.values())
+    if count > PENCIL:
+        yield f"weights: {count:,} numbers in {len(case.state)} tensors, too many to show"
+    else:
+        yield from (f"{name} = {_numbers(parameter)}" for name, parameter in case.state.items())
 
 
 def _pick(value, finding: Finding, exercise: Exercise):
@@ -157,7 +171,7 @@ def _argument(value, axes: str) -> str:
     if isinstance(value, tuple):
         return "(" + ", ".join(_argument(item, axes) for item in value) + ")"
     if isinstance(value, list) and len(repr(value)) > SHOWN_CHARACTERS:
-        return f"{repr(value)[:SHOWN_CHARACTERS]} …   ({len(value)} items)"
+        return _long_list(value)
     if not isinstance(value, Tensor):
         return repr(value)
     named = [axis for axis in axes.split() if axis not in {"...", "#"}]
@@ -169,6 +183,17 @@ def _argument(value, axes: str) -> str:
     if value.numel() <= SHOWN_NUMBERS and value.dim() <= 4:
         return f"{_numbers(value)}   ({shape})"
     return f"tensor ({shape}), {str(value.dtype).removeprefix('torch.')}"
+
+
+def _long_list(items: list) -> str:
+    """As many whole items as there is room for."""
+    shown = ""
+    for item in items:
+        longer = f"{shown}{item!r}, "
+        if len(longer) > SHOWN_CHARACTERS:
+            break
+        shown = longer
+    return f"[{shown}…   ({len(items)} items)"
 
 
 def _numbers(value: Tensor) -> str:

@@ -1,0 +1,111 @@
+"""What can be read off the one line of a solution at which an exception was raised."""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+
+__all__ = ["CodeLine"]
+
+REDUCTIONS = {"sum", "mean", "max", "amax", "min", "amin", "prod", "norm", "logsumexp", "var", "std"}
+TURNED = {"transpose", "permute", "swapaxes", "t"}
+
+
+class CodeLine:
+    """The operators and calls of a line; none where the line is only a part of a statement.
+
+    Args:
+        code: the line as it stands in the solution, without its indent.
+    """
+
+    def __init__(self, code: str):
+        self.code = code
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """The nodes of its syntax tree."""
+        if "\\" in self.code:  # a line that is continued, or a string whose escapes Python would warn about
+            return []
+        # The head of a loop or condition, or a line with closing brackets of an earlier one, is not a statement.
+        for text in (self.code, f"{self.code}\n    pass", self.code.removesuffix(","), self.code.rstrip(":)],")):
+            try:
+                return list(ast.walk(ast.parse(text)))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+        return []
+
+    @cached_property
+    def calls(self) -> dict[str, ast.Call]:
+        """Calls by the last part of the function's name."""
+        found = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Call):
+                function = node.func
+                name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+                found[name] = node
+        return found
+
+    @cached_property
+    def layers(self) -> list[str]:
+        """Sub-modules that the line calls, `self.q_proj(…)`."""
+        return [
+            node.func.attr
+            for node in self.nodes
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "self"
+        ]
+
+    def has_operator(self, kind: type[ast.operator]) -> bool:
+        """Whether a binary operator stands in the line."""
+        return any(isinstance(n, ast.BinOp | ast.AugAssign) and isinstance(n.op, kind) for n in self.nodes)
+
+    @property
+    def has_matrix_product(self) -> bool:
+        """Whether `@` or a function for a matrix product stands in the line."""
+        return self.has_operator(ast.MatMult) or bool({"matmul", "mm", "bmm", "einsum", "dot"} & self.calls.keys())
+
+    @property
+    def inserts_an_axis(self) -> str:
+        """How the line inserts an axis, "" where it does not."""
+        if {"unsqueeze", "unsqueeze_"} & self.calls.keys():
+            return "unsqueeze"
+        for node in self.nodes:
+            if isinstance(node, ast.Subscript):
+                parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                if any(isinstance(part, ast.Constant) and part.value is None for part in parts):
+                    return "None"
+        return ""
+
+    @property
+    def drops_an_axis(self) -> str:
+        """The name of a reduction along some axis without keepdim, "" where there is none."""
+        for name, call in self.calls.items():
+            axis = bool(call.args) or any(k.arg in {"dim", "axis"} for k in call.keywords)
+            kept = any(k.arg in {"keepdim", "keepdims"} for k in call.keywords)
+            # A second positional number after the axis is keepdim, too.
+            if name in REDUCTIONS and axis and not kept and len(call.args) < 2:
+                return name
+        return ""
+
+    @property
+    def multiplies_a_turned_tensor(self) -> bool:
+        """Whether `*` stands beside a tensor that is transposed for it, as for a matrix product."""
+        return any(
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mult)
+            and (_turned(node.left) or _turned(node.right))
+            for node in self.nodes
+        )
+
+    @property
+    def reads_a_shape(self) -> bool:
+        """Whether the line unpacks or reads a tensor's shape."""
+        return "size" in self.calls or any(isinstance(n, ast.Attribute) and n.attr == "shape" for n in self.nodes)
+
+
+def _turned(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in {"T", "mT", "H", "mH"}
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TURNED

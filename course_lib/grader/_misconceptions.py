@@ -1,0 +1,160 @@
+"""Which of an exercise's named mistakes was made: a solution that computes what a mistake computes, wherever the two
+can be told from right, has made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from course_lib.exercises import Misconception
+from course_lib.grader._evidence import Diagnosis, Evidence, facets_of, rank_of
+from course_lib.grader._judging import Trial, findings_of
+from course_lib.grader._likeness import alike, essence, same_fault
+
+__all__ = ["named_mistake"]
+
+ENOUGH = 0.5  # share of the failing cases that a mistake has to explain, with or without a second one beside it
+FIRST_LOOK = 3  # the smallest failing cases, of which it has to explain one
+AT_ONCE = 2  # cases that each of two mistakes has to explain alone
+
+
+@dataclass
+class Fit:
+    """How far one mistake explains what was observed.
+
+    Args:
+        mistake: the mistake.
+        explained: failing trials in which the solution does what the mistake does.
+        raising: failing trials in which the solution raises something and the mistake fails in another way.
+        silent: failing trials in which the mistake would have passed.
+        other: failing trials in which the mistake fails, too, in another way.
+        values: how many failing trials ended in a value or another result, rather than in an exception.
+        by_value: how many of them are explained.
+    """
+
+    mistake: Misconception
+    explained: list[Trial] = field(default_factory=list)
+    raising: list[Trial] = field(default_factory=list)
+    silent: list[Trial] = field(default_factory=list)
+    other: list[Trial] = field(default_factory=list)
+    values: int = 0
+    by_value: int = 0
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the mistake is the best name for the whole."""
+        explained, unexplained = len(self.explained), len(self.silent) + len(self.other)
+        if explained < max(1, len(self.raising), ENOUGH * (explained + unexplained)):
+            return False
+        if unexplained and explained < 2:
+            return False
+        # Many mistakes end in the same exception; where there are numbers, they have to fit.
+        return not self.values or self.by_value > 0
+
+    @property
+    def rank(self) -> tuple[int, int, int, int]:
+        """Smaller is better; equal wrong numbers are better evidence than equal exceptions, and where two mistakes
+        explain the same, the exercise's own is the nearer one."""
+        unexplained = len(self.silent) + len(self.other) + len(self.raising)
+        return unexplained, -self.by_value, -len(self.explained), len(self.mistake.within)
+
+
+def named_mistake(evidence: Evidence) -> Diagnosis | None:
+    """The mistake that explains best what was observed, two where it takes two, or None."""
+    fits = list(_fits(evidence, evidence.failing))
+    best = min((fit for fit in fits if fit.is_enough), key=lambda fit: fit.rank, default=None)
+    if best is not None and not best.silent:
+        return _diagnosis(evidence, best)
+    both = _two_at_once(evidence, fits if best is None else [best])
+    if both is not None:
+        return _diagnosis(evidence, *both)
+    return None if best is None else _diagnosis(evidence, best)
+
+
+def _diagnosis(evidence: Evidence, first: Fit, second: Fit | None = None) -> Diagnosis:
+    mistake = first.mistake
+    trials = [*first.explained, *first.raising]
+    look = mistake.look or evidence.exercise.look
+    found = evidence.diagnosis(mistake.key, mistake.says, first.explained, look)
+    says, keys = mistake.says, (mistake.key,)
+    if second is not None:
+        trials += [*second.explained, *second.raising, *first.other]
+        says = f"Two mistakes at once. The first: {mistake.says} The second: {second.mistake.says}"
+        keys = (mistake.key, second.mistake.key)
+    elif any(rank_of(evidence.facets(trial)) == 2 for trial in first.silent):
+        says = f"{mistake.says} Something else is wrong as well, because this does not explain every failing case."
+    return Diagnosis(mistake.key, says, found.trial, frozenset(t.number for t in trials), look, keys)
+
+
+def _two_at_once(evidence: Evidence, fits: Iterable[Fit]) -> tuple[Fit, Fit] | None:
+    """Two mistakes that each explain, alone and exactly, the cases in which the other one does not show."""
+    fits = sorted((f for f in fits if f.by_value >= AT_ONCE and f.silent), key=lambda f: (-f.by_value, f.rank))
+    for first in fits[:FIRST_LOOK]:
+        for second in sorted(_fits(evidence, first.silent), key=lambda fit: fit.rank):
+            rest = [*second.silent, *second.other, *second.raising]
+            explained = len(first.explained) + len(second.explained)
+            if rest or second.by_value < AT_ONCE or explained < ENOUGH * len(evidence.failing):
+                continue
+            if all(_shows(evidence, second.mistake, trial) for trial in first.other) and not any(
+                _shows(evidence, second.mistake, trial) for trial in first.explained
+            ):
+                return first, second
+    return None
+
+
+def _shows(evidence: Evidence, mistake: Misconception, trial: Trial) -> bool:
+    return bool(findings_of(evidence.exercise, trial, evidence.sheet.misconception_at(mistake.key, trial)))
+
+
+def _fits(evidence: Evidence, failing: list[Trial]) -> Iterable[Fit]:
+    """The mistakes that explain some of these failing trials and contradict no passing one."""
+    failing = sorted(failing, key=lambda trial: (trial.case.size, trial.number))
+    for mistake in evidence.exercise.misconceptions:
+        if _worth_a_try(evidence, mistake, failing[:FIRST_LOOK]):
+            fit = _fit(evidence, mistake, [*failing, *evidence.passing])
+            if fit is not None and fit.explained:
+                yield fit
+
+
+def _worth_a_try(evidence: Evidence, mistake: Misconception, first: list[Trial]) -> bool:
+    """Whether it explains one of the first cases; most mistakes are dropped here, which keeps a check fast."""
+    return any(_explains(evidence, mistake, trial, quick=True) for trial in first)
+
+
+def _explains(evidence: Evidence, mistake: Misconception, trial: Trial, *, quick: bool = False) -> bool:
+    mine, my_facets = evidence.seen(trial), evidence.facets(trial)
+    # For a wrong result, the gradients of a mistake are not needed.
+    its = evidence.sheet.misconception_at(mistake.key, trial, values_only=quick and rank_of(my_facets) == 2)
+    its_facets = facets_of(findings_of(evidence.exercise, trial, its))
+    mine, its = essence(evidence.exercise, mine), essence(evidence.exercise, its)
+    if _ended(evidence, trial):
+        return its.problem is not None and alike(mine, its)
+    return same_fault(my_facets, its_facets, mine, its)
+
+
+def _ended(evidence: Evidence, trial: Trial) -> bool:
+    """Whether an exception ended the call, where none was asked for."""
+    seen = evidence.seen(trial)
+    return seen.problem is not None and seen.stage != "gradients" and trial.case.raises is None
+
+
+def _fit(evidence: Evidence, mistake: Misconception, trials: list[Trial]) -> Fit | None:
+    """How far a mistake explains these trials; None where the solution is right and the mistake would not be."""
+    fit = Fit(mistake)
+    for trial in trials:
+        mine = evidence.facets(trial)
+        its = facets_of(findings_of(evidence.exercise, trial, evidence.sheet.misconception_at(mistake.key, trial)))
+        if not mine and not its:
+            continue
+        ended = _ended(evidence, trial)
+        fit.values += bool(mine) and not ended
+        if _explains(evidence, mistake, trial):
+            fit.explained.append(trial)
+            fit.by_value += not ended
+        elif not ended and its and rank_of(mine) < rank_of(its):
+            return None  # it would fail here, or worse: it is not this one
+        elif ended and its:
+            fit.raising.append(trial)
+        else:
+            (fit.other if its else fit.silent).append(trial)
+    return fit

@@ -1,0 +1,31 @@
+"""Long text and long lists, cut where a reader can see it: between words, with a count of what is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["listed", "shortened"]
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning up to the end of a word and how much is left out.
+
+    Args:
+        text: one line or several.
+        most: characters that may be kept.
+    """
+    if len(text) <= most:
+        return text
+    ends = [match.end() for match in re.finditer(r"\S+", text[: most + 1]) if match.end() <= most]
+    kept = text[: ends[-1] if ends else 0]
+    left = len(text) - len(kept)
+    return f"{kept} … ({left:,} more characters)".lstrip()
+
+
+def listed(items: Sequence[str], most: int = 6) -> str:
+    """Items separated by commas, and how many more there are."""
+    rest = len(items) - most
+    if rest <= 1:  # "1 more" is as long as most items are
+        return ", ".join(items)
+    return f"{', '.join(items[:most])} … and {rest} more"
