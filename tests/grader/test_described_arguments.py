@@ -1,6 +1,7 @@
 """Arguments that are no tensors: functions described by data, pairs of tensors, lists; and results of these kinds."""
 
 import os
+import re
 
 import pytest
 import torch
@@ -259,7 +260,7 @@ def test_the_report_shows_the_model_and_what_was_asked_wrongly(capsys):
     assert "0 bos  1 eos" in text
     assert "expected bos first, which is 0 here" in text
     assert "your line" in text
-    assert "The model takes all tokens so far at every call" in text
+    assert "all tokens so far" in text
 
 
 def test_a_wrong_item_of_the_cache_is_shown(capsys):
@@ -269,7 +270,7 @@ def test_a_wrong_item_of_the_cache_is_shown(capsys):
 
     check(cached_attention)
     text = capsys.readouterr().out
-    assert "cache[1][0, 0]: expected" in text
+    assert re.search(r"cache\[1\]\[\d, \d\]: expected", text)
 
 
 # In a process of its own
