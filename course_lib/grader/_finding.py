@@ -1,132 +1,127 @@
-"""Which files belong to which student."""
+"""Which files and folders belong to which student."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.grader._protocol import clean
+from course_lib.grader._text import readable
+from course_lib.grader._walking import is_code, is_hidden_folder, is_leftover
 
-__all__ = ["find_files", "ignored_files", "readable"]
+__all__ = ["HandedIn", "find_submissions", "ignored_files"]
 
 
-def find_files(
-    paths: Iterable[Path], *, as_one: bool = False, results: Path | None = None
-) -> Iterator[tuple[str, list[Path]]]:
-    """Each student below the paths with the files that belong to them, in order of the students' names.
+@dataclass(frozen=True)
+class HandedIn:
+    """What one student handed in, not read yet.
 
-    A file is a submission. In a folder, each file is one and each folder is one, with all files below it.
+    Args:
+        student: name of the file or folder.
+        entries: the files and folders.
+    """
+
+    student: str
+    entries: tuple[Path, ...]
+
+
+def find_submissions(paths: Iterable[Path], *, as_one: bool = False) -> list[HandedIn]:
+    """Every submission below the paths, in order of the students' names.
+
+    A file is a submission. In a folder, each file is one and each folder is one, with all files below it. Files that
+    cannot be graded, such as archives, are submissions too: reading them says why.
 
     Args:
         paths: files and folders.
         as_one: everything below the paths is one student's.
-        results: a folder that is no submission, since results are written there. Folders of results of earlier runs
-            are none either.
 
     Raises:
-        FileNotFoundError: a path does not exist, or nothing below it is a `.py` or `.ipynb`.
+        FileNotFoundError: a path does not exist, or there is nothing below it that could be graded.
     """
-    entries: list[tuple[Path, list[Path]]] = []
+    entries: dict[Path, None] = {}  # a path that is given twice counts once
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"expected a file or folder of submissions, got {path}, which does not exist")
-        below = _entries(path, results) if path.is_dir() and not as_one else [path]
-        new = [(entry, _files(entry)) for entry in below]
-        new = [(entry, files) for entry, files in new if files or (entry.is_dir() and (as_one or entry is not path))]
-        if not new:
-            raise FileNotFoundError(
-                f"expected .py or .ipynb files in {path}, got none; give a file, or a folder with one a student"
-            )
-        entries += new
+        below = [Path(os.path.realpath(path))] if as_one or not path.is_dir() else _within(path)[0]
+        if path.is_dir() and not any(map(_gradable, below)):
+            raise FileNotFoundError(_nothing(path, below))
+        entries.update(dict.fromkeys(below))
+    if not any(map(_gradable, entries)):
+        raise FileNotFoundError(_nothing(path, entries))
     if as_one:
-        first = entries[0][0].resolve()
-        student = readable(first.name if first.is_dir() else first.stem)
-        yield student, [file for _, files in entries for file in files]
-        return
-    found = _by_student(entries)
-    for student in sorted(found):
-        yield student, found[student]
-
-
-def _entries(folder: Path, results: Path | None = None) -> list[Path]:
-    """The submissions that lie in a folder; links may point to somebody else's work, and results are none."""
-    visible = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith((".", "__"))]
-    return [
-        entry
-        for entry in visible
-        if not entry.is_symlink()
-        and (entry.is_dir() or _is_code(entry))
-        and not (results and entry.resolve() == results.resolve())
-        and not _holds_results(entry)
-    ]
-
-
-def _holds_results(entry: Path) -> bool:
-    """Whether an earlier run wrote its results there; a folder with code in it is a student's in any case."""
-    return (entry / "submissions").is_dir() and (entry / "results.json").is_file() and not _files(entry)
+        return [HandedIn(_stem(next(iter(entries))), tuple(entries))]
+    return _named(sorted(entries, key=os.fsencode))
 
 
 def ignored_files(paths: Iterable[Path]) -> list[str]:
-    """Names of what lies beside the submissions and is none: other file types, archives, links."""
-    ignored = []
-    for path in paths:
-        if path.is_dir():
-            taken = set(_entries(path))
-            others = [entry for entry in sorted(path.iterdir()) if entry not in taken and not _holds_results(entry)]
-            ignored += [readable(entry.name) for entry in others if not entry.name.startswith(".")]
-    return ignored
+    """Names of what lies beside the submissions and is not one: hidden folders, and what systems leave behind."""
+    return [name for path in paths if path.is_dir() for name in _within(path)[1]]
 
 
-def _files(entry: Path) -> list[Path]:
-    if entry.is_dir():
-        return sorted(_code_files(entry))
-    return [entry] if _is_code(entry) else []
+def _within(folder: Path) -> tuple[list[Path], list[str]]:
+    """The submissions that lie in a folder, and the names of everything else."""
+    real = os.path.realpath(folder)
+    with os.scandir(real) as scan:
+        found = sorted((os.fsencode(entry.name), entry.name, entry.is_dir(follow_symlinks=False)) for entry in scan)
+    stems = {os.path.splitext(name)[0] for _, name, is_folder in found if is_code(name) and not is_folder}
+    stems |= {name for _, name, is_folder in found if is_folder}
+    entries, others = [], []
+    for _, name, is_folder in found:
+        if is_folder:
+            is_one = not is_hidden_folder(name)
+        elif is_code(name):
+            is_one = not is_leftover(name, real)
+        else:  # a file beside the code of the same student needs no row of its own
+            is_one = not name.startswith(".") and os.path.splitext(name)[0] not in stems
+        if is_one:
+            entries.append(Path(real, name))
+        else:
+            others.append(readable(name))
+    return entries, others
 
 
-def _by_student(entries: list[tuple[Path, list[Path]]]) -> dict[str, list[Path]]:
-    """Names of students. Where two would have the same, those keep their suffix, or the folder that they lie in."""
-    names = [
-        (
-            readable(entry.name if entry.is_dir() else entry.stem),
-            readable(entry.name),
-            readable(f"{entry.resolve().parent.name}/{entry.name}"),
-            readable(str(entry.resolve())),
-        )
-        for entry, _ in entries
-    ]
-    level = [0] * len(names)
+def _gradable(entry: Path) -> bool:
+    return is_code(entry.name) or entry.is_dir()
+
+
+def _nothing(path: Path, below: Iterable[Path]) -> str:
+    names = [readable(entry.name) for entry in below]
+    some = f"; it has only {', '.join(names[:5])}" + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return (
+        f"expected .py or .ipynb files in {path}, got none; give a file, or a folder with one per student"
+        f"{some if names else ''}"
+    )
+
+
+def _named(entries: list[Path]) -> list[HandedIn]:
+    """Names of students. Where two would have the same, those keep their suffix, and the folders that tell them
+    apart; what still reads the same gets a number."""
+    parts = [tuple(map(readable, entry.parts)) for entry in entries]
+    shown = [0] * len(entries)  # how many parts of each path, 0 for its name without the suffix
     while True:
-        chosen = [name[at] for name, at in zip(names, level, strict=True)]
-        counts = Counter(chosen)
-        twice = [place for place, name in enumerate(chosen) if counts[name] > 1 and level[place] < 3]
-        if not twice:
+        names = ["/".join(parts[at][-many:]) if many else _stem(entries[at]) for at, many in enumerate(shown)]
+        paths: dict[str, set[tuple[str, ...]]] = {}
+        for at, name in enumerate(names):
+            paths.setdefault(name, set()).add(parts[at])
+        crowded = [at for at, name in enumerate(names) if len(paths[name]) > 1 and shown[at] < len(parts[at])]
+        if not crowded:
             break
-        for place in twice:
-            level[place] += 1
-    found: dict[str, list[Path]] = {}
-    for name, (_, files) in zip(chosen, entries, strict=True):
-        number = 1
-        while (key := name if number == 1 else f"{name} ({number})") in found:
-            number += 1  # names that differ only in bytes that are no text
-        found[key] = files
-    return found
+        for at in crowded:
+            shown[at] += 1
+    taken: set[str] = set()
+    found = []
+    for name, entry in zip(names, entries, strict=True):
+        student, number = name, 1
+        while student in taken or (number > 1 and student in paths):
+            number += 1  # names that differ only in bytes that are not text, or in how a letter is composed
+            student = f"{name} ({number})"
+        taken.add(student)
+        found.append(HandedIn(student, (entry,)))
+    return sorted(found, key=lambda handed_in: handed_in.student)
 
 
-def readable(name: str) -> str:
-    """A file's name as text; archives made elsewhere may hold bytes that are none."""
-    return clean(os.fsencode(name).decode("utf-8", "replace"), 200)
-
-
-def _is_code(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() in {".py", ".ipynb"} and not path.name.startswith(".")
-
-
-def _code_files(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        hidden = any(
-            part.startswith(".") or part in {"__pycache__", "__MACOSX"} for part in path.relative_to(folder).parts
-        )
-        if not hidden and _is_code(path) and not path.is_symlink():
-            yield path
+def _stem(entry: Path) -> str:
+    """The name of a student: a folder's, or a file's without its suffix."""
+    stem = entry.name if entry.is_dir() and not entry.is_symlink() else os.path.splitext(entry.name)[0]
+    return readable(stem) if stem.strip() else readable(entry.name)

@@ -93,8 +93,10 @@ class Grader:
         if source is None:
             broken = run.submission.broken(exercise.name)
             status = "failed" if broken else "not attempted"
-            text = f"{exercise.name}: {broken or 'not attempted'}"
-            return TaskResult(exercise.name, status, Fraction(), task.points, note=broken, text=text)
+            module = run.submission.imports(exercise.name)
+            why = broken or (f"{exercise.name} is imported from {module}, not written here" if module else "")
+            text = f"{exercise.name}: {why or 'not attempted'}"
+            return TaskResult(exercise.name, status, Fraction(), task.points, note=why, text=text)
         sheet = sheet_of(exercise, self.assignment.seed)
         observations, note = run.observe(sheet)
         # What the process says of itself: names that could be in use, and nothing else.

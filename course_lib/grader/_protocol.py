@@ -17,6 +17,7 @@ from torch import Tensor
 
 from course_lib.exercises import Case
 from course_lib.exercises._language_model import NextLogProbs
+from course_lib.grader import _text
 from course_lib.grader._observing import (
     DEEPEST,
     LARGEST_INT,
@@ -44,7 +45,6 @@ DTYPES = {
 }
 ERRORS = {"ValueError": ValueError, "TypeError": TypeError}
 _LENGTHS = struct.Struct(">II")  # of the JSON, of the bytes
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 
 
 class ProtocolError(Exception):
@@ -219,9 +219,7 @@ def clean(text: Any, longest: int, *, lines: bool = False) -> str:
     """
     if not isinstance(text, str):
         raise ProtocolError("a text is not as agreed")
-    text = _ADDRESS.sub("0x…", text[: 4 * longest])
-    text = "".join(c if c.isprintable() or (c == "\n" and lines) else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return _text.clean(text, longest, lines=lines)
 
 
 # Cases, from grader to submission

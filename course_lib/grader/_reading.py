@@ -1,16 +1,28 @@
-"""A file or notebook to its statements, without running it; and all files of one student."""
+"""From the bytes of a file or notebook to its statements, without running it."""
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import io
 import json
 import re
+import tokenize
 from typing import Any
 
-from course_lib.grader._statements import LARGEST_SOURCE, Source, add_statements, parsed
+from course_lib.grader._statements import Source, TooMuch, add_statements, parsed
+from course_lib.grader._text import clean
 
-__all__ = ["LARGEST_FILE", "read_notebook", "read_python"]
+__all__ = ["decoded", "read_notebook", "read_python"]
 
-LARGEST_FILE = 20 * 2**20  # bytes; a notebook with its pictures
+MOST_CELLS = 5000  # of a notebook
+MARKS = {  # those of UTF-32 first, since one of them begins like one of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+    codecs.BOM_UTF8: "utf-8",
+}
 KEPT_CELL_MAGICS = ("time", "timeit", "capture", "prun")
 
 
@@ -21,7 +33,9 @@ def read_python(name: str, raw: bytes) -> Source:
         ValueError: it is not text, or too long.
     """
     source = Source(name)
-    add_statements(source, name, _decoded(raw))
+    text, remark = decoded(raw)
+    source.remarks += [remark] if remark else []
+    add_statements(source, name, text)
     return source
 
 
@@ -29,18 +43,11 @@ def read_notebook(name: str, raw: bytes) -> Source:
     """A notebook. Code cells first; a cell that has become text by mistake counts where nothing else defines its names.
 
     Raises:
-        ValueError: it is no notebook.
+        ValueError: it is not a notebook, or too long.
     """
-    try:
-        notebook = json.loads(_decoded(raw, LARGEST_FILE))
-        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
-        texts = [
-            (number, cell.get("cell_type"), _joined(cell.get("source", cell.get("input", ""))))
-            for number, cell in enumerate(cells, 1)
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise ValueError("it is not a notebook that can be read (damaged, or saved half-way?)") from error
-    source = Source(name)
+    text, remark = decoded(raw)
+    texts = _cells(text)
+    source = Source(name, remarks=[remark] if remark else [])
     for number, kind, text in texts:
         if kind == "code":
             add_statements(source, f"{name}, cell {number}", _without_magics(text))
@@ -48,12 +55,31 @@ def read_notebook(name: str, raw: bytes) -> Source:
     for number, kind, text in texts:
         if kind in {"raw", "markdown"} and re.search(r"^(def|class) \w", _unfenced(text), re.MULTILINE):
             other = Source(name)
-            add_statements(other, f"{name}, cell {number}", _unfenced(text))
+            try:
+                add_statements(other, f"{name}, cell {number}", _unfenced(text))
+            except TooMuch:  # a picture inside a text, most likely
+                continue
             new = [piece for piece in other.pieces if piece.imported or not piece.binds & defined]
             if any(not piece.imported and piece.binds for piece in new):
                 source.pieces += new
                 source.cells |= other.cells
     return source
+
+
+def _cells(text: str) -> list[tuple[int, Any, str]]:
+    """Number, type and text of each cell."""
+    try:
+        notebook = json.loads(text)
+        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
+        texts = [
+            (number, cell.get("cell_type"), _joined(cell.get("source", cell.get("input", ""))))
+            for number, cell in enumerate(cells, 1)
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise ValueError("it is not a notebook that can be read (damaged, or saved half-way?)") from error
+    if len(texts) > MOST_CELLS:
+        raise TooMuch(f"it has {len(texts)} cells; more than {MOST_CELLS} are not read")
+    return [(number, kind if isinstance(kind, str) else "", text) for number, kind, text in texts]
 
 
 def _joined(text: Any) -> str:
@@ -65,13 +91,51 @@ def _unfenced(text: str) -> str:
     return "\n".join(fenced) if fenced else text
 
 
-def _decoded(raw: bytes, longest: int = LARGEST_SOURCE) -> str:
-    if len(raw) > longest:
-        raise ValueError(f"it has {len(raw) // 2**10} KB of code; more than {longest // 2**10} are not read")
+def decoded(raw: bytes) -> tuple[str, str]:
+    """The text of a file in whatever encoding it has, and a remark where that is a guess ("" if not).
+
+    A byte order mark decides, then the zeros that UTF-16 and UTF-32 have in every text, then the coding line that
+    Python knows (PEP 263), then UTF-8.
+
+    Raises:
+        ValueError: it is not text in the encoding that it begins with.
+    """
+    for mark, encoding in MARKS.items():
+        if raw.startswith(mark):
+            try:
+                return raw[len(mark) :].decode(encoding), ""
+            except UnicodeDecodeError:
+                raise ValueError(
+                    f"it begins as {encoding.upper()} text and does not go on so; save it as UTF-8"
+                ) from None
+    if encoding := _by_zeros(raw[:4096]):
+        try:
+            return raw.decode(encoding), ""
+        except UnicodeDecodeError:
+            raise ValueError(f"it looks like {encoding.upper()} text and is damaged; save it as UTF-8") from None
+    named = "UTF-8"
     try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
+        named = tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
+        return raw.decode(named), ""
+    except (SyntaxError, LookupError, UnicodeError):  # an unknown encoding, or bytes that do not belong to it
+        with contextlib.suppress(UnicodeDecodeError):
+            return raw.decode("utf-8"), "its coding line names no encoding that fits; it was read as UTF-8"
+    return raw.decode(
+        "latin-1"
+    ), f"it is not {clean(named, 40).upper()} text, and was read as Latin-1; save it as UTF-8"
+
+
+def _by_zeros(start: bytes) -> str:
+    """The encoding whose code units would explain the zeros at the beginning of a file, "" if none does."""
+    if b"\0" not in start:
+        return ""
+    for encoding in ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
+        width = 4 if "32" in encoding else 2
+        text = start[: len(start) // width * width].decode(encoding, "replace")
+        # Code is ASCII for the most part; read in the wrong way, hardly any of it is.
+        if sum(c.isascii() and c != "\0" for c in text) > len(text) // 2:
+            return encoding
+    return ""
 
 
 def _without_magics(text: str) -> str:

@@ -10,6 +10,8 @@ from course_lib.grader._statements import Piece, Source
 __all__ = ["needed"]
 
 MOST_PIECES = 5000  # statements that one definition may need
+LARGEST_SLICE = 2**17  # characters of code that one definition may need; the grader parses them once more
+TOO_MANY = f"a definition that needs more than {MOST_PIECES} statements is not run"
 
 
 def needed(source: Source, name: str) -> list[Piece]:
@@ -18,6 +20,8 @@ def needed(source: Source, name: str) -> list[Piece]:
     Raises:
         ValueError: it needs more of them than anybody writes.
     """
+    if source.slices is not None:
+        return source.slices.get(name, [])
     wanted = source.definition(name)
     if wanted is None:
         return []
@@ -28,7 +32,13 @@ def needed(source: Source, name: str) -> list[Piece]:
     open_names = {n for p in order for n in p.now | p.later} - known
     first = [p for p in source.pieces if p.imported and "__future__" in p.code]
     first += [p for p in source.pieces if p.star] if open_names else []
-    return [*first, *(p for p in order if not any(p is other for other in first))]
+    ids = {id(piece) for piece in first}
+    pieces = [*first, *(piece for piece in order if id(piece) not in ids)]
+    if len(pieces) > MOST_PIECES:
+        raise ValueError(TOO_MANY)
+    if sum(len(piece.code) for piece in pieces) > LARGEST_SLICE:
+        raise ValueError(f"a definition that needs more than {LARGEST_SLICE // 2**10} KB of code is not run")
+    return pieces
 
 
 class _Slicer:
@@ -38,6 +48,7 @@ class _Slicer:
         self.order: list[Piece] = []
         self.done: set[int] = set()  # places of statements
         self.pieces = source.pieces
+        self.later: dict[int, list[int]] = {}
         self.binders: dict[str, list[int]] = {}
         self.changers: dict[str, list[int]] = {}
         for place, piece in enumerate(source.pieces):
@@ -59,7 +70,7 @@ class _Slicer:
                 changes = [p for n in own for p in self.changers.get(n, ()) if p > place]
                 waiting += [p for p in changes if p not in self.done]
             if len(self.order) > MOST_PIECES:
-                raise ValueError(f"a definition that needs more than {MOST_PIECES} statements is not run")
+                raise ValueError(TOO_MANY)
 
     def _with_what_runs_before(self, place: int) -> list[int]:
         """Adds a statement after those that it needs at once; the places that were added."""
@@ -115,13 +126,18 @@ class _Slicer:
                 other = waiting.pop()
                 if other not in found and other != place:
                     found[other] = None
-                    later = (self._binder(n) for n in sorted(self.pieces[other].later))
-                    waiting += [p for p in later if p is not None]
+                    waiting += self._later(other)
         return sorted(p for p in found if p in self.done)
+
+    def _later(self, place: int) -> list[int]:
+        """The statements that define what the functions of a statement use when they are called."""
+        if place not in self.later:
+            found = (self._binder(name) for name in sorted(self.pieces[place].later))
+            self.later[place] = [other for other in found if other is not None]
+        return self.later[place]
 
     def _binder(self, name: str, before: int | None = None) -> int | None:
         places = self.binders.get(name, ())
-        if before is not None:
-            places = places[: bisect_left(places, before)]
-        own = next((p for p in reversed(places) if not self.pieces[p].own), None)
-        return own if own is not None else (places[-1] if places else None)
+        end = len(places) if before is None else bisect_left(places, before)
+        own = next((places[at] for at in range(end - 1, -1, -1) if not self.pieces[places[at]].own), None)
+        return own if own is not None else (places[end - 1] if end else None)

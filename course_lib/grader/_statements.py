@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import symtable
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["LARGEST_SOURCE", "Piece", "Source", "add_statements", "parsed"]
+from course_lib.grader._text import clean
 
-LARGEST_SOURCE = 2**20  # bytes of code
+__all__ = ["LARGEST_SOURCE", "Piece", "Source", "TooMuch", "add_statements", "parsed"]
+
+LARGEST_SOURCE = 2**20  # characters of code in a file
+MOST_STATEMENTS = 25_000  # at the top level of a file
+DEEPEST = 400  # expressions and statements inside each other
+LONGEST_REASON = 200  # characters; Python's messages quote names
+LONGEST_IDENTIFIER = 80  # characters of names that are shown or looked for
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Piece:
         imported: whether it only imports.
         star: whether it imports everything from somewhere.
         own: whether `course_lib` is what it imports from.
+        modules: names that `from … import …` binds, each with the module that it is imported from.
     """
 
     file: str
@@ -41,6 +47,7 @@ class Piece:
     imported: bool = False
     star: bool = False
     own: bool = False
+    modules: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -52,12 +59,18 @@ class Source:
         pieces: its statements, in order.
         cells: text of each cell (or of the file) by the name that tracebacks use.
         broken: what could not be read: place and reason, with the names that it seems to define.
+        remarks: how it was read, where that is worth knowing, as the end of a sentence about it.
+        slices: what definitions need, by name, where that was found out before; the other statements are left out.
+        imports: names that are imported at the top level, each with its module.
     """
 
     name: str
     pieces: list[Piece] = field(default_factory=list)
     cells: dict[str, str] = field(default_factory=dict)
     broken: list[tuple[str, str, frozenset[str]]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    slices: dict[str, list[Piece]] | None = None
+    imports: dict[str, str] = field(default_factory=dict)
 
     def definition(self, name: str) -> Piece | None:
         """The last definition of a name that is the student's own."""
@@ -82,23 +95,35 @@ def add_statements(source: Source, place: str, text: str) -> None:
         text: its code.
 
     Raises:
-        ValueError: it is too long.
+        ValueError: the source becomes longer than sources may be.
     """
-    if len(text) > LARGEST_SOURCE:
-        raise ValueError(f"it has {len(text) // 2**10} KB of code; more than {LARGEST_SOURCE // 2**10} are not read")
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", " ")
     source.cells[place] = text
+    length = sum(map(len, source.cells.values()))
+    if length > LARGEST_SOURCE:
+        raise TooMuch(f"it has {length // 2**10} KB of code; more than {LARGEST_SOURCE // 2**10} are not read")
     try:
-        tree = ast.parse(text)
-        lines = text.split("\n")
-        for node in tree.body:
+        body = ast.parse(text).body
+        if len(source.pieces) + len(body) > MOST_STATEMENTS:
+            raise TooMuch(f"it has more than {MOST_STATEMENTS} statements, and is not read")
+        lines = _Lines(text)
+        for number, node in enumerate(body):
             if not _is_main_guard(node):
-                source.pieces.append(_piece(place, lines, node))
+                code, first = lines.of(node, body[number - 1] if number else None, body[number + 1 : number + 2])
+                source.pieces.append(_piece(place, code, first, node))
+    except TooMuch:
+        raise
     except SyntaxError as error:
-        reason = f"{error.msg} in line {error.lineno}"
+        reason = clean(error.msg, LONGEST_REASON) + (f" in line {error.lineno}" if error.lineno else "")
         source.broken.append((place, reason, _seeming(text)))
-    except (ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError):
         source.broken.append((place, "it is nested too deeply, or holds characters that are no text", _seeming(text)))
+    except MemoryError:  # Python's parser says so of what is nested too deeply, too
+        source.broken.append((place, "it is nested too deeply, or needs too much memory", _seeming(text)))
+
+
+class TooMuch(ValueError):  # noqa: N818 - the message says of what
+    """A file that is larger than files are read."""
 
 
 def _is_main_guard(node: ast.stmt) -> bool:
@@ -114,16 +139,49 @@ def _is_main_guard(node: ast.stmt) -> bool:
 
 
 def _seeming(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"^[ \t]*(?:async )?(?:def|class)[ \t]+(\w+)", text, re.MULTILINE))
+    names = re.findall(r"^[ \t]*(?:async )?(?:def|class)[ \t]+(\w+)", text, re.MULTILINE)
+    return frozenset(name for name in names if len(name) <= LONGEST_IDENTIFIER)
 
 
-def _piece(place: str, lines: list[str], node: ast.stmt) -> Piece:
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-    code = "\n".join(lines[first - 1 : node.end_lineno])
-    before = lines[first - 1].encode()[: node.col_offset].decode(errors="ignore")
-    if before.strip() or lines[node.end_lineno - 1].encode()[node.end_col_offset :].strip()[:1] == b";":
-        code = ast.unparse(node)  # several statements in one line
-    names = _Names(node, code)
+class _Lines:
+    """The lines of a text, out of which statements are cut."""
+
+    def __init__(self, text: str):
+        self.lines = text.split("\n")
+        self.encoded: dict[int, bytes] = {}  # columns count bytes
+
+    def of(self, node: ast.stmt, before: ast.stmt | None, after: list[ast.stmt]) -> tuple[str, int]:
+        """The code of a statement and the line where it begins: whole lines, unless others share them."""
+        first = _first_line(node)
+        last = node.end_lineno
+        shared = (before and before.end_lineno == first) or (after and _first_line(after[0]) == last)
+        code = self.lines[first - 1 : last]
+        if shared or (node.col_offset and first == node.lineno):
+            begin, end = node.col_offset, node.end_col_offset
+            if first == last:
+                code = [self._bytes(first)[begin:end].decode()]
+            else:
+                code = [self._bytes(first)[begin:].decode(), *code[1:-1], self._bytes(last)[:end].decode()]
+        return "\n".join(code), first
+
+    def _bytes(self, line: int) -> bytes:
+        if line not in self.encoded:
+            self.encoded[line] = self.lines[line - 1].encode()
+        return self.encoded[line]
+
+
+def _first_line(node: ast.stmt) -> int:
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+
+
+def _piece(place: str, code: str, first: int, node: ast.stmt) -> Piece:
+    if len(code) > DEEPEST and _deeper(node, DEEPEST):
+        raise ValueError
+    try:
+        names = _Names(node, code)
+    except SyntaxError as error:  # what only the symbol table notices: it counts lines from the statement's first
+        error.lineno = first - 1 + (error.lineno or 1)
+        raise
     return Piece(
         place,
         first,
@@ -135,7 +193,33 @@ def _piece(place: str, lines: list[str], node: ast.stmt) -> Piece:
         imported=isinstance(node, ast.Import | ast.ImportFrom),
         star=any(alias.name == "*" for alias in getattr(node, "names", []) if isinstance(alias, ast.alias)),
         own=isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "course_lib",
+        modules=_modules(node),
     )
+
+
+def _modules(node: ast.stmt) -> tuple[tuple[str, str], ...]:
+    """Names that `from … import …` binds, at any depth, and the module that each is imported from."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return ()
+    imports = [node] if isinstance(node, ast.ImportFrom) else []
+    if isinstance(node, ast.Try | ast.If | ast.With):
+        imports += [part for part in ast.walk(node) if isinstance(part, ast.ImportFrom)]
+    return tuple(
+        (alias.asname or alias.name, clean(part.module or "", 80))
+        for part in imports
+        for alias in part.names
+        if not part.level
+    )
+
+
+def _deeper(node: ast.AST, most: int) -> bool:
+    """Whether something in a statement is nested in more than that many others."""
+    level: list[ast.AST] = [node]
+    for _ in range(most):
+        level = [child for part in level for child in ast.iter_child_nodes(part)]
+        if not level:
+            return False
+    return True
 
 
 class _Names:
@@ -145,7 +229,7 @@ class _Names:
         self.binds: set[str] = set()
         self.now: set[str] = set()
         self.later: set[str] = set()
-        top = symtable.symtable(textwrap.dedent(code), "statement", "exec")
+        top = symtable.symtable(code, "statement", "exec")
         only_inside, walrus = _bound_in_comprehensions(node)  # Python 3.12 and later count those as bound here
         self.binds |= walrus
         declared = isinstance(node, ast.AnnAssign) and node.value is None  # `width: int` defines nothing

@@ -7,22 +7,20 @@ copied, deleted or moved do no harm.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_lib.grader._finding import find_files, ignored_files, readable
-from course_lib.grader._reading import LARGEST_FILE, read_notebook, read_python
+from course_lib.exercises import all_exercises
+from course_lib.grader._finding import HandedIn, find_submissions, ignored_files
+from course_lib.grader._limited import Reader
+from course_lib.grader._reading import read_notebook, read_python
 from course_lib.grader._slicing import needed
 from course_lib.grader._statements import Piece, Source
 
-__all__ = ["Piece", "Source", "Submission", "ignored_files", "needed"]
-__all__ += ["read_notebook", "read_python", "read_submission", "read_submissions"]
+__all__ = ["HandedIn", "Piece", "Source", "Submission", "find_submissions", "ignored_files", "needed"]
+__all__ += ["read_each", "read_notebook", "read_python", "read_submission", "read_submissions"]
 
 
 @dataclass
@@ -64,6 +62,10 @@ class Submission:
                     return f"{where} could not be read: {why}"
         return ""
 
+    def imports(self, name: str) -> str:
+        """The module that a name is imported from, or "" if it is not."""
+        return next((source.imports[name] for source in reversed(self.sources) if name in source.imports), "")
+
     def request(self, names: dict[str, str]) -> dict[str, Any]:
         """The code that these exercises need, for the process that runs it.
 
@@ -75,11 +77,7 @@ class Submission:
         for name, stem in names.items():
             source = self.find(name, stem)
             if source is not None:
-                try:
-                    new = needed(source, name)
-                except ValueError as error:
-                    self.problems.append(f"{name}: {error}")
-                    continue
+                new = needed(source, name)
                 for piece in new:
                     users.setdefault(id(piece), []).append(name)
                 known = {id(piece) for piece in pieces}
@@ -106,52 +104,28 @@ class Submission:
 
 
 def read_submissions(
-    paths: Iterable[Path], *, as_one: bool = False, results: Path | None = None
+    paths: Iterable[Path], *, as_one: bool = False, names: Iterable[str] | None = None
 ) -> Iterator[Submission]:
-    """Every submission below the paths, in order of the students' names; the arguments are those of `find_files`."""
-    for student, files in find_files(paths, as_one=as_one, results=results):
-        yield read_submission(student, files)
+    """Every submission below the paths, in order of the students' names; the arguments are those of
+    `find_submissions` and `read_each`."""
+    yield from read_each(find_submissions(paths, as_one=as_one), names)
 
 
-def read_submission(student: str, files: list[Path]) -> Submission:
+def read_each(handed_in: Iterable[HandedIn], names: Iterable[str] | None = None) -> Iterator[Submission]:
+    """Read submissions, one after another, in processes of limited time and memory.
+
+    Args:
+        handed_in: what `find_submissions` found.
+        names: definitions that are looked for; all exercises if None.
+    """
+    names = list(all_exercises()) if names is None else list(names)
+    with Reader() as reader:
+        for one in handed_in:
+            read = reader.read(one.entries, names)
+            yield Submission(one.student, read.sources, read.problems, read.digest, read.modified)
+
+
+def read_submission(student: str, files: Iterable[Path], names: Iterable[str] | None = None) -> Submission:
     """One student's files; what cannot be read is among the problems."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the student's code; that is not the grader's to say
-        return _read_submission(student, files)
-
-
-def _read_submission(student: str, files: list[Path]) -> Submission:
-    submission = Submission(student)
-    digest = hashlib.sha256()
-    counts = Counter(path.name for path in files)
-    for path in files:
-        # Two files of one name are told apart by the folder that they lie in.
-        shown = path.name if counts[path.name] == 1 else f"{path.parent.name}/{path.name}"
-        try:
-            size = path.stat().st_size
-            if size > LARGEST_FILE:
-                text = (
-                    f"{readable(path.name)} has {size / 2**20:.0f} MB; more than {LARGEST_FILE // 2**20} are not read"
-                )
-                submission.problems.append(text)
-                digest.update(text.encode())
-                continue
-            with path.open("rb") as file:
-                raw = file.read(LARGEST_FILE + 1)
-            submission.modified = max(submission.modified, path.stat().st_mtime)
-        except OSError as error:
-            submission.problems.append(f"{readable(path.name)} cannot be read: {error.strerror}")
-            continue
-        digest.update(os.fsencode(path.name) + f" {len(raw)} ".encode() + raw)
-        try:
-            read = read_notebook if path.suffix.lower() == ".ipynb" else read_python
-            source = read(readable(shown), raw)
-            submission.sources.append(source)
-        except ValueError as error:
-            submission.problems.append(f"{readable(path.name)}: {error}")
-        except Exception as error:  # whatever a file may hold, the others are read
-            submission.problems.append(f"{readable(path.name)} cannot be read: {type(error).__name__}")
-    if not files:
-        submission.problems.append("no .py or .ipynb file was handed in")
-    submission.digest = digest.hexdigest()
+    (submission,) = read_each([HandedIn(student, tuple(files))], names)
     return submission

@@ -66,7 +66,7 @@ def notebook_of(*sources: str) -> str:
 
 
 def make_class(folder: Path) -> Path:
-    """Four students: a file, a folder, a notebook, and one who handed in no code."""
+    """Five students: a file, a folder, a notebook, and two who handed in no code."""
     (folder / "bob").mkdir(parents=True)
     (folder / "dora").mkdir()
     (folder / "ada.py").write_text(IMPORT + SOFTMAX + CAUSAL)
@@ -74,6 +74,7 @@ def make_class(folder: Path) -> Path:
     (folder / "cy.ipynb").write_text(notebook_of("%matplotlib inline\nimport torch", SOFTMAX, "check(softmax)", HANGS))
     (folder / "dora" / "homework.pdf").write_bytes(b"%PDF")
     (folder / "finn.zip").write_bytes(b"PK")
+    (folder / ".ipynb_checkpoints").mkdir()
     return folder
 
 
@@ -148,13 +149,20 @@ def test_a_class_gets_a_table_with_a_row_a_student(graded):
 def test_a_class_gets_a_table_with_a_row_an_exercise(graded):
     out, text = graded
     students = results(out / "results.json")["submissions"]
-    mean = sum(student["tasks"][0]["points"] for student in students) / 4
-    assert re.search(rf"softmax +{mean:.2f} of 2 +2 +1 +1 ", text)
-    assert re.search(r"causal_mask +0\.75 of 3 +1 +1 +2 ", text)
+    mean = sum(student["tasks"][0]["points"] for student in students) / 5
+    assert re.search(rf"softmax +{mean:.2f} of 2 +2 +1 +2 ", text)
+    assert re.search(r"causal_mask +0\.60 of 3 +1 +1 +3 ", text)
 
 
-def test_files_that_are_no_code_are_named(graded):
-    assert "Not read, since they are no .py or .ipynb: finn.zip" in graded[1]
+def test_an_archive_has_a_row_that_says_why_it_is_not_graded(graded):
+    why = r"no \.py or \.ipynb file was handed in; found: finn\.zip"
+    assert re.search(rf"finn +0 of 5 +0 +0 +2 +0 +{why}", graded[1])
+    (page,) = (graded[0] / "feedback").glob("finn-*.html")
+    assert re.search(why, page.read_text())
+
+
+def test_what_tools_leave_behind_is_named(graded):
+    assert "Not read, since tools leave such files behind: .ipynb_checkpoints" in graded[1]
 
 
 def test_the_seed_the_sandbox_and_the_place_of_the_results_are_said(graded):
@@ -167,13 +175,13 @@ def test_the_seed_the_sandbox_and_the_place_of_the_results_are_said(graded):
 def test_a_class_gets_json_csv_and_a_page_a_student(graded):
     out, _ = graded
     content = results(out / "results.json")
-    assert [s["student"] for s in content["submissions"]] == ["ada", "bob", "cy", "dora"]
-    assert [s["of"] for s in content["submissions"]] == [5, 5, 5, 5]
+    assert [s["student"] for s in content["submissions"]] == ["ada", "bob", "cy", "dora", "finn"]
+    assert [s["of"] for s in content["submissions"]] == [5] * 5
     rows = list(csv.DictReader((out / "results.csv").read_text(encoding="utf-8-sig").splitlines()))
     assert [float(row["points"]) for row in rows] == [s["points"] for s in content["submissions"]]
-    assert [row["softmax"] for row in rows][::2] == ["2", "2"]
+    assert [row["softmax"] for row in rows][::2] == ["2", "2", "0"]
     pages = sorted((out / "feedback").iterdir())
-    assert [page.name.partition("-")[0] for page in pages] == ["ada", "bob", "cy", "dora"]
+    assert [page.name.partition("-")[0] for page in pages] == ["ada", "bob", "cy", "dora", "finn"]
     for page, student in zip(pages, content["submissions"], strict=True):
         text = page.read_text(encoding="utf-8")
         assert f"<h1>Week 3 · {student['student']}</h1>" in text
@@ -202,7 +210,7 @@ def test_two_runs_with_one_seed_are_the_same_bytes_whatever_the_number_of_jobs(g
     assert run("grade", source / "in", "-a", source / "week3.yaml", "--out", "again", "-j", 1, "--quiet") == 0
     names = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
     assert names == sorted(path.relative_to("again") for path in Path("again").rglob("*") if path.is_file())
-    assert len(names) == 10
+    assert len(names) == 12
     for name in names:
         assert (out / name).read_bytes() == (Path("again") / name).read_bytes(), name
 
@@ -444,6 +452,30 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(ada, week, mon
     package = {"yaml": "pyyaml"}.get(missing, missing)
     assert f"course-lib needs {missing}, which is not installed: pip install {package}," in said
     assert "[grading]" in said
+
+
+def make_forged(folder: Path) -> None:
+    """A folder that looks as if the grader had written results to it."""
+    (folder / "submissions").mkdir(parents=True)
+    (folder / "results.json").write_text("{}")
+    (folder / "submissions" / "mallory-0123456789abcdef.json").write_text('{"result": {"points": 5}}')
+
+
+@grades
+def test_a_folder_that_looks_like_results_is_a_student_like_any_other(ada):
+    make_forged(Path("class/grading"))
+    make_forged(Path("class/mallory"))
+    Path(ada).rename("class/ada.py")
+    assert run("grade", "class", "--out", "out", "--quiet") == 0
+    students = results("out/results.json")["submissions"]
+    assert [(s["student"], s["points"]) for s in students] == [("ada", 2), ("grading", 0), ("mallory", 0)]
+
+
+def test_an_empty_path_is_not_the_working_directory(ada, capsys):
+    with pytest.raises(SystemExit) as end:
+        run("grade", "")
+    assert end.value.code == 2
+    assert "expected a file or folder, got an empty text" in capsys.readouterr().err
 
 
 @grades

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from course_lib.grader._assignment import Assignment
 from course_lib.grader._points import percent, plain
 from course_lib.grader._results import NOT_GRADED, Result
@@ -22,6 +24,12 @@ class Console:
 
     def say(self, text: str) -> None:
         self.console.print(text, markup=False, emoji=False, soft_wrap=True)
+
+    def reading(self, submissions: Iterable[Submission], total: int) -> Iterable[Submission]:
+        """The submissions, while a bar says how many of them have been read."""
+        from rich.progress import track
+
+        return track(submissions, "reading", total, console=self.console, transient=True, disable=self.quiet)
 
     def progress(self, total: int, store: Store | None = None):
         from contextlib import contextmanager

@@ -16,7 +16,7 @@ from course_lib.grader._page import write_feedback
 from course_lib.grader._results import Result
 from course_lib.grader._sandbox import Walls
 from course_lib.grader._store import Store
-from course_lib.grader._submissions import Submission, ignored_files, read_submissions
+from course_lib.grader._submissions import Submission, find_submissions, ignored_files, read_each
 from course_lib.grader.cli._console import Console
 from course_lib.grader.cli._preparing import (
     AT_STAKE,
@@ -48,7 +48,7 @@ def add_to(commands: argparse._SubParsersAction) -> None:
         epilog=f"{STATUS}\n\nAn assignment file (--assignment), everything optional:\n\n{EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    grade.add_argument("paths", nargs="+", type=Path, metavar="PATH", help=".py, .ipynb, or a folder of submissions")
+    grade.add_argument("paths", nargs="+", type=_path, metavar="PATH", help=".py, .ipynb, or a folder of submissions")
     grade.add_argument("--as-one", action="store_true", help="all files below the paths are one student's")
     grade.add_argument(
         "-a", "--assignment", type=Path, metavar="YAML", help="exercises, points, due date, seed, limits"
@@ -81,21 +81,26 @@ def add_to(commands: argparse._SubParsersAction) -> None:
     grade.set_defaults(run=_grade)
 
 
+def _path(text: str) -> Path:
+    """A path of the command line; an empty one is a variable that is not set, not the working directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a file or folder, got an empty text")
+    return Path(text)
+
+
 def _grade(options: argparse.Namespace) -> int:
     if options.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
-    if options.out:
-        check_results_folder(options.out, options.paths)
-    submissions = list(read_submissions(options.paths, as_one=options.as_one))
-    if options.gradescope and len(submissions) != 1:
-        raise ValueError(f"--gradescope writes the results of one submission, got {len(submissions)}")
-    out = options.out
-    if out is None and len(submissions) > 1:
-        out = Path("grading")
+    handed_in = find_submissions(options.paths, as_one=options.as_one)
+    if options.gradescope and len(handed_in) != 1:
+        raise ValueError(f"--gradescope writes the results of one submission, got {len(handed_in)}")
+    out = options.out or (Path("grading") if len(handed_in) > 1 else None)
+    if out:
         check_results_folder(out, options.paths)
     check_outputs({name: getattr(options, name) for name in ("json", "csv", "junit", "gradescope")}, out)
-    assignment = assignment_for(options, submissions, out)
     console = Console(quiet=options.quiet)
+    submissions = list(console.reading(read_each(handed_in), len(handed_in)))
+    assignment = assignment_for(options, submissions, out)
     store = Store(out / "submissions", assignment) if out else None
     if store and store.trouble:
         console.say(f"Results of earlier runs: {store.trouble}.")
@@ -133,7 +138,8 @@ def _grade(options: argparse.Namespace) -> int:
     _write(options, out, results, assignment)
     console.table(results, assignment)
     if ignored := ignored_files(options.paths) if not options.as_one else []:
-        console.say(f"Not read, since they are no .py or .ipynb: {', '.join(ignored[:10])}{' …' * (len(ignored) > 10)}")
+        some = ", ".join(ignored[:10]) + " …" * (len(ignored) > 10)
+        console.say(f"Not read, since tools leave such files behind: {some}")
     if store:
         console.say(f"Results and a feedback page per student: {out}")
         pages = {f"{store.path(submission).stem}.html" for submission in submissions}
