@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from course_lib.grader._assignment import Assignment
+from course_lib.grader._lateness import Times
 from course_lib.grader._points import percent, plain
 from course_lib.grader._results import NOT_GRADED, Result
 from course_lib.grader._store import Store
@@ -68,6 +69,13 @@ class Console:
                 self.say(f"{earlier} of {total} were graded by an earlier run; --fresh grades them again.")
 
         return bar()
+
+    def unknown_times(self, times: Times) -> None:
+        """Every student for whom the platform's export does not say when the submission was received."""
+        if times.unknown:
+            self.say(f"Not decided whether these {len(times.unknown)} submission(s) are on time:")
+            for student, why in sorted(times.unknown.items()):
+                self.say(f"  {student}: {why}")
 
     def ungraded(self, results: list[Result]) -> int:
         """How many submissions have exercises without a verdict; said, with what to do."""

@@ -11,12 +11,14 @@ from pathlib import Path
 from course_lib._files import write_whole
 from course_lib.grader._assignment import EXAMPLE, Assignment
 from course_lib.grader._grading import grade_all
+from course_lib.grader._lateness import Times
 from course_lib.grader._outputs import csv_text, gradescope, json_text, junit
 from course_lib.grader._page import write_feedback
 from course_lib.grader._results import Result
 from course_lib.grader._sandbox import Walls
 from course_lib.grader._store import Store
 from course_lib.grader._submissions import Submission, find_submissions, ignored_files, read_each
+from course_lib.grader._submitted import read_times
 from course_lib.grader.cli._console import Console
 from course_lib.grader.cli._preparing import (
     AT_STAKE,
@@ -69,6 +71,13 @@ def add_to(commands: argparse._SubParsersAction) -> None:
     )
     grade.add_argument("--dask", metavar="ADDRESS", help="grade on a Dask cluster, such as tcp://host:8786")
     grade.add_argument(
+        "--submitted-at",
+        type=Path,
+        metavar="CSV",
+        help="when the platform received each submission, as Moodle, Canvas or Gradescope export it; file times can be "
+        "set back",
+    )
+    grade.add_argument(
         "--require-walls",
         choices=LEVELS,
         metavar="LEVEL",
@@ -101,6 +110,9 @@ def _grade(options: argparse.Namespace) -> int:
     console = Console(quiet=options.quiet)
     submissions = list(console.reading(read_each(handed_in), len(handed_in)))
     assignment = assignment_for(options, submissions, out)
+    times = _times(options, assignment, submissions)
+    if times:
+        console.unknown_times(times)
     store = Store(out / "submissions", assignment) if out else None
     if store and store.trouble:
         console.say(f"Results of earlier runs: {store.trouble}.")
@@ -124,7 +136,7 @@ def _grade(options: argparse.Namespace) -> int:
                     task.html = ""
             advance(submission, result, again)
 
-        more = {"on_start": start, "on_result": keep}
+        more = {"times": times, "on_start": start, "on_result": keep}
         try:
             if options.dask:
                 from course_lib.grader._dask import grade_on_cluster
@@ -148,6 +160,14 @@ def _grade(options: argparse.Namespace) -> int:
     if console.ungraded(results):
         return UNGRADED
     return int(options.strict and any(task.status != "passed" for r in results for task in r.tasks))
+
+
+def _times(options: argparse.Namespace, assignment: Assignment, submissions: list[Submission]) -> Times | None:
+    if options.submitted_at is None:
+        return None
+    if assignment.due is None:
+        raise ValueError("--submitted-at needs a due date in the assignment (--assignment), or nothing can be late")
+    return read_times(options.submitted_at, [s.student for s in submissions], assignment.due.tzinfo)
 
 
 def _write(options: argparse.Namespace, out: Path | None, results: list[Result], assignment: Assignment) -> None:

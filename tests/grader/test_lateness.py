@@ -1,0 +1,296 @@
+"""Late is what the platform says: its exports are read, students found in them, and what is unclear is listed."""
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from course_lib.cli import main
+from course_lib.grader._assignment import Assignment, Task
+from course_lib.grader._dates import day_first, moment_of
+from course_lib.grader._lateness import Times, judge_lateness
+from course_lib.grader._page import feedback_page
+from course_lib.grader._results import Result, TaskResult
+from course_lib.grader._submissions import Submission
+from course_lib.grader._submitted import read_times
+
+ZONE = timezone(timedelta(hours=1))
+DUE = datetime(2026, 11, 30, 23, 59, tzinfo=ZONE)
+LATE = datetime(2026, 12, 1, 8, 5, tzinfo=ZONE)
+
+MOODLE_COLUMNS = "Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,"
+MOODLE_COLUMNS += "Last modified (submission),Last modified (grade),Feedback comments"
+MOODLE = f"""\
+{MOODLE_COLUMNS}
+Participant 101,Ada Lovelace,ada@uni.example,Submitted for grading,,10,Yes,"Tuesday, 1 December 2026, 8:05 AM",-,
+Participant 102,Zoë Müller,zoe@uni.example,Submitted for grading,,10,Yes,"Monday, 30 November 2026, 11:58 PM",-,
+Participant 103,Bob Ray,bob@uni.example,No submission,,10,Yes,-,-,
+"""
+MOODLE_GERMAN = """\
+\ufeffID;Vollständiger Name;E-Mail-Adresse;Status;Bewertung;Zuletzt geändert (Abgabe)
+Teilnehmer/in101;Ada Lovelace;ada@uni.example;Zur Bewertung abgegeben;;"Dienstag, 1. Dezember 2026, 08:05"
+Teilnehmer/in102;Zoë Müller;zoe@uni.example;Zur Bewertung abgegeben;;"Montag, 30. November 2026, 23:58"
+Teilnehmer/in103;Bob Ray;bob@uni.example;Keine Abgabe;;-
+"""
+GRADESCOPE = """\
+First Name,Last Name,SID,Email,Sections,Total Score,Max Points,Status,Submission ID,Submission Time,Lateness (H:M:S)
+Ada,Lovelace,4000101,ada@uni.example,,8.0,10.0,Graded,900001,2026-12-01 08:05:00 +0100,08:06:00
+Zoë,Müller,4000102,zoe@uni.example,,8.0,10.0,Graded,900002,2026-11-30 14:58:00 -0800,00:00:00
+Bob,Ray,4000103,bob@uni.example,,,10.0,Missing,,,
+"""
+CANVAS = """\
+user_id,student_name,sis_login_id,submitted_at,late
+101,"Lovelace, Ada",al101,2026-12-01T07:05:00Z,true
+102,"Müller, Zoë",zm102,2026-11-30T22:58:00Z,false
+103,"Ray, Bob",br103,,false
+"""
+METADATA = """\
+submission_900001:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: '4000101'
+    :email: ada@uni.example
+  :created_at: 2026-12-01 07:05:00.123456000 Z
+  :score: 8.0
+submission_900002:
+  :submitters:
+  - :name: Zoë Müller
+    :sid:
+    :email: zoe@uni.example
+  :created_at: '2026-11-30 22:58:00 UTC'
+submission_900003:
+  :submitters:
+  - :name: Bob Ray
+    :email: bob@uni.example
+  :created_at:
+"""
+EXPORTS = {
+    "Moodle": ("grades.csv", MOODLE),
+    "Moodle in German": ("grades.csv", MOODLE_GERMAN),
+    "Gradescope": ("scores.csv", GRADESCOPE),
+    "Gradescope's metadata": ("submission_metadata.yml", METADATA),
+    "Canvas": ("submissions.csv", CANVAS),
+}
+NAMES = {
+    "Moodle": ["Ada Lovelace_101_assignsubmission_file", "Zoe\u0308 Mu\u0308ller_102_assignsubmission_file_hw"],
+    "Moodle in German": ["Ada Lovelace_101_assignsubmission_file", "Zoë Müller_102_assignsubmission_file_hw"],
+    "Gradescope": ["submission_900001", "submission_900002"],
+    "Gradescope's metadata": ["submission_900001", "submission_900002"],
+    "Canvas": ["lovelaceada_LATE_101_55501_homework-2", "mullerzoe_102_55502_homework"],
+}
+BY_HAND = {
+    "names": ["Ada Lovelace", "zoe_müller"],
+    "names in the other order": ["lovelace_ada", "MüllerZoë"],
+    "addresses": ["ada@uni.example", "zoe@uni.example"],
+    "the part before the @": ["ada", "zoe"],
+    "names among other words": ["hw3-Ada-Lovelace-final", "Zoë Müller (1)"],
+    "the folder that tells two apart": ["a/Ada Lovelace.py", "b/Zoë Müller.py"],
+}
+
+
+@pytest.fixture
+def times(tmp_path):
+    def read(kind, students, text=None):
+        name, content = EXPORTS[kind]
+        (tmp_path / name).write_text(text if text is not None else content, encoding="utf-8")
+        return read_times(tmp_path / name, students, ZONE)
+
+    return read
+
+
+@pytest.mark.parametrize("kind", EXPORTS)
+def test_the_names_that_a_platform_writes_are_found_in_its_export(times, kind):
+    ada, zoe = NAMES[kind]
+    found = times(kind, [ada, zoe])
+    assert found.unknown == {}
+    assert abs(found.moments[ada] - LATE) < timedelta(seconds=1)
+    assert found.moments[zoe] == DUE - timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("how", BY_HAND)
+@pytest.mark.parametrize("kind", ["Moodle", "Moodle in German", "Gradescope", "Gradescope's metadata"])
+def test_other_names_are_found_by_address_or_name(times, kind, how):
+    ada, zoe = BY_HAND[how]
+    found = times(kind, [ada, zoe])
+    assert found.unknown == {}
+    assert abs(found.moments[ada] - LATE) < timedelta(seconds=1)
+    assert found.moments[zoe] == DUE - timedelta(minutes=1)
+
+
+def test_a_student_number_in_a_name_is_found(times):
+    assert "hw3_4000101_v2" in times("Gradescope", ["hw3_4000101_v2"]).moments
+    assert "hw3_40001011_v2" in times("Gradescope", ["hw3_40001011_v2"]).unknown
+
+
+@pytest.mark.parametrize("kind", EXPORTS)
+def test_a_student_without_a_time_or_without_a_line_is_listed(times, kind):
+    found = times(kind, ["Bob Ray", "Nobody Else", "submission_1", "x_999_assignsubmission_file"])
+    assert found.moments == {}
+    assert "has no time for this student" in found.unknown["Bob Ray"]
+    assert len(found.unknown) == 4
+    assert all("no line for this name" in why for name, why in found.unknown.items() if name != "Bob Ray")
+
+
+def test_two_lines_for_one_name_are_listed_unless_they_agree(times):
+    two = GRADESCOPE + "Ada,Lovelace,4000109,ada2@uni.example,,,10.0,Graded,900009,{},\n"
+    found = times("Gradescope", ["Ada Lovelace"], two.format("2026-11-01 08:05:00 +0100"))
+    assert "2 lines of scores.csv fit this name" in found.unknown["Ada Lovelace"]
+    found = times("Gradescope", ["Ada Lovelace"], two.format("2026-12-01 08:05:00 +0100"))
+    assert found.moments["Ada Lovelace"] == LATE
+    assert (
+        "submission_900009" in times("Gradescope", ["submission_900009"], two.format("2026-11-01 08:05 +0100")).moments
+    )
+
+
+def test_two_submissions_of_one_name_are_listed_and_of_one_number_are_not(times):
+    found = times("Moodle", ["Ada Lovelace", "Lovelace Ada"])
+    assert set(found.unknown) == {"Ada Lovelace", "Lovelace Ada"}
+    same = ["Ada Lovelace_101_assignsubmission_file_a", "Ada Lovelace_101_assignsubmission_file_b"]
+    assert set(times("Moodle", same).moments) == set(same)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_separators_and_encodings_of_spreadsheets_are_read(tmp_path, separator, encoding):
+    path = tmp_path / "times.csv"
+    path.write_bytes(separator.join(["Name", "Submitted At"]).encode(encoding) + b"")
+    path.write_text(f"Name{separator}Submitted At\nZoë Müller{separator}2026-12-01 08:05\n", encoding=encoding)
+    assert read_times(path, ["Zoë Müller"], ZONE).moments == {"Zoë Müller": LATE}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Name,Grade\nAda,3\n", "got the columns Name, Grade"),
+        ("Submitted At,Grade\n2026-12-01 08:05,3\n", "expected the CSV export"),
+        ("", r"got the columns \(none\)"),
+    ],
+)
+def test_another_file_is_an_error_that_names_what_is_expected(times, text, says):
+    with pytest.raises(ValueError, match=says):
+        times("Moodle", ["Ada"], text)
+
+
+def test_a_spreadsheet_is_an_error_that_says_so(tmp_path):
+    (tmp_path / "x.csv").write_bytes(b"PK\x03\x04\xff\xfe\x80")
+    with pytest.raises(ValueError, match="not a spreadsheet"):
+        read_times(tmp_path / "x.csv", ["Ada"], ZONE)
+
+
+SAME = [
+    "Tuesday, 1 December 2026, 8:05 AM",
+    "Tuesday, December 1, 2026, 8:05\u202fAM",
+    "Dienstag, 1. Dezember 2026, 08:05",
+    "Dienstag, 1. Dezember 2026, 08:05 Uhr",
+    "mardi 1 décembre 2026, 08:05",
+    "martes, 1 de diciembre de 2026, 08:05",
+    "Dec 1, 2026 at 8:05am",
+    "1 Dec 2026 08:05:00",
+    "2026-12-01 08:05:00 +0100",
+    "2026-12-01T08:05:00+01:00",
+    "2026-12-01T07:05:00Z",
+    "2026-12-01T07:05:00.123Z",
+    "2026-12-01 07:05:00 UTC",
+    "2026-11-30 23:05:00 PST",
+    "2026-12-01 08:05:00 CET",
+    "01.12.2026 08:05",
+    "2026-12-01 08:05",
+]
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_a_moment_is_read_in_every_form(text):
+    assert moment_of(text, ZONE, first=None) == LATE
+
+
+UNCLEAR = ["", "tomorrow", "2026-02-30 10:00", "01/12/2026 08:05", "2026-12-01 25:00", "1 Smarch 2026, 8:05"]
+UNCLEAR += ["2026-12-01 08:05 CST", "2026-12-01 13:05 PM", "2026-12-01 08:05 +9900"]
+
+
+@pytest.mark.parametrize("text", UNCLEAR)
+def test_what_is_no_moment_or_could_be_two_is_not_guessed(text):
+    assert moment_of(text, ZONE, first=None) is None
+
+
+def test_the_order_of_day_and_month_is_taken_from_other_lines():
+    assert day_first(["01/12/2026 08:05", "13/12/2026 08:05"]) == "day"
+    assert day_first(["12/01/2026 08:05", "12/13/2026 08:05"]) == "month"
+    assert day_first(["01/12/2026 08:05"]) is None
+    assert (
+        moment_of("01/12/2026 08:05", ZONE, first="day") == moment_of("12/01/2026 8:05 am", ZONE, first="month") == LATE
+    )
+
+
+# What follows from it
+
+ASSIGNMENT = Assignment(tasks=(Task("causal_mask", 10),), seed=1, due=DUE, late_penalty="1/10")
+
+
+def judged(moment=None, times=None, due=DUE):
+    result = Result("ada", [TaskResult("causal_mask", "passed", 10, 10)])
+    submission = Submission("ada", modified=moment.timestamp() if moment else 0.0)
+    judge_lateness(result, submission, Assignment(tasks=ASSIGNMENT.tasks, due=due, late_penalty="1/10"), times)
+    return result
+
+
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("after", "days"),
+    [(0 * DAY, 0), (SECOND, 1), (DAY - SECOND, 1), (DAY, 2), (9 * DAY, 10), (40 * DAY, 41), (-DAY, 0)],
+)
+def test_each_day_begun_costs_its_share_and_never_more_than_all(after, days):
+    result = judged(times=Times("times.csv", {"ada": DUE + after}))
+    assert result.late_days == days
+    assert result.points == max(0, 10 - days)
+    assert result.lateness == ("late" if days else "on time") + " by times.csv"
+
+
+def test_the_platform_goes_before_the_files():
+    result = judged(DUE - timedelta(days=30), Times("times.csv", {"ada": LATE}))
+    assert (result.late_days, result.points) == (1, 9)
+
+
+def test_the_times_of_the_files_are_used_where_there_is_nothing_else_and_the_page_says_so():
+    result = judged(LATE)
+    assert result.late_days == 1
+    page = feedback_page(result, ASSIGNMENT)
+    assert "Lateness: late by the times of the files, which can be set back." in page
+    assert "Lateness" not in feedback_page(judged(LATE, due=None), ASSIGNMENT)
+
+
+def test_what_is_not_known_is_neither_late_nor_on_time_without_a_word():
+    result = judged(LATE, Times("times.csv", {}, {"ada": "times.csv has no line for this name"}))
+    assert (result.late_days, result.points, result.undecided) == (0, 10, True)
+    assert "Lateness: not decided whether this is on time: times.csv has no line" in feedback_page(result, ASSIGNMENT)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
+def test_the_command_reads_an_export_and_lists_who_is_not_in_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "250")
+    Path("class").mkdir()
+    for name in ("Ada Lovelace", "Zoë Müller", "Nemo"):
+        Path("class", f"{name}.py").write_text(
+            "import torch\ndef causal_mask(n):\n    return torch.ones(n, n).tril().bool()\n"
+        )
+    Path("moodle.csv").write_text(MOODLE, encoding="utf-8")
+    Path("week.yaml").write_text(
+        "due: 2026-11-30 23:59 +0100\nlate_penalty: 10%\nexercises: {causal_mask: 10}\nseed: 1\n"
+    )
+    command = ["grade", "class", "-a", "week.yaml", "--out", "out"]
+    for _ in range(2):  # lateness is judged anew where the verdict is from an earlier run
+        assert main([*command, "--submitted-at", "moodle.csv"]) == 0
+        said = capsys.readouterr().out
+        assert (
+            "Not decided whether these 1 submission(s) are on time:\n  Nemo: moodle.csv has no line for this name"
+            in said
+        )
+        students = json.loads(Path("out/results.json").read_text())["submissions"]
+        assert {s["student"]: s["points"] for s in students} == {"Ada Lovelace": 9, "Zoë Müller": 10, "Nemo": 10}
+    assert "Nemo" in Path("out/results.csv").read_text(encoding="utf-8-sig").partition("not decided whether")[0][-300:]
+    assert main([*command[:2], "-e", "causal_mask", "--submitted-at", "moodle.csv", "--out", "out"]) == 2
+    assert "--submitted-at needs a due date" in capsys.readouterr().err
