@@ -92,33 +92,59 @@ def _inputs(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
 )
 def _(draw):
     yield Case(
-        args=(draw.normal(1, 2), draw.normal(2, 2), draw.normal(2, 1)), edge="the smallest case, to be read by eye"
+        args=(
+            torch.tensor([[2.0, 0, 1, -1]]),
+            torch.tensor([[1.0, 2, -1, 0], [1, 0, 2, 0]]),
+            torch.tensor([[4.0], [8]]),
+        ),
+        note="one query, two keys of four features, so that the root is 2",
+        edge="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         yield Case(args=_inputs(draw, batch))
+    square = draw.normal(3, 3), draw.normal(3, 3), draw.normal(3, 3)
+    yield Case(args=square, note="L_q = L_k = d_k = d_v", edge="axes of one length: mistakes give numbers here")
 
 
-@ATTENTION.holds("It works without a batch dimension, with one and with two, in float32 and float64")
+@ATTENTION.holds("It works with any number of batch dimensions, none included, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_inputs(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
+    query, key, value = _inputs(draw, (2, 1, 3))
+    yield Case(args=(query, key, value), note="batch dimensions: 3", edge="a batch dimension of length one")
+    turned = tuple(x.mT.contiguous().mT for x in _inputs(draw, (3,)))
+    yield Case(args=turned, note="tensors that are transposed in memory")
 
 
-@ATTENTION.holds("A key that is masked gets weight zero, the others share its weight", weight=2)
+@ATTENTION.holds("A key that is masked gets weight zero, the others share its weight; masks broadcast", weight=2)
 def _(draw):
-    query, key, value = draw.normal(1, 2), draw.normal(3, 2), draw.normal(3, 1)
+    query, key = torch.tensor([[2.0, 0, 1, -1]]), torch.tensor([[1.0, 2, -1, 0], [2, 1, 0, 2], [1, 0, 2, 0]])
     mask = torch.tensor([[True, False, True]])
-    yield Case(args=(query, key, value, mask), edge="one query, one masked key, to be read by eye")
+    yield Case(
+        args=(query, key, torch.tensor([[4.0], [2], [8]]), mask),
+        note="one query, one of three keys is masked",
+        edge="to be read by eye",
+    )
     for batch in draw.batches():
         query, key, value = _inputs(draw, batch)
         mask = draw.mask(query.shape[-2], key.shape[-2])
         yield Case(args=(query, key, value, mask), note="a mask (L_q, L_k)")
+    query, key, value = _inputs(draw, (3,))
+    yield Case(args=(query, key, value, draw.mask(key.shape[-2])), note="a mask (L_k,)")
+    mask = draw.mask(3, query.shape[-2], key.shape[-2])
+    yield Case(args=(query, key, value, mask), note="a mask (B, L_q, L_k)")
     query, key, value = _inputs(draw, (8, 9), torch.float64)
     yield Case(args=(query, key, value, draw.mask(8, 1, 1, key.shape[-2])), note="a mask (B, 1, 1, L_k)")
     yield Case(args=(query, key, value, draw.mask(8, 9, query.shape[-2], key.shape[-2])), note="a mask of full size")
     mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool)
     yield Case(args=(query, key, value, mask), note="a mask that allows everything")
+    query, key, value = (x.expand(2, *x.shape).clone() for x in _inputs(draw, (2,)))
+    yield Case(
+        args=(query, key, value, draw.mask(2, query.shape[-2], key.shape[-2])),
+        note="a mask (H, L_q, L_k) for scores (B, H, L_q, L_k)",
+        edge="as many sequences as heads, so that only the rule of broadcasting says whose mask it is",
+    )
 
 
 @ATTENTION.holds("Large scores stay finite, and right")
@@ -128,6 +154,14 @@ def _(draw):
         yield Case(args=(query, key, value), note="scores of some thousands", tolerance=50, gradients=False)
     mask = draw.mask(query.shape[-2], key.shape[-2])
     yield Case(args=(query, key, value, mask), note="scores of some thousands, masked", tolerance=50, gradients=False)
+    # Keys that nearly point away from every query: allowed scores from -9990 down to -10000.
+    direction = torch.nn.functional.normalize(query[0], dim=-1)
+    length = (1e4 * len(direction) ** 0.5) ** 0.5
+    query = direction * draw.uniform(len(query), 1, low=0.9996, high=1.0, dtype=torch.float64) * length
+    key = -direction * draw.uniform(len(key), 1, low=0.9996, high=1.0, dtype=torch.float64) * length
+    yield Case(
+        args=(query, key, value, mask), note="all scores near -10000, masked", gradients=False, edge="parallel vectors"
+    )
 
 
 def _variant(scale=None, transform=None, fill=float("-inf"), dim=-1):
@@ -499,18 +533,29 @@ def _weights(draw, *shape, dtype=torch.float32, scale=1.0):
 
 @SOFTMAX_BACKWARD.holds("It is the gradient that autograd finds, for one row of weights", weight=2)
 def _(draw):
-    for length in (2, *draw.sizes(2, 3, 9)):
+    yield Case(
+        args=(torch.tensor([0.25, 0.75]), torch.tensor([2.0, -2.0])), note="two weights", edge="to be read by eye"
+    )
+    for length in draw.sizes(2, 3, 9):
         yield Case(args=(_weights(draw, length), draw.normal(length)))
 
 
 @SOFTMAX_BACKWARD.holds("Every row is treated alone, under any number of batch dimensions", weight=2)
 def _(draw):
-    yield Case(args=(_weights(draw, 2, 3), draw.normal(2, 3)), note="two rows")
+    yield Case(
+        args=(torch.tensor([[0.25, 0.75], [0.5, 0.5]]), torch.tensor([[2.0, -2], [4, 1]])),
+        note="two rows",
+        edge="to be read by eye",
+    )
     for batch in draw.batches():
         for dtype in (torch.float32, torch.float64):
             rows, length = draw.sizes(2, but=batch)
             shape = (*batch, rows, length)
             yield Case(args=(_weights(draw, *shape, dtype=dtype), draw.normal(*shape, dtype=dtype)))
+    shape = (2, 1, 3, 2, 4)
+    yield Case(args=(_weights(draw, *shape), draw.normal(*shape)), note="three batch dimensions", edge="some are short")
+    turned = _weights(draw, 2, 4, 3).mT, draw.normal(2, 4, 3).mT
+    yield Case(args=(turned[0] / turned[0].sum(-1, keepdim=True), turned[1]), note="transposed in memory")
 
 
 @SOFTMAX_BACKWARD.holds("Saturated weights send nothing back, beside rows that do")
@@ -664,7 +709,7 @@ def _(draw):
 
 @FLOPS.holds("It is an exact int, for long sequences too")
 def _(draw):
-    yield Case(args=(1_000_003, 999_983, 127, 61), note="a million positions")
+    yield Case(args=(100_000_007, 99_999_989, 127, 61), note="a hundred million positions")
     yield Case(args=(7, 1, 3, 5), note="one key", edge="a length of one on purpose")
 
 
