@@ -230,6 +230,7 @@ def pack_case(case: Case, cotangents: tuple, train_too: bool) -> tuple[dict[str,
     pack = _Packer()
     message = {
         "args": [pack(arg) for arg in case.args],
+        "orders": [_order(arg) for arg in case.args],
         "init": [pack(arg) for arg in case.init],
         "state": {name: pack(parameter) for name, parameter in case.state.items()},
         "cotangents": [pack(tensor) for tensor in cotangents],
@@ -244,8 +245,23 @@ def unpack_case(message: dict[str, Any], blobs: bytes) -> tuple[Case, tuple, boo
     args, init, cotangents = (
         tuple(_argument(spec, blobs) for spec in message[key]) for key in ("args", "init", "cotangents")
     )
+    args = tuple(_laid_out(arg, order) for arg, order in zip(args, message["orders"], strict=True))
     state = {name: _unpack(spec, blobs) for name, spec in message["state"].items()}
     return Case(args=args, init=init, state=state), cotangents, message["train_too"]
+
+
+def _order(arg: Any) -> list[int] | None:
+    """Axes of a tensor from the slowest to the fastest in memory; None where that is their own order."""
+    if not isinstance(arg, Tensor) or arg.is_contiguous():
+        return None
+    return sorted(range(arg.dim()), key=arg.stride, reverse=True)
+
+
+def _laid_out(arg: Any, order: list[int] | None) -> Any:
+    """The argument in the order of memory that it had, so that `view` works or fails here as it does in a notebook."""
+    if order is None:
+        return arg
+    return arg.permute(order).contiguous().permute([order.index(axis) for axis in range(len(order))])
 
 
 def _argument(spec: dict[str, Any], blobs: _Blobs) -> Any:

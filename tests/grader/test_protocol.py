@@ -214,6 +214,17 @@ def test_a_case_arrives_with_its_arguments_state_and_cotangents():
     assert train_too is True
 
 
+def test_arguments_keep_their_order_in_memory():
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    args = (x, x.mT, x.permute(2, 0, 1), 5, None)
+    message, blobs = framed(*pack_case(Case(args=args), (), False))
+    arrived, _, _ = unpack_case(message, blobs)
+    for mine, its in zip(args[:3], arrived.args[:3], strict=True):
+        assert torch.equal(mine, its)
+        assert mine.stride() == its.stride()
+    assert arrived.args[3:] == args[3:]
+
+
 def test_a_case_does_not_tell_what_is_expected():
     case = Case(args=(2,), note="the secret of this case", raises=ValueError, tolerance=37.5)
     message, blobs = pack_case(case, (), False)
