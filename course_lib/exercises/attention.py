@@ -98,6 +98,10 @@ def _(draw):
     for axes, dim in ((2, 0), (3, 1), (3, 0), (3, -2), (4, 1), (4, -3), (2, 1), (1, 0), (3, -1)):
         dtype = torch.float64 if dim < 0 else torch.float32
         yield Case(args=(draw.normal(*draw.sizes(axes), dtype=dtype, scale=2.0), dim), note=f"{axes} axes, dim={dim}")
+    x = draw.normal(2, 1, 3, 4, 2, scale=2.0)
+    yield Case(args=(x, 2), note="5 axes, dim=2", edge="an axis of length one")
+    yield Case(args=(draw.normal(3, 1), 1), note="an axis of one score, which gets all the weight", edge="length one")
+    yield Case(args=(draw.normal(2, 5, 3).mT,), note="a tensor that is transposed in memory")
 
 
 @SOFTMAX.holds("Scores up to ±10,000 give finite and right weights", weight=2)
@@ -520,6 +524,10 @@ def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_additive_inputs(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
+    deep = _additive_inputs(draw, (2, 1, 3), sizes=(4, 2, 3, 5, 6))
+    yield Case(args=deep, note="batch dimensions: 3", edge="short axes")
+    turned = tuple(x.mT.contiguous().mT for x in _additive_inputs(draw, (3,))[:4])
+    yield Case(args=(*turned, draw.normal(turned[2].shape[0])), note="tensors that are transposed in memory")
 
 
 @ADDITIVE.holds("Queries and keys may be equal in width and number, and are still told apart")
@@ -919,6 +927,9 @@ def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_scores_and_value(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
+    yield Case(args=_scores_and_value(draw, (2, 1, 3)), note="batch dimensions: 3", edge="short axes")
+    turned = tuple(x.mT.contiguous().mT for x in _scores_and_value(draw, (3,)))
+    yield Case(args=turned, note="tensors that are transposed in memory")
     size = draw.integer(2, 4)
     cube = draw.normal(size, size, size, scale=2.0), draw.normal(size, size, size)
     yield Case(args=cube, edge="equal lengths", note="B = L_q = L_k = d_v")
@@ -1310,6 +1321,7 @@ def _(draw):
     for dtype in (torch.float32, torch.float64):
         yield Case(args=(*_points(draw, dtype=dtype), _width(draw, 2.0, 4.0)), note="a wide kernel")
     yield Case(args=(*_points(draw), 40.0), note="so wide that all keys count alike")
+    yield Case(args=(*_points(draw, dtype=torch.float64), 2), note="a bandwidth that is an int")
     yield Case(args=(*_points(draw, dtype=torch.float64), _width(draw, 0.15, 0.25)), note="a narrow kernel")
 
 

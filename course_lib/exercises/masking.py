@@ -86,6 +86,8 @@ def _(draw):
     tokens = _tokens(draw, 0)
     tokens[1] = 0
     yield Case(args=(tokens, 0), note="a sequence of padding only")
+    yield Case(args=(torch.tensor([[0], [4], [7]], dtype=torch.int32), 0), note="one token, int32", edge="length one")
+    yield Case(args=(_tokens(draw, 0).T.contiguous().T, 0), note="tokens that are transposed in memory")
 
 
 def _padding(real=lambda tokens, pad_id: tokens != pad_id, place=lambda real: real[:, None, None, :]):
@@ -480,6 +482,7 @@ def _(draw):
     tokens = _tokens(draw, 0)
     tokens[1] = 0
     yield Case(args=(tokens, 0), note="a sequence of padding only")
+    yield Case(args=(_tokens(draw, 0).T.contiguous().T, 0), note="tokens that are transposed in memory")
 
 
 @DECODER.holds("Without padding, it is the causal mask for every sequence")
@@ -826,7 +829,8 @@ def _scores(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
 @SOFTMAX.holds("Masked keys get weight zero; the others share one, by the softmax of their scores", weight=3)
 def _(draw):
     yield Case(
-        args=(draw.normal(1, 3), torch.tensor([[True, False, True]])), edge="the smallest case, to be read by eye"
+        args=(torch.tensor([[1.0, 2.0, -1.0]]), torch.tensor([[True, False, True]])),
+        edge="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         scores = _scores(draw, batch)
@@ -848,6 +852,41 @@ def _(draw):
     scores = _scores(draw, two)
     yield Case(args=(scores, draw.mask(two[0], 1, 1, scores.shape[-1])), note="a mask (B, 1, 1, L_k)")
     yield Case(args=(scores, draw.mask(two[0], 1, *scores.shape[-2:])), note="a mask (B, 1, L_q, L_k)")
+    # Lengths that agree, so that only the rule of broadcasting, from the right, says which axis is which.
+    yield Case(
+        args=(draw.normal(2, 2, 3, 4), draw.mask(2, 3, 4)),
+        note="a mask (H, L_q, L_k) for scores (B, H, L_q, L_k), as many sequences as heads",
+        edge="equal lengths on purpose",
+    )
+    yield Case(
+        args=(draw.normal(3, 3, 4), draw.mask(3, 4)),
+        note="a mask (L_q, L_k), as many sequences as queries",
+        edge="equal lengths on purpose",
+    )
+    yield Case(args=(draw.normal(2, 1, 3, 4, 5), draw.mask(4, 5)), note="batch dimensions: 3", edge="one is short")
+    turned = draw.normal(2, 5, 3).mT, draw.mask(2, 3, 5).mT.contiguous().mT
+    yield Case(args=turned, note="tensors that are transposed in memory")
+
+
+def _not_exactly_zero(args, weights):
+    """What is wrong with the zeros of some weights; the comparison with a tolerance does not see a tiny number."""
+    scores, mask = args
+    if not isinstance(weights, torch.Tensor) or weights.shape != scores.shape or not weights.is_floating_point():
+        return "the weights are not a floating tensor of the shape of the scores"
+    masked = ~mask.expand(scores.shape)
+    if (weights[masked] != 0).any():
+        return f"a masked key has the weight {float(weights[masked & (weights != 0)][0]):.3g}, expected exactly 0"
+    if not ((weights.double().sum(-1) - 1).abs() < 1e-4).all():
+        return "a row does not sum to 1"
+    return ""
+
+
+@SOFTMAX.holds("A masked key gets exactly 0, not a tiny weight", weight=0.5, fault=_not_exactly_zero)
+def _(draw):
+    scores = torch.tensor([[1.0, 2.0, -1.0]])
+    yield Case(args=(scores, torch.tensor([[True, False, True]])), edge="to be read by eye", gradients=False)
+    scores = _scores(draw, (2,), torch.float64)
+    yield Case(args=(scores, draw.mask(*scores.shape)), note="in float64", gradients=False)
 
 
 @SOFTMAX.holds("A fully masked row is all zeros, and the rows beside it are not touched", weight=2)
@@ -1480,6 +1519,8 @@ def _(draw):
     yield Case(args=(length, length), note="window = length", edge="equal on purpose")
     yield Case(args=(more, more + 1), note="window = length + 1")
     yield Case(args=(more, 3 * more), note="window longer than the sequence")
+    yield Case(args=(1, 2), note="one token")
+    yield Case(args=(29, 12), note="29 tokens, window 12")
 
 
 def _by_distance(test):

@@ -112,6 +112,9 @@ def _(draw):
     for batch, pair in zip(draw.batches(but=(2, 3, 4, 6, 8)), PAIRS, strict=False):
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_features(draw, pair, batch, dtype), note=f"batch dimensions: {len(batch)}")
+    x = draw.normal(2, 1, 3, 5, 8)
+    yield Case(args=(x, 4), note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield Case(args=(draw.normal(3, 6, 5).mT, 2), note="a tensor that is transposed in memory")
 
 
 @SPLIT.holds("One head takes all features, d_model heads take one each; a number that does not divide is a ValueError")
@@ -454,6 +457,9 @@ def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_heads(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
+    yield Case(args=_heads(draw, (2, 1, 3)), note="batch dimensions: 3", edge="a batch dimension of length one")
+    turned = draw.normal(2, 5, 3, 4).transpose(-3, -2)
+    yield Case(args=(turned,), note="a tensor that lies in memory as split_heads leaves it")
 
 
 @MERGE.holds("One head, heads of one feature, a single position and a batch of one are no exceptions")
@@ -691,11 +697,11 @@ class MultiHeadAttention(nn.Module):
 )
 
 
-def _call(draw: Draw, pair, dtype=torch.float32, scale=1.0) -> dict:
+def _call(draw: Draw, pair, dtype=torch.float32, scale=1.0, sizes=()) -> dict:
     """Constructor arguments, parameters, and three different inputs whose axes all have different lengths."""
     num_heads, d_head = pair
     d_model = num_heads * d_head
-    batch, len_q, len_k = draw.sizes(3, but=(*pair, d_model))
+    batch, len_q, len_k = sizes or draw.sizes(3, but=(*pair, d_model))
     return {
         "init": (d_model, num_heads),
         "state": ATTENTION.draw_state(draw, d_model, num_heads, dtype=dtype),
@@ -719,24 +725,64 @@ def _masked(draw: Draw, pair, shape, dtype=torch.float32, **options) -> dict:
     "Each head attends in its own slice of the projected features; out_proj mixes what the heads bring home", weight=3
 )
 def _(draw):
-    identity = {f"{name}_proj.{part}": x for name in "qkv" for part, x in _identity(2).items()}
+    yield Case(
+        init=(2, 1),
+        state=_simple(2),
+        args=(
+            torch.tensor([[[1.0, 0.0]]]),
+            torch.tensor([[[1.0, 1.0], [0.0, 2.0]]]),
+            torch.tensor([[[1.0, 0.0], [2.0, -1.0]]]),
+        ),
+        note="one head of two features, one query, two keys",
+        edge="the smallest case, to be followed with a pencil",
+    )
     yield Case(
         init=(2, 2),
-        state=identity | {f"out_proj.{part}": x for part, x in _identity(2).items()},
+        state=_identities(2),
         args=(
             torch.tensor([[[1.0, 2.0]]]),
             torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]),
             torch.tensor([[[1.0, -1.0], [3.0, 2.0]]]),
         ),
         note="two heads of one feature, one query, two keys, all projections the identity",
-        edge="the smallest case, to be read by eye",
+        edge="to be followed with a pencil",
+        gradients=False,
+    )
+    yield Case(
+        init=(4, 2),
+        state=_simple(4),
+        args=(
+            torch.tensor([[[1.0, 0, -1, 2], [0, 1, 1, 0]]]),
+            torch.tensor([[[1.0, 1, 0, -1], [0, 2, 1, 0], [-1, 0, 0, 1]]]),
+            torch.tensor([[[1.0, 0, 2, 0], [2, -1, 0, 1], [0, 3, 1, -2]]]),
+        ),
+        note="two heads of two features, two queries, three keys",
+        edge="to be followed with a pencil",
+        gradients=False,
     )
     for pair, dtype in zip(PAIRS, (torch.float32, torch.float64) * 2, strict=True):
         yield Case(**_call(draw, pair, dtype))
+    call = _call(draw, (2, 3))
+    turned = tuple(x.mT.contiguous().mT for x in call["args"])
+    yield Case(**{**call, "args": turned}, note="tensors that are transposed in memory")
 
 
-def _identity(size):
-    return {"weight": torch.eye(size), "bias": torch.zeros(size)}
+def _identities(size, dtype=torch.float32):
+    """Parameters that leave everything as it is."""
+    parts = {"weight": torch.eye(size, dtype=dtype), "bias": torch.zeros(size, dtype=dtype)}
+    return {f"{name}_proj.{part}": x.clone() for name in ("q", "k", "v", "out") for part, x in parts.items()}
+
+
+def _simple(size):
+    """Parameters of 0, 1 and -1 that differ from layer to layer, and from their transposes."""
+    one, above = torch.eye(size), torch.eye(size).roll(1, 1).triu()
+    matrices = {"q": one, "k": one + above, "v": one - above, "out": one + above.T}
+    first, last = one[0], one[-1]
+    biases = {"q": last, "k": first, "v": -first, "out": -last}
+    return {
+        **{f"{name}_proj.weight": matrix.clone() for name, matrix in matrices.items()},
+        **{f"{name}_proj.bias": bias.clone() for name, bias in biases.items()},
+    }
 
 
 @ATTENTION.holds("Self-attention is the case of three equal inputs")
@@ -749,6 +795,14 @@ def _(draw):
 
 @ATTENTION.holds("A key that is masked gets weight zero, the others share its weight; masks broadcast", weight=2)
 def _(draw):
+    x = torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]]])
+    yield Case(
+        init=(2, 1),
+        state=_identities(2),
+        args=(*x, torch.tensor([[[1.0, -1.0], [4.0, 0.0], [3.0, 2.0]]]), torch.tensor([[True, False, True]])),
+        note="one head, one of three keys is masked, all projections the identity",
+        edge="to be followed with a pencil",
+    )
     yield Case(**_masked(draw, (2, 3), "qk"), note="a mask (L_q, L_k)")
     yield Case(**_masked(draw, (3, 2), "B11k", torch.float64), note="a mask (B, 1, 1, L_k)")
     yield Case(**_masked(draw, (4, 2), "B1qk"), note="a mask (B, 1, L_q, L_k)")
@@ -757,11 +811,22 @@ def _(draw):
     call = _call(draw, (2, 4))
     everything = torch.ones(call["args"][0].shape[1], call["args"][1].shape[1], dtype=torch.bool)
     yield Case(**{**call, "args": (*call["args"], everything)}, note="a mask that allows everything")
+    yield Case(**_masked(draw, (3, 2), "k"), note="a mask (L_k,)")
+    yield Case(**_masked(draw, (2, 4), "1k"), note="a mask (1, L_k)")
+    yield Case(**_masked(draw, (4, 2), "11qk"), note="a mask (1, 1, L_q, L_k)")
+    # Lengths that agree, so that only the rule of broadcasting, from the right, says which axis is which.
+    for axes, shape, alike in (
+        ("(H, L_q, L_k)", (2, 4, 5), "as many sequences as heads"),
+        ("(L_q, L_k)", (3, 5), "as many sequences as queries"),
+    ):
+        call = _call(draw, (2, 3), sizes=(shape[0], shape[-2], shape[-1]))
+        call["args"] = (*call["args"], draw.mask(*shape))
+        yield Case(**call, note=f"a mask {axes}, {alike}", edge="equal lengths on purpose")
 
 
 @ATTENTION.holds("One head works, and d_model heads; where num_heads does not divide, the constructor says ValueError")
 def _(draw):
-    yield Case(**_call(draw, (1, 4)), note="one head", edge="one head on purpose")
+    yield Case(**_call(draw, (1, 5)), note="one head, an odd number of features", edge="one head on purpose")
     yield Case(**_call(draw, (4, 1)), note="as many heads as features", edge="heads of one feature on purpose")
     # Without arguments for `forward`: it is the constructor that has to raise.
     for d_model, num_heads in ((6, 4), (7, 2), (4, 8)):
@@ -776,6 +841,21 @@ def _(draw):
         yield Case(**_call(draw, pair, dtype, scale=50.0), note=note, tolerance=50, gradients=False)
     call = _masked(draw, (2, 4), "B11k", scale=50.0)
     yield Case(**call, note="scores of some thousands, masked", tolerance=50, gradients=False)
+    # Keys that nearly point away from the queries in every head: allowed scores from -9990 down to -10000.
+    direction = torch.nn.functional.normalize(draw.normal(2, 3, dtype=torch.float64), dim=-1).flatten()
+    length = (1e4 * 3**0.5) ** 0.5
+    query, key = (
+        direction * draw.uniform(1, count, 1, low=0.9996, high=1.0, dtype=torch.float64) * sign * length
+        for count, sign in ((2, 1), (4, -1))
+    )
+    yield Case(
+        init=(6, 2),
+        state=_identities(6, torch.float64),
+        args=(query, key, draw.normal(1, 4, 6, dtype=torch.float64), draw.mask(2, 4)),
+        note="all scores near -10000, masked",
+        edge="parallel vectors on purpose",
+        gradients=False,
+    )
 
 
 def _attend(scale=None, dim=-1, hide=None, softmax=None):
