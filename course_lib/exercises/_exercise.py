@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._language_model import NextLogProbs
 
-__all__ = ["Case", "Exercise", "Misconception", "Property"]
+__all__ = ["Case", "Exercise", "Misconception", "Property", "Remark"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +128,19 @@ class Misconception:
     within: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Remark:
+    """Something to know about a right solution that is written in a certain way; it costs nothing.
+
+    Args:
+        says: "It passes, but …".
+        applies: whether it applies, from the names of the functions and methods that the solution calls.
+    """
+
+    says: str
+    applies: Callable[[frozenset[str]], bool]
+
+
 @dataclass(eq=False, kw_only=True)
 class Exercise:
     """Everything about one exercise; page, stub, checks and solution come from here.
@@ -173,6 +186,7 @@ class Exercise:
     up_to: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
+    remarks: list[Remark] = field(default_factory=list, init=False)
 
     @property
     def stem(self) -> str:
@@ -215,6 +229,15 @@ class Exercise:
         def add(solution):
             self.misconceptions.append(Misconception(key, " ".join(says.split()), solution, look))
             return solution
+
+        return add
+
+    def remark(self, says: str) -> Callable:
+        """Decorator of a function that tells, from the names of all that a solution calls, whether `says` applies."""
+
+        def add(applies):
+            self.remarks.append(Remark(" ".join(says.split()), applies))
+            return applies
 
         return add
 

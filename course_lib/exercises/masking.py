@@ -821,6 +821,19 @@ def masked_softmax(scores, mask):
 )
 
 
+@SOFTMAX.remark(
+    "It passes, but a fully masked row still divides zero by zero in the softmax, and the `nan` is replaced only "
+    "afterwards. The gradient is finite by luck: `masked_fill` and `torch.where` pass nothing back to the entries that "
+    "they fill. With an added mask of -inf it would be `nan`. The safe way is to give such rows something harmless to "
+    "compute before the softmax."
+)
+def _(called):
+    fills, mends = {"masked_fill", "where"} & called, {"nan_to_num", "isnan"} & called
+    # A solution that looks for the rows without a key asks with one of these.
+    finds_the_rows = {"any", "all", "amax", "max", "sum", "isneginf", "isinf"} & called
+    return "softmax" in called and fills and mends and not finds_the_rows
+
+
 def _scores(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
     len_q, len_k = draw.sizes(2, 3, 7, but=batch)
     return draw.normal(*batch, len_q, len_k, dtype=dtype, scale=scale)

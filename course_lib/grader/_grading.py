@@ -100,12 +100,11 @@ class Grader:
         sheet = sheet_of(exercise, self.assignment.seed)
         observations, note = run.observe(sheet)
         # What the process says of itself: names that could be in use, and nothing else.
-        used = {name for o in observations for name in o.used} & names_of(exercise) | forbidden_in(
-            needed(source, exercise.name), exercise
-        )
+        pieces = needed(source, exercise.name)
+        used = {name for o in observations for name in o.used} & names_of(exercise) | forbidden_in(pieces, exercise)
         for number, seen in enumerate(observations):
             seen.used = tuple(sorted(used)) if number == 0 else ()
-        report = report_on(sheet, observations, allow_twins=task.allow_twins)
+        report = report_on(sheet, observations, allow_twins=task.allow_twins, sources=[piece.code for piece in pieces])
         return _result(report, task, note)
 
     def close(self) -> None:

@@ -30,7 +30,8 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
     rows = "".join(_row(report, line) for line in verdict.lines)
     parts.append(f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{rows}</ul>')
     if verdict.status == "passed":
-        return box([*parts, "<p>All of it holds.</p>"])
+        remarks = [f"<p><b>Remark.</b> {words(says)}</p>" for says in report.remarks]
+        return box([*parts, "<p>All of it holds.</p>", *remarks])
     if verdict.status == "not counted":
         parts.append(f"<p>{words(not_counted(verdict))}</p>")
     if report.diagnosis is not None:

@@ -30,7 +30,7 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
     for line in verdict.lines:
         lines.append(f"  {MARKS[line.holds]} {plain_words(line.says)}{because(line)}{connected(report, line)}")
     if verdict.status == "passed":
-        return "\n".join([*lines, "All of it holds."])
+        return "\n".join([*lines, "All of it holds.", *(f"Remark: {plain_words(says)}" for says in report.remarks)])
     if verdict.status == "not counted":
         lines.append(not_counted(verdict))
     if report.diagnosis is not None:

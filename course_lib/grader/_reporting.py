@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from course_lib.grader._evidence import PENCIL, Diagnosis, Evidence
 from course_lib.grader._explaining import axis_names, shape_in_words
 from course_lib.grader._judging import CONDUCT, Finding, Line, Sheet, Trial, Verdict, judge
 from course_lib.grader._observing import Observation, Sequence
+from course_lib.grader._remarks import remarks_on
 
 __all__ = ["Example", "Report", "report_on"]
 
@@ -53,13 +54,23 @@ class Example:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that is said about one solution."""
+    """Everything that is said about one solution.
+
+    Args:
+        exercise: what was solved.
+        verdict: what holds and what does not.
+        diagnosis: the mistake, where there is one that is known.
+        example: the failing case that is shown.
+        printed: what the solution wrote to standard output.
+        remarks: what is worth knowing about a solution that passes.
+    """
 
     exercise: Exercise
     verdict: Verdict
     diagnosis: Diagnosis | None
     example: Example | None
     printed: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def next_step(self) -> str:
@@ -87,7 +98,14 @@ class Report:
         return (unnamed or shows_it)[0]
 
 
-def report_on(sheet: Sheet, observations: list[Observation], *, allow_twins: bool = False, printed: str = "") -> Report:
+def report_on(
+    sheet: Sheet,
+    observations: list[Observation],
+    *,
+    allow_twins: bool = False,
+    printed: str = "",
+    sources: Iterable[str] = (),
+) -> Report:
     """Judge, diagnose, and choose what to show.
 
     Args:
@@ -95,10 +113,13 @@ def report_on(sheet: Sheet, observations: list[Observation], *, allow_twins: boo
         observations: one for each of its trials.
         allow_twins: count a solution that calls PyTorch's own function for the whole exercise.
         printed: what the solution wrote to standard output.
+        sources: the solution's code, for remarks.
     """
     verdict = judge(sheet.exercise, sheet.trials, observations, allow_twins=allow_twins)
     diagnosis = diagnose(sheet, verdict, observations)
-    return Report(sheet.exercise, verdict, diagnosis, _example(sheet, verdict, observations, diagnosis), printed)
+    example = _example(sheet, verdict, observations, diagnosis)
+    remarks = remarks_on(sheet.exercise, sources) if verdict.status == "passed" else ()
+    return Report(sheet.exercise, verdict, diagnosis, example, printed, remarks)
 
 
 def _example(

@@ -19,6 +19,7 @@ import torch
 from course_lib.exercises import STEMS, Exercise, all_exercises, find
 from course_lib.grader._judging import sheet_of
 from course_lib.grader._progress import Progress
+from course_lib.grader._remarks import source_of
 from course_lib.grader._report_html import box, html_of, words
 from course_lib.grader._report_text import plain_words, text_of
 from course_lib.grader._reporting import Report, report_on
@@ -86,7 +87,7 @@ def self_check(exercise: Exercise, solution: Callable) -> Report:
         sheet = sheet_of(exercise, SELF_CHECK_SEED)
         with contextlib.redirect_stdout(written):  # two dozen calls of a function that prints would hide the report
             observations = sheet.run(solution)
-        return report_on(sheet, observations, printed=written.getvalue())
+        return report_on(sheet, observations, printed=written.getvalue(), sources=source_of(solution))
 
 
 def _exercise_of(solution: Any, name: str | None) -> Exercise:
@@ -102,9 +103,7 @@ def _exercise_of(solution: Any, name: str | None) -> Exercise:
     if name is None:
         name = getattr(solution, "__name__", None) or getattr(getattr(solution, "func", None), "__name__", None)
     if name is None and type(solution).__name__ in all_exercises():
-        raise TypeError(
-            f"expected the class {type(solution).__name__}, got an object of it; leave the parentheses away"
-        )
+        raise TypeError(f"expected the class {type(solution).__name__}, got an object of it; leave out the parentheses")
     if name is None:
         raise TypeError(
             "expected a function or class with a name, got one without; add the exercise's: check(f, 'softmax')"

@@ -155,7 +155,7 @@ def test_a_check_leaves_the_learners_random_numbers_alone(capsys):
     [
         ("softmax", TypeError, "no quotes"),
         (torch.zeros(2), TypeError, "not check\\(softmax\\(x\\)\\)"),
-        (course_lib.FeedForward(4, 8), TypeError, "leave the parentheses away"),
+        (course_lib.FeedForward(4, 8), TypeError, "leave out the parentheses"),
         (lambda scores: scores, KeyError, "expected the name of an exercise"),
         (SimpleNamespace, KeyError, "expected the name"),
     ],
