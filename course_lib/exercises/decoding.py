@@ -15,6 +15,16 @@ from course_lib.exercises._bleu_slips import add_slips as add_bleu_slips
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
+from course_lib.exercises._searching import beam as _beam
+from course_lib.exercises._searching import best as _best
+from course_lib.exercises._searching import greedy as _greedy
+from course_lib.exercises._searching import search as _search
+from course_lib.exercises._searching_slips import (
+    add_beam_slips,
+    add_greedy_slips,
+    extended_ones_compete,
+    twice_as_many,
+)
 
 __all__ = ["BEAM", "BLEU", "CACHED", "GREEDY", "TOP_P"]
 
@@ -146,29 +156,6 @@ def _(draw):
         note = f"eos does not come within {max_length} token{'s' * (max_length > 1)}"
         yield _greedy_case(draw, lambda n, longest=max_length: n == longest, 4, max_length, eos=-3.0, note=note)
     yield _greedy_case(draw, lambda n: n == 11, 6, 11, eos=-4.0, long=True, note="eos does not come within 11 tokens")
-
-
-def _greedy(
-    *,
-    asked=lambda tokens, bos: tokens,
-    choose=lambda log_probs, bos, eos: int(log_probs.argmax()),
-    stop=lambda token, bos, eos: token == eos,
-    steps=lambda max_length: max_length,
-    result=lambda tokens, ended, eos: tokens[1:],
-):
-    """Greedy search with one part exchanged."""
-
-    def search(next_log_probs, bos_id, eos_id, max_length):
-        tokens, ended = [bos_id], False
-        for _ in range(steps(max_length)):
-            token = choose(next_log_probs(asked(tokens, bos_id)), bos_id, eos_id)
-            if stop(token, bos_id, eos_id):
-                ended = True
-                break
-            tokens.append(token)
-        return result(tokens, ended, eos_id)
-
-    return search
 
 
 def _without_eos(log_probs, bos, eos):
@@ -312,6 +299,9 @@ def _(next_log_probs, bos_id, eos_id, max_length):
     )
 
 
+add_greedy_slips(GREEDY)
+
+
 # beam_search
 
 
@@ -378,61 +368,6 @@ def beam_search(
     look=BEAMS,
     differentiable=False,
 )
-
-
-def _search(
-    next_log_probs,
-    bos_id,
-    eos_id,
-    beam_size,
-    max_length,
-    length_penalty=0.0,
-    *,
-    asked=lambda tokens, bos: [bos, *tokens],
-    add=lambda total, log_prob, n, penalty: total + log_prob,
-    survivors=lambda candidates, beam_size, finished: _best(candidates)[:beam_size],
-    split=None,
-    score=lambda total, n, penalty: total / n**penalty,
-    count=lambda tokens, eos: len(tokens),
-    steps=lambda max_length: max_length,
-    over=lambda finished, still_open, beam_size: not still_open,
-    competing=lambda finished, still_open: finished + still_open,
-    choose=max,
-    result=lambda tokens, total, bos, eos: tokens[:-1] if tokens[-1:] == [eos] else tokens,
-):
-    """Beam search whose parts can be exchanged; as it stands, it is right. A hypothesis is (tokens with eos, sum)."""
-    still_open, finished = [([], 0.0)], []
-    for _ in range(steps(max_length)):
-        candidates = [
-            ([*tokens, token], add(total, log_prob, len(tokens) + 1, length_penalty))
-            for tokens, total in still_open
-            for token, log_prob in enumerate(next_log_probs(asked(tokens, bos_id)).tolist())
-        ]
-        if split is not None:
-            still_open, new = split(candidates, still_open, finished, beam_size, eos_id)
-        else:
-            best = survivors(candidates, beam_size, finished)
-            new = [h for h in best if h[0][-1] == eos_id]
-            still_open = [h for h in best if h[0][-1] != eos_id]
-        finished += new
-        if over(finished, still_open, beam_size):
-            break
-    hypotheses = competing(finished, still_open)
-    best = choose(hypotheses, key=lambda h: score(h[1], count(h[0], eos_id), length_penalty))
-    return result(*best, bos_id, eos_id)
-
-
-def _best(candidates):
-    return sorted(candidates, key=lambda candidate: candidate[1], reverse=True)
-
-
-def _beam(**parts):
-    """Beam search with parts exchanged, under the signature of the exercise."""
-
-    def search(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-        return _search(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty, **parts)
-
-    return search
 
 
 def _beam_gap(model: NextLogProbs, beam_size: int, penalty: float) -> float:
@@ -556,6 +491,10 @@ _only_open = _beam(competing=lambda finished, still_open: still_open or finished
 _products = _beam(score=lambda total, n, penalty: math.exp(total) / n**penalty)
 _penalty_ignored = _beam(score=lambda total, n, penalty: total)
 _without_eos_counted = _beam(count=lambda tokens, eos: max(1, len([t for t in tokens if t != eos])))
+_multiplied = _beam(score=lambda total, n, penalty: total * n**penalty)
+_subtracted = _beam(score=lambda total, n, penalty: total - penalty * n)
+_rewarded = _beam(score=lambda total, n, penalty: total + penalty * n)
+_added_to_n = _beam(score=lambda total, n, penalty: total / (n + penalty))
 _always_a_mean = _beam(score=lambda total, n, penalty: total / n)
 _first_to_finish = _beam(over=lambda finished, still_open, beam_size: bool(finished) or not still_open)
 _full = _beam(over=lambda finished, still_open, beam_size: len(finished) >= beam_size or not still_open)
@@ -580,7 +519,8 @@ def _(draw):
     yield _beam_case(draw, 3, unlike=(_beam(split=_filled_up),), penalty=0.8)
     yield _beam_case(draw, 2, unlike=(_staying_by_score,), penalty=1.0)
     yield _beam_case(draw, 2, unlike=(_beam(split=_every_eos),), eos=-0.5)
-    yield _beam_case(draw, 2, vocab=6, unlike=(_beam(split=_eos_set_aside),), eos=-0.5)
+    aside = _beam(split=_eos_set_aside)
+    yield _beam_case(draw, 2, vocab=6, unlike=(aside,), apart=(aside, _beam(split=twice_as_many)), eos=-0.5)
     yield _beam_case(draw, 3, unlike=(_first_to_finish, _full), penalty=1.2)
     yield _beam_case(draw, 3, unlike=(_no_open_ahead,), apart=(_no_open_ahead, _best_has_ended), penalty=0.6)
     yield _beam_case(draw, 2, unlike=(_beam(survivors=_shrinking),), penalty=1.0)
@@ -599,7 +539,8 @@ def _(draw):
     yield _beam_case(draw, 4, penalty=1.0, unlike=(_without_eos_counted,))
     yield _beam_case(draw, 3, penalty=0.6, unlike=(_gnmt, _penalty_ignored))
     yield _beam_case(draw, 3, penalty=1.0, unlike=(_products,), apart=(_products, _penalty_ignored))
-    for wrong in (_gnmt, _bos_counted, _penalty_of_bos):
+    yield _beam_case(draw, 3, vocab=6, penalty=0.3, apart=(_multiplied, _subtracted), eos=-0.5)
+    for wrong in (_gnmt, _bos_counted, _penalty_of_bos, _rewarded, _added_to_n):
         yield _beam_case(draw, 3, penalty=0.9, unlike=(wrong,))
 
 
@@ -608,6 +549,8 @@ def _(draw):
     yield _beam_case(draw, 2, vocab=4, max_length=2, unlike=(_only_finished,), note="the winner has not ended")
     yield _beam_case(draw, 3, penalty=1.0, max_length=3, unlike=(_only_finished,), note="the winner has not ended")
     yield _beam_case(draw, 3, max_length=3, unlike=(_only_open,), note="the winner ended early", eos=1.0)
+    ended = "all have ended before max_length"
+    yield _beam_case(draw, 2, vocab=4, max_length=4, unlike=(extended_ones_compete,), note=ended, eos=2.0)
     yield _beam_case(draw, 2, vocab=4, max_length=5, eos=-6.0, note="none has ended")
     for wrong in (_open_counted_longer, _open_as_sums):
         yield _beam_case(draw, 3, penalty=0.8, max_length=3, unlike=(wrong,))
@@ -809,7 +752,7 @@ BEAM.misconception(
     "The sum is multiplied by the power of n. Sums are negative: what does that do to a long hypothesis, and what "
     "should it do?",
     look=LENGTH,
-)(_beam(score=lambda total, n, penalty: total * n**penalty))
+)(_multiplied)
 BEAM.misconception(
     "penalty_ignored",
     "The highest plain sum wins; `length_penalty` has no effect.",
@@ -976,6 +919,9 @@ def _(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0)
         return log_probs
 
     return beam_search(checked, bos_id, eos_id, beam_size, max_length, length_penalty)
+
+
+add_beam_slips(BEAM)
 
 
 # top_p_filter
