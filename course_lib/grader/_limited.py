@@ -20,6 +20,7 @@ from course_lib.grader._text import clean
 
 __all__ = ["Read", "Reader"]
 
+SCRIPT = Path(__file__).with_name("_reader.py")
 CPU_SECONDS = 10  # of one process; a submission that needs more gets another one for its other files
 MEMORY = 2**29  # bytes
 WALL_SECONDS = 60.0
@@ -151,9 +152,8 @@ class Reader:
                 yield from lines
 
     def _start(self) -> None:
-        script = Path(__file__).with_name("_reader.py")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(script)],
+            [sys.executable, "-I", "-S", str(SCRIPT)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd="/",

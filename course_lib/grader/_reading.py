@@ -105,9 +105,7 @@ def decoded(raw: bytes) -> tuple[str, str]:
             try:
                 return raw[len(mark) :].decode(encoding), ""
             except UnicodeDecodeError:
-                raise ValueError(
-                    f"it begins as {encoding.upper()} text and does not go on so; save it as UTF-8"
-                ) from None
+                raise ValueError(f"it begins as {encoding.upper()} text but is damaged; save it as UTF-8") from None
     if encoding := _by_zeros(raw[:4096]):
         try:
             return raw.decode(encoding), ""

@@ -119,7 +119,7 @@ def add_statements(source: Source, place: str, text: str) -> None:
     except (ValueError, RecursionError):
         source.broken.append((place, "it is nested too deeply, or holds characters that are no text", _seeming(text)))
     except MemoryError:  # Python's parser says so of what is nested too deeply, too
-        source.broken.append((place, "it is nested too deeply, or needs too much memory", _seeming(text)))
+        source.broken.append((place, "it is nested too deeply, or has too many statements", _seeming(text)))
 
 
 class TooMuch(ValueError):  # noqa: N818 - the message says of what
