@@ -15,7 +15,7 @@ from course_lib.grader._assignment import Assignment
 from course_lib.grader._points import allotted, percent, plain, shown
 from course_lib.grader._results import NOT_GRADED, Result, as_dict
 
-__all__ = ["csv_text", "gradescope", "json_text", "junit", "late_text", "ungraded_text"]
+__all__ = ["csv_text", "gradescope", "harmless", "json_text", "junit", "late_text", "ungraded_text"]
 
 
 def json_text(results: list[Result], assignment: Assignment) -> str:
@@ -54,7 +54,7 @@ def csv_text(results: list[Result], assignment: Assignment) -> str:
         row += ["" if by_name[name].status == NOT_GRADED else plain(by_name[name].points) for name in names]
         row += ["" if result.ungraded else plain(result.before_penalty), result.late_days, percent(result.penalty)]
         row += [result.ungraded, "; ".join(_notes(result)), result.walls]
-        writer.writerow(map(_harmless, row))
+        writer.writerow(map(harmless, row))
     return "\ufeff" + buffer.getvalue()
 
 
@@ -64,7 +64,7 @@ def csv_text(results: list[Result], assignment: Assignment) -> str:
 _FORMULA = re.compile(r"(^|[,;|\t\r\n])([\s\ufeff\u200b\u200e\u200f\"'`“”„‘’‚«»‹›]*)(?=[=+\-@＝＋－＠])")
 
 
-def _harmless(text: Any) -> Any:
+def harmless(text: Any) -> Any:
     """A field without anything that a spreadsheet would run: an apostrophe makes it text."""
     return _FORMULA.sub(r"\1'\2", text) if isinstance(text, str) else text
 

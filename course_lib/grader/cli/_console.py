@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from course_lib.grader._assignment import Assignment
 from course_lib.grader._lateness import Times
 from course_lib.grader._points import percent, plain
 from course_lib.grader._results import NOT_GRADED, Result
+from course_lib.grader._similarity import Pair
 from course_lib.grader._store import Store
 from course_lib.grader._submissions import Submission
 
@@ -76,6 +78,19 @@ class Console:
             self.say(f"Not decided whether these {len(times.unknown)} submission(s) are on time:")
             for student, why in sorted(times.unknown.items()):
                 self.say(f"  {student}: {why}")
+
+    def similar(self, pairs: list[Pair], page: Path) -> None:
+        """Pairs that are nearly the same, for somebody to read."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        self.say(f"{len(pairs)} pair(s) of submissions are nearly the same; the code side by side: {page}")
+        if pairs:
+            table = Table("student", "other student", "in common", box=box.SIMPLE_HEAD)
+            for pair in pairs[:20]:
+                table.add_row(Text(pair.one.student), Text(pair.other.student), f"{pair.share:.0%}")
+            self.console.print(table)
 
     def ungraded(self, results: list[Result]) -> int:
         """How many submissions have exercises without a verdict; said, with what to do."""

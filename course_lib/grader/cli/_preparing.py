@@ -105,7 +105,8 @@ def check_outputs(files: dict[str, Path | None], out: Path | None) -> None:
         if other != option:
             raise ValueError(f"--{option} and --{other} name the same file, {path}; each needs a file of its own")
     if out:
-        for name in ("results.json", "results.csv", SEED_FILE, "feedback/page.html", "submissions/result.json"):
+        names = ("results.json", "results.csv", "similarity.html", "similarity.csv", SEED_FILE)
+        for name in (*names, "feedback/page.html", "submissions/result.json"):
             check_output(out / name)
 
 

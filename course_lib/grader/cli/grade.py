@@ -16,6 +16,8 @@ from course_lib.grader._outputs import csv_text, gradescope, json_text, junit
 from course_lib.grader._page import write_feedback
 from course_lib.grader._results import Result
 from course_lib.grader._sandbox import Walls
+from course_lib.grader._similarity import script_of, similar_pairs
+from course_lib.grader._similarity_page import similarity_csv, similarity_page
 from course_lib.grader._store import Store
 from course_lib.grader._submissions import Submission, find_submissions, ignored_files, read_each
 from course_lib.grader._submitted import read_times
@@ -78,6 +80,9 @@ def add_to(commands: argparse._SubParsersAction) -> None:
         "set back",
     )
     grade.add_argument(
+        "--similarity", action="store_true", help="list pairs of submissions that are nearly the same, with a report"
+    )
+    grade.add_argument(
         "--require-walls",
         choices=LEVELS,
         metavar="LEVEL",
@@ -103,6 +108,8 @@ def _grade(options: argparse.Namespace) -> int:
     handed_in = find_submissions(options.paths, as_one=options.as_one)
     if options.gradescope and len(handed_in) != 1:
         raise ValueError(f"--gradescope writes the results of one submission, got {len(handed_in)}")
+    if options.similarity and len(handed_in) < 2:
+        raise ValueError(f"--similarity compares submissions, so it needs at least two; got {len(handed_in)}")
     out = options.out or (Path("grading") if len(handed_in) > 1 else None)
     if out:
         check_results_folder(out, options.paths)
@@ -157,9 +164,19 @@ def _grade(options: argparse.Namespace) -> int:
         pages = {f"{store.path(submission).stem}.html" for submission in submissions}
         if old := [p.name for p in (out / "feedback").glob("*.html") if p.name not in pages]:
             console.say(f"{len(old)} feedback page(s) there belong to submissions not graded now: {', '.join(old[:5])}")
+    if options.similarity:
+        _similarity(submissions, assignment, out, console)
     if console.ungraded(results):
         return UNGRADED
     return int(options.strict and any(task.status != "passed" for r in results for task in r.tasks))
+
+
+def _similarity(submissions: list[Submission], assignment: Assignment, out: Path, console: Console) -> None:
+    names = [task.name for task in assignment.tasks]
+    pairs = similar_pairs([script_of(submission, names) for submission in submissions])
+    write_whole(out / "similarity.html", similarity_page(pairs, len(submissions)))
+    write_whole(out / "similarity.csv", similarity_csv(pairs))
+    console.similar(pairs, out / "similarity.html")
 
 
 def _times(options: argparse.Namespace, assignment: Assignment, submissions: list[Submission]) -> Times | None:
