@@ -5,8 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from course_lib.exercises import multi_head
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
+from course_lib.exercises._small_layers import (
+    DECODER_OF_FOUR,
+    DECODER_OF_TWO,
+    ENCODER_OF_FOUR,
+    ENCODER_OF_TWO,
+    rows,
+)
 from course_lib.multi_head import MultiHeadAttention
 from course_lib.transformer import layer_norm, transformer_parameter_count
 
@@ -105,6 +113,7 @@ def _(draw):
         yield Case(args=_vectors(draw, rows, dtype, scale=2e-3), note="a variance as small as eps")
     yield Case(args=(*_vectors(draw, rows, torch.float64), 0.5), note="eps = 0.5")
     yield Case(args=(*_vectors(draw, rows), 1e-2), note="eps = 0.01")
+    yield Case(args=(*_vectors(draw, rows, scale=2e-3), 0.0), note="eps = 0")
     x, gain, bias = _vectors(draw, rows, torch.float64)
     x[0] = 3.0
     yield Case(args=(x, gain, bias), note="one vector of equal features")
@@ -383,18 +392,17 @@ def _hidden_case(draw: Draw, batch=(), dtype=torch.float32, **more):
 
 @FEED_FORWARD.holds("It is the second Linear of the ReLU of the first", weight=3)
 def _(draw):
-    state = {
-        "linear1.weight": torch.tensor([[1.0], [-1.0]]),
-        "linear1.bias": torch.tensor([0.0, 1.0]),
-        "linear2.weight": torch.tensor([[1.0, 2.0]]),
-        "linear2.bias": torch.tensor([3.0]),
-    }
     yield Case(
-        args=(torch.tensor([[2.0]]),),
-        init=(1, 2),
-        state=state,
-        edge="the smallest case, to be read by eye: hidden features 2 and -1",
-        note="hidden features 2 and −1 before the ReLU",
+        args=(rows("2 -1 / 3 4")[None],),
+        init=(2, 3),
+        state={
+            "linear1.weight": rows("1 0 / -1 1 / 1 2"),
+            "linear1.bias": rows("0 1 0"),
+            "linear2.weight": rows("1 2 0 / -1 0 1"),
+            "linear2.bias": rows("3 -2"),
+        },
+        edge="a small case, to be followed with a pencil",
+        note="hidden features 2, −2, 0 and 3, 2, 11 before the ReLU",
     )
     for _ in range(3):
         yield _hidden_case(draw, draw.sizes(2, 2, 5))
@@ -407,6 +415,7 @@ def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             yield _hidden_case(draw, batch, dtype, note=f"{len(batch)} axes before the features")
+    yield _hidden_case(draw, (2, 3, 2), note="3 axes before the features")
 
 
 def _hidden(between=torch.relu, before=lambda x: x, after=lambda y, x: y):
@@ -424,11 +433,32 @@ def _with(base, **parts):
 
     class Layer(base):
         def __init__(self, *sizes):
-            super().__init__(*sizes)
-            for name, make in parts.items():
-                delattr(self, name) if make is None else setattr(self, name, make(*sizes))
+            nn.Module.__init__(self)
+            for name, make in {**PARTS[base.__name__], **parts}.items():
+                if make is not None:  # only what is used is built: a check looks at hundreds of layers
+                    setattr(self, name, make(*sizes))
 
     return Layer
+
+
+# What the constructors build.
+PARTS = {
+    "FeedForward": {"linear1": lambda d, f: nn.Linear(d, f), "linear2": lambda d, f: nn.Linear(f, d)},
+    "EncoderLayer": {
+        "self_attention": lambda d, h, f: multi_head.MultiHeadAttention(d, h),
+        "feed_forward": lambda d, h, f: FeedForward(d, f),
+        "norm1": lambda d, h, f: nn.LayerNorm(d),
+        "norm2": lambda d, h, f: nn.LayerNorm(d),
+    },
+    "DecoderLayer": {
+        "self_attention": lambda d, h, f: multi_head.MultiHeadAttention(d, h),
+        "cross_attention": lambda d, h, f: multi_head.MultiHeadAttention(d, h),
+        "feed_forward": lambda d, h, f: FeedForward(d, f),
+        "norm1": lambda d, h, f: nn.LayerNorm(d),
+        "norm2": lambda d, h, f: nn.LayerNorm(d),
+        "norm3": lambda d, h, f: nn.LayerNorm(d),
+    },
+}
 
 
 FEED_FORWARD.misconception(
@@ -648,23 +678,36 @@ def _encoder_case(draw: Draw, dtype=torch.float32, make_mask=None, **more):
 
 @ENCODER.holds("norm1 of x plus its attention, then norm2 of that plus its feed-forward network", weight=3)
 def _(draw):
-    yield Case(
-        args=(draw.normal(1, 2, 3),),
-        init=(3, 1, 2),
-        state=ENCODER.draw_state(draw, 3, 1, 2),
-        edge="the smallest case: one head, two positions",
-        note="one head, two positions",
-        gradients=False,
-    )
-    for dtype in (torch.float32, torch.float64, torch.float32):
+    for heads, (args, state) in ((1, ENCODER_OF_TWO), (2, ENCODER_OF_FOUR)):
+        yield Case(
+            args=args,
+            init=(args[0].shape[-1], heads, 3),
+            state=state,
+            edge="a small case, to be followed with a pencil",
+            note=f"{args[0].shape[-1]} features, {'one head' if heads == 1 else 'two heads'}",
+            gradients=False,
+        )
+    for dtype in (torch.float32, torch.float64):
         yield _encoder_case(draw, dtype)
 
 
 @ENCODER.holds("A position that the mask forbids is not attended to", weight=2)
 def _(draw):
+    (x,), state = ENCODER_OF_FOUR
+    yield Case(
+        args=(x, _causal(2)),
+        init=(4, 2, 3),
+        state=state,
+        edge="a small case, to be followed with a pencil",
+        note="two positions, the first sees itself only",
+        gradients=False,
+    )
     yield _encoder_case(draw, make_mask=lambda b, h, n: draw.mask(b, 1, 1, n), note="a padding mask (B, 1, 1, L)")
     yield _encoder_case(draw, torch.float64, lambda b, h, n: _causal(n), note="a causal mask (L, L)")
     yield _encoder_case(draw, make_mask=lambda b, h, n: draw.mask(n, n), note="a mask (L, L)")
+    yield _encoder_case(
+        draw, make_mask=lambda b, h, n: draw.mask(h, n, n), note="a mask (H, L, L): axes line up from the right"
+    )
     yield _encoder_case(draw, make_mask=lambda b, h, n: draw.mask(b, 1, n, n), note="a mask (B, 1, L, L)")
     yield _encoder_case(
         draw, torch.float64, lambda b, h, n: draw.mask(b, h, n, n), note="a mask of full size (B, H, L, L)"
@@ -1011,7 +1054,40 @@ def _parts(exercise, base, attentions, norms):
     )(norm(lambda d, h, f: nn.LayerNorm(f)))
 
 
+def _attending(base, *places):
+    """From a wrong attention the layer that has it in these places."""
+    return lambda wrong: _with(base, **dict.fromkeys(places, lambda d, h, f: wrong(d, h)))
+
+
+def _norming(base, *places):
+    """From a wrong layer norm the layer that has it, as a module with the parameters of the right one."""
+
+    def build(wrong):
+        class Norm(nn.LayerNorm):
+            def forward(self, x):
+                return wrong(x, self.weight, self.bias)
+
+        return _with(base, **dict.fromkeys(places, lambda d, h, f: Norm(d)))
+
+    return build
+
+
+def _inherited(exercise, base, norms):
+    """The mistakes of a learner's own norm and feed-forward network."""
+    exercise.contains(LAYER_NORM, _norming(base, *norms), called="layer norm")
+    exercise.contains(
+        FEED_FORWARD,
+        lambda wrong: _with(base, feed_forward=lambda d, h, f: wrong(d, f)),
+        called="feed-forward network",
+        prefix="feed_forward",
+    )
+
+
 _parts(ENCODER, EncoderLayer, ("self_attention",), ("norm1", "norm2"))
+_inherited(ENCODER, EncoderLayer, ("norm1", "norm2"))
+ENCODER.contains(
+    multi_head.ATTENTION, _attending(EncoderLayer, "self_attention"), called="attention", prefix="attention"
+)
 
 ENCODER.misconception(
     "mask_ignored",
@@ -1338,33 +1414,68 @@ def _decoder_case(draw: Draw, dtype=torch.float32, self_mask=None, memory_mask=N
 
 @DECODER.holds("Self-attention, cross-attention and feed-forward network, each added to x, then normed", weight=3)
 def _(draw):
-    yield Case(
-        args=(draw.normal(1, 1, 3), draw.normal(1, 2, 3)),
-        init=(3, 1, 2),
-        state=DECODER.draw_state(draw, 3, 1, 2),
-        edge="the smallest case: one head, one target position, two source positions",
-        note="one head, one target position, two source positions",
-        gradients=False,
-    )
+    for heads, (args, state) in ((1, DECODER_OF_TWO), (2, DECODER_OF_FOUR)):
+        yield Case(
+            args=args,
+            init=(args[0].shape[-1], heads, 3),
+            state=state,
+            edge="a small case, to be followed with a pencil",
+            note=f"{args[0].shape[-1]} features, {'one head' if heads == 1 else 'two heads'}",
+            gradients=False,
+        )
     yield _decoder_case(draw, longer=True, note="the source is longer than the target")
     yield _decoder_case(draw, torch.float64, longer=False, note="the source is shorter than the target")
-    yield _decoder_case(draw, longer=False, note="the source is shorter than the target")
+    for length, len_memory, heads, note in (
+        (5, 1, 1, "one head, a source of one position"),
+        (1, 5, 3, "one target position, as in generation"),
+    ):
+        yield Case(
+            args=(draw.normal(2, length, 6), draw.normal(2, len_memory, 6)),
+            init=(6, heads, 4),
+            state=DECODER.draw_state(draw, 6, heads, 4),
+            edge=note,
+            note=note,
+            gradients=False,
+        )
 
 
 @DECODER.holds("self_mask says which target positions a target position sees", weight=2)
 def _(draw):
+    (x, memory), state = DECODER_OF_FOUR
+    yield Case(
+        args=(x, memory, _causal(2)),
+        init=(4, 2, 3),
+        state=state,
+        edge="a small case, to be followed with a pencil",
+        note="the first target position sees itself only",
+        gradients=False,
+    )
     yield _decoder_case(draw, torch.float64, lambda b, h, n, m: _causal(n), note="a causal self_mask (L, L)")
     yield _decoder_case(
         draw,
         self_mask=lambda b, h, n, m: _causal(n) & torch.cat([_true(b, 1, 1, 1), draw.mask(b, 1, 1, n - 1)], -1),
         note="a self_mask (B, 1, L, L), causal and without padding",
     )
-    yield _decoder_case(draw, self_mask=lambda b, h, n, m: draw.mask(n, n), note="a self_mask that is not causal")
+    yield _decoder_case(
+        draw, self_mask=lambda b, h, n, m: draw.mask(h, n, n), note="a self_mask (H, L, L), not causal", gradients=False
+    )
+    yield _decoder_case(
+        draw, self_mask=lambda b, h, n, m: draw.mask(b, h, n, n), note="a self_mask of full size", gradients=False
+    )
     yield _decoder_case(draw, self_mask=lambda b, h, n, m: _true(n, n), note="a self_mask that allows everything")
 
 
 @DECODER.holds("memory_mask says which source positions a target position sees", weight=2)
 def _(draw):
+    (x, memory), state = DECODER_OF_FOUR
+    yield Case(
+        args=(x, memory, None, torch.tensor([[[[True, False, True]]]])),
+        init=(4, 2, 3),
+        state=state,
+        edge="a small case, to be followed with a pencil",
+        note="the source position in the middle is padding",
+        gradients=False,
+    )
     for dtype, longer in ((torch.float64, True), (torch.float32, False)):
         yield _decoder_case(
             draw,
@@ -1375,6 +1486,8 @@ def _(draw):
             gradients=longer,
         )
     yield _decoder_case(draw, memory_mask=lambda b, h, n, m: draw.mask(b, h, n, m), note="a memory_mask of full size")
+    yield _decoder_case(draw, memory_mask=lambda b, h, n, m: draw.mask(n, m), note="a memory_mask (L, L_memory)")
+    yield _decoder_case(draw, memory_mask=lambda b, h, n, m: draw.mask(h, n, m), note="a memory_mask (H, L, L_memory)")
 
 
 @DECODER.holds("Both masks together, each in its own attention", weight=2)
@@ -1445,6 +1558,42 @@ DECODER.misconception(
     "norm2 follows the feed-forward network as well. That one has a norm of its own: norm3.",
 )(_decoder(norms=(1, 2, 2)))
 _parts(DECODER, DecoderLayer, ("self_attention", "cross_attention"), ("norm1", "norm2", "norm3"))
+_inherited(DECODER, DecoderLayer, ("norm1", "norm2", "norm3"))
+DECODER.contains(
+    multi_head.ATTENTION,
+    _attending(DecoderLayer, "self_attention", "cross_attention"),
+    called="attention",
+    prefix="attention",
+)
+# A learner has one class for both attentions; what is written out for one of them alone goes wrong in fewer ways.
+IN_ONE_PLACE = {
+    "attends_across_heads",
+    "biases_forgotten",
+    "heads_not_split",
+    "mask_added",
+    "mask_after_softmax",
+    "mask_filled_with_zero",
+    "merged_without_transpose",
+    "multiplied_by_root",
+    "no_out_proj",
+    "no_scale",
+    "no_softmax",
+    "scale_of_the_model",
+    "scale_without_root",
+    "softmax_over_heads",
+    "softmax_over_queries",
+    "values_not_projected",
+    "view_straight",
+    "weights_times_keys",
+}
+for _place in ("self_attention", "cross_attention"):
+    DECODER.contains(
+        multi_head.ATTENTION,
+        _attending(DecoderLayer, _place),
+        called=_place.replace("_", "-"),
+        prefix=_place,
+        without=tuple(m.key for m in multi_head.ATTENTION.misconceptions if m.key not in IN_ONE_PLACE),
+    )
 
 
 def _masks(key, says, masks):

@@ -144,7 +144,7 @@ breaks("FeedForward", "linear1 and linear2 are used with their biases")(
     network(lambda self, x: self.linear1(x).relu() @ self.linear2.weight.T)
 )
 breaks("FeedForward", "leading dimensions may be none")(
-    network(lambda self, x: right(self, x.view(-1, *x.shape[-2:])).view_as(x))
+    network(lambda self, x: right(self, x if x.dim() > 1 else x[None]))
 )
 breaks("FeedForward", "leading dimensions may be many")(
     network(lambda self, x: right(self, x) if x.dim() < 3 else right(self, x.flatten(0, -2)))
