@@ -79,6 +79,7 @@ def _(draw):
         yield Case(args=(length, d_model))
     yield Case(args=(5, 10), note="the table of the chapter")
     yield Case(args=(7, 16))
+    yield Case(args=(3, 514), note="a wide model")
 
 
 @SINUSOIDAL.holds("An odd d_model works, and ends on a sine")
@@ -87,6 +88,7 @@ def _(draw):
         (length,) = draw.sizes(1, 3, 9, but=(d_model,))
         yield Case(args=(length, d_model), note="odd d_model")
     yield Case(args=(4, 1), note="a single column")
+    yield Case(args=(2, 515), note="a wide model of odd d_model")
 
 
 @SINUSOIDAL.holds("There is one row for each position from 0, for any length")
@@ -594,10 +596,11 @@ def _learned(draw: Draw, dtype=torch.float32, more=0, **options):
 @LEARNED.holds("Each position gets its own vector on top, the same in every sequence", weight=3)
 def _(draw):
     yield Case(
-        init=(3, 1),
-        state={"embedding.weight": torch.tensor([[10.0], [20.0], [30.0]])},
-        args=(torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]]),),
-        edge="the smallest case, to be read by eye: 10 on the first position, 20 on the second",
+        init=(4, 2),
+        state={"embedding.weight": torch.tensor([[10.0, -10.0], [20.0, -20.0], [30.0, -30.0], [40.0, -40.0]])},
+        args=(torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]),),
+        edge="a small case, to be followed with a pencil: 10 on the first position, 20 on the second",
+        note="one sequence of three positions",
     )
     for more in (-1, -2):
         yield _learned(draw, more=more)
@@ -621,6 +624,7 @@ def _(draw):
         ((5, 3), (7, 2, 3), "more sequences than max_length"),
         ((4, 6), (2, 3, 6), "more features than max_length"),
         ((40, 3), (2, 30, 3), "30 of 40 positions, few features"),
+        ((1100, 3), (2, 1050, 3), "more than 1,000 positions"),
     ):
         state = LEARNED.draw_state(draw, max_length, d_model)
         yield Case(init=(max_length, d_model), state=state, args=(draw.normal(*shape),), note=note)
@@ -1072,6 +1076,7 @@ def _(draw):
     for d_model in (4, 6, 8):
         yield Case(args=(draw.choice([n for n in (2, 3, 5, 7) if n != d_model]), d_model))
     yield Case(args=(9, 10))
+    yield Case(args=(3, 66), note="a wide model")
 
 
 @SHIFT.holds("A negative offset goes back, and an offset of 0 changes nothing")
@@ -1394,6 +1399,8 @@ def _(draw):
         for batch in draw.batches(but=(d,)):
             x = _rows(draw, d, batch, dtype)
             yield Case(args=(x, _in_order(x)), note=f"batch dimensions: {len(batch)}")
+    x = draw.normal(2, 3, 5, 7, 4)
+    yield Case(args=(x, _in_order(x)), note="batch dimensions: 3")
 
 
 @ROTARY.holds("It is the given positions that count, in any order and from anywhere", weight=2)
@@ -1403,6 +1410,8 @@ def _(draw):
         yield Case(args=(x, torch.tensor([11, 2, 7, 3, 5])), note="positions 11, 2, 7, 3, 5")
     x = draw.normal(2, 3, 8)
     yield Case(args=(x, torch.tensor([6, 7, 8])), note="positions 6, 7, 8")
+    x = draw.normal(2, 5, 4)
+    yield Case(args=(x, torch.tensor([3, 0, 3, 3, 8])), note="positions 3, 0, 3, 3, 8: one of them three times")
     yield Case(
         args=(draw.normal(3, 1, 4), torch.tensor([9])), note="one row, at position 9", edge="a length of one on purpose"
     )
@@ -1414,7 +1423,7 @@ def _(draw):
         x = _rows(draw, 6, (2,))
         yield Case(args=(x, _in_order(x), base), note=f"base {base:,.0f}")
     x = _rows(draw, 4, dtype=torch.float64)
-    yield Case(args=(x, _in_order(x) + 2, 30.0), note="base 30")
+    yield Case(args=(x, _in_order(x) + 2, 12.5), note="base 12.5")
 
 
 @ROTARY.holds("Far positions are right, too")
@@ -1423,7 +1432,8 @@ def _(draw):
     yield Case(args=(x, torch.tensor([4999, 5000, 5001])), note="positions about 5,000", tolerance=50)
     x = draw.normal(2, 3, 6)
     yield Case(args=(x, torch.tensor([5000, 70, 600])), note="positions up to 5,000", tolerance=50)
-    yield Case(args=(draw.normal(2, 3, 6, dtype=torch.float64), torch.tensor([5000, 70, 600])), note="in float64")
+    x = draw.normal(2, 3, 6, dtype=torch.float64)
+    yield Case(args=(x, torch.tensor([5000, 70, 100_000])), note="positions up to 100,000, in float64")
 
 
 def _turn(even, odd, cos, sin):
@@ -1943,6 +1953,8 @@ def _(draw):
         (length,) = draw.sizes(1, 3, 9, but=(num_heads,))
         yield Case(args=(num_heads, length), note=f"{num_heads} heads")
     yield Case(args=(1, 3), note="one head: slope 1/256")
+    yield Case(args=(64, 3), note="64 heads")
+    yield Case(args=(4, 1), note="one position")
 
 
 @ALIBI.holds("Far keys are lowered on and on, in proportion to their distance")

@@ -415,7 +415,7 @@ def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             yield _hidden_case(draw, batch, dtype, note=f"{len(batch)} axes before the features")
-    yield _hidden_case(draw, (2, 3, 2), note="3 axes before the features")
+    yield _hidden_case(draw, (2, 3, 4), note="3 axes before the features")
 
 
 def _hidden(between=torch.relu, before=lambda x: x, after=lambda y, x: y):
