@@ -15,6 +15,7 @@ from course_lib.exercises._small_layers import (
     ENCODER_OF_TWO,
     rows,
 )
+from course_lib.exercises._two_slips import two_slips
 from course_lib.multi_head import MultiHeadAttention
 from course_lib.transformer import layer_norm, transformer_parameter_count
 
@@ -326,6 +327,83 @@ LAYER_NORM.misconception(
 )(_norm(power=lambda x: x.var(-1, keepdim=True, correction=0).detach()))
 
 
+LAYER_NORM.misconception(
+    "eps_in_the_numerator",
+    "eps is added to the centred vector, above the line. It belongs to the variance, under the root.",
+)(
+    lambda x, gain, bias, eps=1e-5: (
+        (x - _mean(x) + eps) / (x.var(-1, keepdim=True, correction=0) + eps).sqrt() * gain + bias
+    )
+)
+LAYER_NORM.misconception(
+    "eps_in_and_outside_the_root",
+    "eps is added twice: under the root, and to the root once more. It belongs to the variance alone.",
+)(_norm(root=lambda variance, eps: (variance + eps).sqrt() + eps))
+LAYER_NORM.misconception(
+    "divided_by_rows",
+    "The sums are divided by the length of the first axis: `len(x)` and `x.shape[0]` count vectors. How many features "
+    "has a vector?",
+)(
+    _norm(
+        centre=lambda x: x.sum(-1, keepdim=True) / len(x),
+        power=lambda x: (x - x.sum(-1, keepdim=True) / len(x)).square().sum(-1, keepdim=True) / len(x),
+    )
+)
+LAYER_NORM.misconception(
+    "min_and_max",
+    "The vector is brought to the range from 0 to 1 by its least and largest feature. Wanted are mean 0 and variance "
+    "1.",
+)(
+    lambda x, gain, bias, eps=1e-5: (
+        (x - x.amin(-1, keepdim=True)) / (x.amax(-1, keepdim=True) - x.amin(-1, keepdim=True) + eps) * gain + bias
+    )
+)
+LAYER_NORM.misconception(
+    "root_of_deviation",
+    "The root is taken twice: a standard deviation has its root already.",
+)(_norm(root=lambda variance, eps: (variance.sqrt() + eps).sqrt()))
+LAYER_NORM.misconception(
+    "variance_squared",
+    "The vector is divided by the square of its variance, or a power has the wrong exponent. What has the same unit as "
+    "x?",
+)(_norm(root=lambda variance, eps: (variance + eps) ** 2))
+
+
+@LAYER_NORM.misconception(
+    "three_axes_unpacked",
+    "The shape of x is unpacked into three names, so only one number of axes works. The last axis is all that this "
+    "function needs: count from the right.",
+)
+def _(x, gain, bias, eps=1e-5):
+    _batch, _length, _d = x.shape
+    return layer_norm(x, gain, bias, eps)
+
+
+@LAYER_NORM.misconception(
+    "two_axes_unpacked",
+    "The shape of x is unpacked into two names, so only one number of axes works. The last axis is all that this "
+    "function needs: count from the right.",
+)
+def _(x, gain, bias, eps=1e-5):
+    _rows, _d = x.shape
+    return layer_norm(x, gain, bias, eps)
+
+
+@LAYER_NORM.misconception(
+    "centred_in_place",
+    "The result is right, but x is centred in place, and x belongs to the caller: `-=` writes to it.",
+)
+def _(x, gain, bias, eps=1e-5):
+    x -= _mean(x)
+    return layer_norm(x, gain, bias, eps)
+
+
+LAYER_NORM.misconception(
+    "float32_inside",
+    "The computation is done in float32 whatever the dtype of x is: what float64 has more is lost on the way.",
+)(lambda x, gain, bias, eps=1e-5: layer_norm(x.float(), gain.float(), bias.float(), eps).to(x.dtype))
+
+
 def _flat_mean(like, x):
     return x.mean(tuple(range(1, x.dim())) or -1, keepdim=True)
 
@@ -541,6 +619,37 @@ FEED_FORWARD.misconception(
         {"forward": lambda self, x: (x @ self.linear1.weight.T).relu() @ self.linear2.weight.T},
     )
 )
+
+
+@FEED_FORWARD.misconception(
+    "three_axes_unpacked",
+    "The shape of x is unpacked into three names, so only one number of axes works. A Linear takes the last axis and "
+    "leaves the others as they are.",
+)
+class _(FeedForward):
+    def forward(self, x):
+        _batch, _length, _d = x.shape
+        return super().forward(x)
+
+
+@FEED_FORWARD.misconception(
+    "dropout",
+    "There is a dropout in it, which the contract does not ask for: train and eval mode differ.",
+)
+class _(FeedForward):
+    def forward(self, x):
+        return self.linear2(nn.functional.dropout(self.linear1(x).relu(), 0.1, self.training))
+
+
+FEED_FORWARD.misconception(
+    "normed_inside",
+    "The hidden features go through a norm. There is none in this network; the layer around it sees to that.",
+    look=NORM,
+)(_hidden(lambda h: nn.functional.layer_norm(h.relu(), h.shape[-1:])))
+FEED_FORWARD.misconception(
+    "hidden_detached",
+    "The values are right, but the gradient is cut off between the Linears, so the first never learns.",
+)(_hidden(lambda h: h.relu().detach()))
 FEED_FORWARD.misconception(
     "only_hidden",
     "What comes back are the hidden features. The second Linear brings them back to d_model.",
@@ -1148,6 +1257,38 @@ ENCODER.misconception(
     look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: None if mask is None else mask[:, None, None]))
 ENCODER.misconception(
+    "mask_of_three_axes_by_sequence",
+    "A mask of three axes is taken for one per sequence and given a head axis in the middle. Masks broadcast from the "
+    "right, so its first axis is that of the heads; pass it on as it is.",
+    look=IN_ENCODER,
+)(_encoder(mask=lambda mask, x: mask[:, None] if mask is not None and mask.dim() == 3 else mask))
+ENCODER.misconception(
+    "mask_of_two_axes_by_sequence",
+    "A mask of two axes is taken for (B, L), which sequence has which keys, and given two axes in the middle. It is "
+    "(L, L), and broadcasts as it comes.",
+    look=IN_ENCODER,
+)(_encoder(mask=lambda mask, x: mask[:, None, None] if mask is not None and mask.dim() == 2 else mask))
+ENCODER.misconception(
+    "mask_added_axes_at_the_end",
+    "The mask is given an axis at its end. Its last two axes are queries and keys already; pass it on as it is.",
+    look=IN_ENCODER,
+)(_encoder(mask=lambda mask, x: None if mask is None else mask.unsqueeze(-1)))
+
+
+@ENCODER.misconception(
+    "mask_changed",
+    "The result is right, but the mask is changed on the way, and it belongs to the caller.",
+    look=IN_ENCODER,
+)
+class _(EncoderLayer):
+    def forward(self, x, mask=None):
+        result = super().forward(x, mask)
+        if mask is not None:
+            mask.logical_not_()
+        return result
+
+
+ENCODER.misconception(
     "nonzero_mask_needed",
     "The layer does not work without a mask. None means that everything may be attended to.",
     look=IN_ENCODER,
@@ -1693,6 +1834,73 @@ _masks(
     "masks_get_head_axis",
     "The masks are given an axis for the heads. They broadcast to (B, H, …) as they come; pass them on as they are.",
     lambda own, theirs, x: (_if(own, lambda m: m.unsqueeze(1)), _if(theirs, lambda m: m.unsqueeze(1))),
+)
+_masks(
+    "masks_get_batch_axis",
+    "The masks are given one axis more, in front. They broadcast to (B, H, …) as they come; pass them on as they are.",
+    lambda own, theirs, x: (_if(own, lambda m: m.unsqueeze(0)), _if(theirs, lambda m: m.unsqueeze(0))),
+)
+_masks(
+    "masks_get_two_axes",
+    "The masks are taken for masks of shape (B, L) and given two axes. They broadcast to (B, H, …) as they come; pass "
+    "them on as they are.",
+    lambda own, theirs, x: (_if(own, lambda m: m[:, None, None]), _if(theirs, lambda m: m[:, None, None])),
+)
+_masks(
+    "memory_mask_gets_two_axes",
+    "memory_mask is taken for a mask of shape (B, L_memory) and given two axes. It broadcasts to (B, H, L, L_memory) "
+    "as it comes; pass it on as it is.",
+    lambda own, theirs, x: (own, _if(theirs, lambda m: m[:, None, None])),
+)
+_masks(
+    "self_mask_gets_head_axis",
+    "self_mask is given an axis for the heads. It broadcasts to (B, H, L, L) as it comes; pass it on as it is.",
+    lambda own, theirs, x: (_if(own, lambda m: m.unsqueeze(1)), theirs),
+)
+_masks(
+    "memory_mask_gets_head_axis",
+    "memory_mask is given an axis for the heads. It broadcasts to (B, H, L, L_memory) as it comes; pass it on as it "
+    "is.",
+    lambda own, theirs, x: (own, _if(theirs, lambda m: m.unsqueeze(1))),
+)
+_masks(
+    "masks_of_three_axes_by_sequence",
+    "Masks of three axes are taken for one per sequence and given a head axis in the middle. Masks broadcast from the "
+    "right, so the first axis is that of the heads; pass them on as they are.",
+    lambda own, theirs, x: tuple(_if(m, lambda m: m[:, None] if m.dim() == 3 else m) for m in (own, theirs)),
+)
+_masks(
+    "masks_of_two_axes_by_sequence",
+    "Masks of two axes are taken for (B, L), which sequence has which keys. They say for every query which keys it "
+    "sees, and broadcast as they come.",
+    lambda own, theirs, x: tuple(_if(m, lambda m: m[:, None, None] if m.dim() == 2 else m) for m in (own, theirs)),
+)
+_masks(
+    "memory_mask_of_two_axes_by_sequence",
+    "A memory_mask of two axes is taken for (B, L_memory), which sequence has which keys. It is (L, L_memory), and "
+    "broadcasts as it comes.",
+    lambda own, theirs, x: (own, _if(theirs, lambda m: m[:, None, None] if m.dim() == 2 else m)),
+)
+_masks(
+    "memory_mask_transposed",
+    "The last two axes of memory_mask are exchanged. Rows are queries, columns are keys, in the mask as in the scores.",
+    lambda own, theirs, x: (own, _if(theirs, lambda m: m.transpose(-2, -1))),
+)
+_masks(
+    "self_mask_where_memory_mask_is_missing",
+    "Where no memory_mask is given, self_mask is used in its place. None means that the whole source may be attended "
+    "to.",
+    lambda own, theirs, x: (own, own if theirs is None else theirs),
+)
+_masks(
+    "self_mask_needed",
+    "The layer does not work without self_mask. None means that everything may be attended to.",
+    lambda own, theirs, x: (own.bool(), theirs),
+)
+_masks(
+    "memory_mask_needed",
+    "The layer does not work without memory_mask. None means that everything may be attended to.",
+    lambda own, theirs, x: (own, theirs.bool()),
 )
 _masks(
     "masks_needed",
@@ -2261,3 +2469,42 @@ COUNT.misconception(
     "The number is right, its type is not: a count is an int. `/` and `**` with a fraction give a float, and large "
     "numbers are not exact in it.",
 )(lambda *sizes: float(transformer_parameter_count(*sizes)))
+for _key, _says, _solution in two_slips(_count):
+    COUNT.misconception(_key, _says)(_solution)
+COUNT.misconception(
+    "no_biases_no_norms_two_embeddings",
+    "Only matrices are counted, without biases and norms, and the embedding twice, though all share one.",
+)(
+    _count(
+        attention=lambda d: 4 * d * d,
+        feed_forward=lambda d, f: 2 * d * f,
+        norms=(0, 0),
+        embeddings=2,
+    )
+)
+COUNT.misconception(
+    "no_biases_no_norms_three_embeddings",
+    "Only matrices are counted, without biases and norms, and the embedding three times, though all share one.",
+)(
+    _count(
+        attention=lambda d: 4 * d * d,
+        feed_forward=lambda d, f: 2 * d * f,
+        norms=(0, 0),
+        embeddings=3,
+    )
+)
+for _embeddings, _words in ((2, "twice"), (3, "three times")):
+    COUNT.misconception(
+        f"no_biases_and_{_embeddings}_embeddings",
+        f"Two things: no Linear has its bias counted, and the embedding is counted {_words}, though all share one.",
+    )(_count(attention=lambda d: 4 * d * d, feed_forward=lambda d, f: 2 * d * f, embeddings=_embeddings))
+COUNT.misconception(
+    "heads_counted_apart",
+    "The attention is counted once per head, or with d_ff features. Its four matrices are d_model × d_model together, "
+    "however many heads share them.",
+    look="multi_head: The code",
+)(_count(attention=lambda d: 8 * (4 * d * d + 4 * d)))
+COUNT.misconception(
+    "positions_learned",
+    "Learned positions are counted, 512 of them. These are sinusoidal: nothing to learn.",
+)(_count(more=lambda v, d, n, f: 512 * d))
