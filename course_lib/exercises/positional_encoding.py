@@ -191,6 +191,30 @@ def _(length, d_model):
     return torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos()).float()
 
 
+SINUSOIDAL.misconception(
+    "cosine_first_in_halves",
+    "All cosines stand in the left half, all sines in the right. Here they take turns, and the sine comes first.",
+)(_table(join=lambda sin, cos, width: torch.cat((cos, sin), dim=-1)[:, :width].float()))
+SINUSOIDAL.misconception(
+    "exponent_i_in_halves",
+    "Two things: all sines stand left of all cosines, where they should take turns; and i over d_model is the exponent, "
+    "so the frequencies fall half as fast as they should.",
+)(
+    _table(
+        _exponent(lambda two_i, d: two_i / 2 / d),
+        join=lambda sin, cos, width: torch.cat((sin, cos), dim=-1)[:, :width].float(),
+    )
+)
+SINUSOIDAL.misconception(
+    "positions_from_one_in_halves",
+    "Two things: all sines stand left of all cosines, where they should take turns; and the rows start at position 1.",
+)(
+    _table(
+        lambda position, two_i, d: _angle(position + 1, two_i, d),
+        join=lambda sin, cos, width: torch.cat((sin, cos), dim=-1)[:, :width].float(),
+    )
+)
+
 # Exponents
 
 SINUSOIDAL.misconception(
@@ -362,7 +386,7 @@ def _from_table(longest):
     return lambda length, d_model: sinusoidal_encoding(longest, d_model)[:length]
 
 
-for _longest in (5000, 1024, 1000, 512):
+for _longest in (5000, 4096, 2048, 1024, 1000, 512, 256, 100):
     SINUSOIDAL.misconception(
         f"table_of_{_longest}",
         f"A table of {_longest:,} positions is made, whatever `length` says, so longer sequences come back too short. "
@@ -890,6 +914,42 @@ def _(embedding, x):
 
 
 @LEARNED.misconception(
+    "another_error",
+    "A RuntimeError is raised where a ValueError is asked for. The contract names the kind of error, so that a caller "
+    "can tell it from others.",
+)
+@_module
+def _(embedding, x):
+    if x.shape[1] > embedding.num_embeddings:
+        raise RuntimeError("too long")
+    return x + _first(embedding, x.shape[1])
+
+
+@LEARNED.misconception(
+    "index_error_raised",
+    "An IndexError is raised where a ValueError is asked for. The contract names the kind of error, so that a caller "
+    "can tell it from others.",
+)
+@_module
+def _(embedding, x):
+    if x.shape[1] > embedding.num_embeddings:
+        raise IndexError
+    return x + _first(embedding, x.shape[1])
+
+
+@LEARNED.misconception(
+    "plain_exception_raised",
+    "A plain Exception is raised where a ValueError is asked for. The contract names the kind of error, so that a "
+    "caller can tell it from others.",
+)
+@_module
+def _(embedding, x):
+    if x.shape[1] > embedding.num_embeddings:
+        raise Exception
+    return x + _first(embedding, x.shape[1])
+
+
+@LEARNED.misconception(
     "returns_none_for_too_long",
     "A sequence that is too long gives None. A message on the screen stops nobody: raise a ValueError.",
 )
@@ -1277,6 +1337,38 @@ def _codes(positions, d_model):
     two_i = torch.arange(0, d_model, 2, dtype=torch.float64)
     angle = torch.as_tensor(positions)[..., None].double() / 10_000 ** (two_i / d_model)
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)
+
+
+SHIFT.misconception(
+    "code_of_the_offset",
+    "The code of one position comes back, a vector. What is asked for is the matrix that takes one code to another.",
+)(lambda offset, d_model: _codes(offset, d_model).float())
+SHIFT.misconception(
+    "power_of_two_only",
+    "`**` binds more strongly than `*`: 10000 is squared, and i / d_model is a factor beside it. What belongs in the "
+    "exponent needs brackets.",
+)(_turns(lambda offset, two_i, d: offset / (10_000.0**2 * two_i / 2 / d)))
+SHIFT.misconception(
+    "log_missing",
+    "10,000 itself stands in the exponent of `exp`, so all frequencies but the first are zero. e to which power is "
+    "10,000?",
+)(_turns(lambda offset, two_i, d: offset * torch.exp(-two_i * 10_000.0 / d)))
+SHIFT.misconception(
+    "frequencies_by_cosine_and_sine_apart",
+    "The cosine of each block has the frequency of its own column, 2i + 1. Sine and cosine of a pair share one angle.",
+)(
+    lambda offset, d_model: _mixed(
+        shift_matrix(offset, d_model), offset / 10_000 ** ((torch.arange(0, d_model, 2).double() + 1) / d_model)
+    )
+)
+
+
+def _mixed(matrix, angle):
+    """The matrix with other cosines in the second row of each block."""
+    places = torch.arange(1, len(matrix), 2)
+    matrix[places, places] = angle.cos().float()
+    matrix[places, places - 1] = -angle.sin().float()
+    return matrix
 
 
 @SHIFT.misconception(
@@ -1744,6 +1836,57 @@ ROTARY.misconception(
     "Angles are looked up in a table of fixed length, and a position lies past its end. There is no upper bound: "
     "compute the angles of the positions that are given.",
 )(_from_rows(2048))
+ROTARY.misconception(
+    "table_of_ten_thousand",
+    "Angles are looked up in a table of some thousand rows, and a position lies past its end. There is no upper bound: "
+    "compute the angles of the positions that are given.",
+)(_from_rows(10_000))
+
+
+@ROTARY.misconception(
+    "positions_changed",
+    "The result is right, but `positions` was changed, which belongs to the caller. What is computed from it needs a "
+    "tensor of its own.",
+)
+def _(x, positions, base=10000.0):
+    turned = apply_rotary(x, positions, base)
+    positions += 1
+    return turned
+
+
+@ROTARY.misconception(
+    "angle_as_length",
+    "The angle is used as the length of a complex number and 1 as its angle: `torch.polar` takes the length first.",
+)
+def _(x, positions, base=10000.0):
+    two_i = torch.arange(0, x.shape[-1], 2, dtype=torch.float64)
+    a = _rotary_angle(positions[:, None].double(), two_i, x.shape[-1], base)
+    return _beside(*_turn(*_neighbours(x), (a * math.cos(1)).to(x.dtype), (a * math.sin(1)).to(x.dtype)))
+
+
+ROTARY.misconception(
+    "split_in_halves_and_exponent_i",
+    "Two things: feature i is turned with feature i + d/2, where partners should be neighbours; and i / d is the "
+    "exponent, so the rates fall half as fast as they should.",
+)(_rotary(lambda position, two_i, d, base: position * base ** (-two_i / 2 / d), split=_split, join=_behind))
+ROTARY.misconception(
+    "clockwise_and_exponent_i",
+    "Two things: the pairs turn clockwise, and i / d is the exponent, so the rates fall half as fast as they should.",
+)(
+    _rotary(
+        lambda position, two_i, d, base: position * base ** (-two_i / 2 / d),
+        turn=lambda even, odd, cos, sin: _turn(even, odd, cos, -sin),
+    )
+)
+ROTARY.misconception(
+    "clockwise_and_positions_ignored",
+    "Two things: the pairs turn clockwise, and the rows are numbered 0, 1, 2, … whatever `positions` says.",
+)(
+    _rotary(
+        lambda position, two_i, d, base: _rotary_angle(torch.arange(len(position))[:, None].double(), two_i, d, base),
+        turn=lambda even, odd, cos, sin: _turn(even, odd, cos, -sin),
+    )
+)
 # Axes
 
 ROTARY.misconception(
@@ -2099,6 +2242,36 @@ ALIBI.misconception(
     "slope_by_length",
     "The exponent is divided by the length of the sequence. It is a share of the heads.",
 )(_bias(lambda head, num_heads, length: 2 ** (-8 * head / length)))
+ALIBI.misconception(
+    "divided_by_slope",
+    "The distance is divided by the slope. A steep slope means a large penalty: it is a factor.",
+)(_bias(lambda head, num_heads, length: 2 ** (8 * head / num_heads) + 0 * head, lambda difference: difference.abs()))
+ALIBI.misconception(
+    "sum_of_positions",
+    "The penalty grows with the sum of the two positions. What counts is how far they are apart.",
+)(_bias(distance=lambda difference: difference[:, :1] - difference[:1]))
+ALIBI.misconception(
+    "base_and_exponent_exchanged",
+    "Base and exponent have changed places: 8 is raised to a power of 2. The slopes are powers of 2, with the 8 in the "
+    "exponent.",
+)(_bias(lambda head, num_heads, length: 8 ** (-2 * head / num_heads)))
+ALIBI.misconception(
+    "plus_and_heads_from_zero",
+    "Two things: the minus is missing, so the scores rise with the distance; and the exponents are counted from 0.",
+)(_bias(lambda head, num_heads, length: -(2 ** (-8 * (head - 1) / num_heads))))
+ALIBI.misconception(
+    "signed_and_heads_from_zero",
+    "Two things: the distance has a sign, so one side of the diagonal is raised; and the exponents are counted from 0.",
+)(_bias(lambda head, num_heads, length: 2 ** (-8 * (head - 1) / num_heads), lambda difference: difference))
+ALIBI.misconception(
+    "future_masked_and_heads_from_zero",
+    "Two things: a causal mask is built in, and the exponents are counted from 0.",
+)(
+    _bias(
+        lambda head, num_heads, length: 2 ** (-8 * (head - 1) / num_heads),
+        lambda difference: difference.abs().masked_fill(difference < 0, float("inf")),
+    )
+)
 ALIBI.misconception(
     "exponential",
     "The bias is a factor between 0 and 1, the exponential of what is asked for. What is added to the scores is the "

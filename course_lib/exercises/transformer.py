@@ -626,7 +626,7 @@ FEED_FORWARD.misconception(
     "The shape of x is unpacked into three names, so only one number of axes works. A Linear takes the last axis and "
     "leaves the others as they are.",
 )
-class _(FeedForward):
+class ThreeAxes(FeedForward):
     def forward(self, x):
         _batch, _length, _d = x.shape
         return super().forward(x)
@@ -636,7 +636,7 @@ class _(FeedForward):
     "dropout",
     "There is a dropout in it, which the contract does not ask for: train and eval mode differ.",
 )
-class _(FeedForward):
+class WithDropout(FeedForward):
     def forward(self, x):
         return self.linear2(nn.functional.dropout(self.linear1(x).relu(), 0.1, self.training))
 
@@ -964,6 +964,16 @@ EVERYWHERE = {
         "way past the sub-layer.",
         NORM,
     ),
+    "dropout": (
+        _dropped,
+        "There is a dropout in it, which the contract does not ask for: train and eval mode differ.",
+        "",
+    ),
+    "normed_twice": (
+        _normed_twice,
+        "The output of each sub-layer is normed, and then the sum as well. Only the sum is normed.",
+        POST,
+    ),
     "activation_outside": (
         _activated,
         "A ReLU is applied to the output of each sub-layer. The only one is inside the feed-forward network.",
@@ -1014,6 +1024,14 @@ def _ways(exercise, build, sublayers):
         "residual connection a sub-layer.",
         look=NORM,
     )(build(ways=(_post,) * (count - 1) + (_shortcut_twice,)))
+
+
+def _dropped(x, norm, f):
+    return norm(x + nn.functional.dropout(f(x), 0.1, norm.training))
+
+
+def _normed_twice(x, norm, f):
+    return norm(x + norm(f(x)))
 
 
 def _identity(mask, x):
@@ -1280,7 +1298,7 @@ ENCODER.misconception(
     "The result is right, but the mask is changed on the way, and it belongs to the caller.",
     look=IN_ENCODER,
 )
-class _(EncoderLayer):
+class MaskChanging(EncoderLayer):
     def forward(self, x, mask=None):
         result = super().forward(x, mask)
         if mask is not None:
