@@ -28,11 +28,6 @@ TERMS: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
             "the feed-forward network is counted without its biases",
             {"feed_forward": lambda d, f: 2 * d * f},
         ),
-        (
-            "feed_forward_biases_of_model",
-            "both biases of the feed-forward network are counted with d_model numbers",
-            {"feed_forward": lambda d, f: 2 * d * f + 2 * d},
-        ),
     ],
     "norms": [
         ("no_norms", "the norms are not counted", {"norms": (0, 0)}),

@@ -197,8 +197,8 @@ SINUSOIDAL.misconception(
 )(_table(join=lambda sin, cos, width: torch.cat((cos, sin), dim=-1)[:, :width].float()))
 SINUSOIDAL.misconception(
     "exponent_i_in_halves",
-    "Two things: all sines stand left of all cosines, where they should take turns; and i over d_model is the exponent, "
-    "so the frequencies fall half as fast as they should.",
+    "Two things: all sines stand left of all cosines, where they should take turns; and the exponent is i over "
+    "d_model, so the frequencies fall half as fast as they should.",
 )(
     _table(
         _exponent(lambda two_i, d: two_i / 2 / d),
@@ -2201,7 +2201,8 @@ ALIBI.misconception(
 )(_bias(lambda head, num_heads, length: head * 2 ** (-8 / num_heads)))
 ALIBI.misconception(
     "exponent_positive",
-    "The slopes grow from head to head, far beyond 1: the exponent has lost its minus.",
+    "The slopes grow from head to head, far beyond 1: the exponent has lost its minus, or the distance is divided by "
+    "the slope.",
 )(_bias(lambda head, num_heads, length: 2 ** (8 * head / num_heads)))
 ALIBI.misconception(
     "exponent_over_heads",
@@ -2242,10 +2243,6 @@ ALIBI.misconception(
     "slope_by_length",
     "The exponent is divided by the length of the sequence. It is a share of the heads.",
 )(_bias(lambda head, num_heads, length: 2 ** (-8 * head / length)))
-ALIBI.misconception(
-    "divided_by_slope",
-    "The distance is divided by the slope. A steep slope means a large penalty: it is a factor.",
-)(_bias(lambda head, num_heads, length: 2 ** (8 * head / num_heads) + 0 * head, lambda difference: difference.abs()))
 ALIBI.misconception(
     "sum_of_positions",
     "The penalty grows with the sum of the two positions. What counts is how far they are apart.",

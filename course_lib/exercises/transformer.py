@@ -905,6 +905,14 @@ def _activated(x, norm, f):
     return norm(x + f(x).relu())
 
 
+def _dropped(x, norm, f):
+    return norm(x + nn.functional.dropout(f(x), 0.1, norm.training))
+
+
+def _normed_twice(x, norm, f):
+    return norm(x + norm(f(x)))
+
+
 # What is said of a wrong way for all sub-layers, and of one for one of them.
 EVERYWHERE = {
     "pre_norm": (
@@ -1024,14 +1032,6 @@ def _ways(exercise, build, sublayers):
         "residual connection a sub-layer.",
         look=NORM,
     )(build(ways=(_post,) * (count - 1) + (_shortcut_twice,)))
-
-
-def _dropped(x, norm, f):
-    return norm(x + nn.functional.dropout(f(x), 0.1, norm.training))
-
-
-def _normed_twice(x, norm, f):
-    return norm(x + norm(f(x)))
 
 
 def _identity(mask, x):
