@@ -30,6 +30,7 @@ class Fit:
         other: failing trials in which the mistake fails, too, in another way.
         values: how many failing trials ended in a value or another result, rather than in an exception.
         by_value: how many of them are explained.
+        by_name: how many are explained by the same wrong parameters.
     """
 
     mistake: Misconception
@@ -39,6 +40,7 @@ class Fit:
     other: list[Trial] = field(default_factory=list)
     values: int = 0
     by_value: int = 0
+    by_name: int = 0
 
     @property
     def is_enough(self) -> bool:
@@ -47,6 +49,9 @@ class Fit:
         if explained < max(1, len(self.raising), ENOUGH * (explained + unexplained)):
             return False
         if unexplained and explained < 2:
+            return False
+        # A wrong shape ends in the same exception wherever it was made: that it was inside a part, it does not say.
+        if self.mistake.within and not self.by_value and not self.by_name:
             return False
         # Many mistakes end in the same exception; where there are numbers, they have to fit.
         return not self.values or self.by_value > 0
@@ -61,8 +66,12 @@ class Fit:
 
 def named_mistake(evidence: Evidence) -> Diagnosis | None:
     """The mistake that explains best what was observed, two where it takes two, or None."""
-    fits = list(_fits(evidence, evidence.failing))
-    best = min((fit for fit in fits if fit.is_enough), key=lambda fit: fit.rank, default=None)
+    # First those that explain everything: most mistakes are then tried on a single case, which keeps a check fast.
+    for exactly in (True, False):
+        fits = list(_fits(evidence, evidence.failing, exactly=exactly))
+        best = min((fit for fit in fits if fit.is_enough), key=lambda fit: fit.rank, default=None)
+        if best is not None:
+            break
     if best is not None and not best.silent:
         return _diagnosis(evidence, best)
     both = _two_at_once(evidence, fits if best is None else [best])
@@ -106,12 +115,12 @@ def _shows(evidence: Evidence, mistake: Misconception, trial: Trial) -> bool:
     return bool(findings_of(evidence.exercise, trial, evidence.sheet.misconception_at(mistake.key, trial)))
 
 
-def _fits(evidence: Evidence, failing: list[Trial]) -> Iterable[Fit]:
-    """The mistakes that explain some of these failing trials and contradict no passing one."""
+def _fits(evidence: Evidence, failing: list[Trial], *, exactly: bool = False) -> Iterable[Fit]:
+    """The mistakes that explain some of these failing trials, or exactly all of them, and contradict no passing one."""
     failing = sorted(failing, key=lambda trial: (trial.case.size, trial.number))
     for mistake in evidence.exercise.misconceptions:
-        if _worth_a_try(evidence, mistake, failing[:FIRST_LOOK]):
-            fit = _fit(evidence, mistake, [*failing, *evidence.passing])
+        if _worth_a_try(evidence, mistake, failing[: 1 if exactly else FIRST_LOOK]):
+            fit = _fit(evidence, mistake, [*failing, *evidence.passing], exactly=exactly)
             if fit is not None and fit.explained:
                 yield fit
 
@@ -138,8 +147,9 @@ def _ended(evidence: Evidence, trial: Trial) -> bool:
     return seen.problem is not None and seen.stage != "gradients" and trial.case.raises is None
 
 
-def _fit(evidence: Evidence, mistake: Misconception, trials: list[Trial]) -> Fit | None:
-    """How far a mistake explains these trials; None where the solution is right and the mistake would not be."""
+def _fit(evidence: Evidence, mistake: Misconception, trials: list[Trial], *, exactly: bool = False) -> Fit | None:
+    """How far a mistake explains these trials; None where the solution is right and the mistake would not be, and, if
+    all of them are to be explained, where one is not."""
     fit = Fit(mistake)
     for trial in trials:
         mine = evidence.facets(trial)
@@ -151,8 +161,11 @@ def _fit(evidence: Evidence, mistake: Misconception, trials: list[Trial]) -> Fit
         if _explains(evidence, mistake, trial):
             fit.explained.append(trial)
             fit.by_value += not ended
+            fit.by_name += evidence.seen(trial).stage == "load"
         elif not ended and its and rank_of(mine) < rank_of(its):
             return None  # it would fail here, or worse: it is not this one
+        elif exactly:
+            return None
         elif ended and its:
             fit.raising.append(trial)
         else:
