@@ -1282,7 +1282,8 @@ SHIFT.misconception(
 )(_turns(lambda offset, two_i, d: offset * d / 10_000.0**two_i))
 SHIFT.misconception(
     "first_pair_only",
-    "Only the first pair is turned, and the others are left as they are. Every pair turns, each at its own rate.",
+    "Only the first pair is turned, and the others are left as they are, as with frequencies of zero. Every pair "
+    "turns, each at its own rate; is 10,000 itself in the exponent of an `exp`?",
 )(_turns(lambda offset, two_i, d: offset * (two_i == 0)))
 SHIFT.misconception(
     "power_by_entry",
@@ -1348,27 +1349,6 @@ SHIFT.misconception(
     "`**` binds more strongly than `*`: 10000 is squared, and i / d_model is a factor beside it. What belongs in the "
     "exponent needs brackets.",
 )(_turns(lambda offset, two_i, d: offset / (10_000.0**2 * two_i / 2 / d)))
-SHIFT.misconception(
-    "log_missing",
-    "10,000 itself stands in the exponent of `exp`, so all frequencies but the first are zero. e to which power is "
-    "10,000?",
-)(_turns(lambda offset, two_i, d: offset * torch.exp(-two_i * 10_000.0 / d)))
-SHIFT.misconception(
-    "frequencies_by_cosine_and_sine_apart",
-    "The cosine of each block has the frequency of its own column, 2i + 1. Sine and cosine of a pair share one angle.",
-)(
-    lambda offset, d_model: _mixed(
-        shift_matrix(offset, d_model), offset / 10_000 ** ((torch.arange(0, d_model, 2).double() + 1) / d_model)
-    )
-)
-
-
-def _mixed(matrix, angle):
-    """The matrix with other cosines in the second row of each block."""
-    places = torch.arange(1, len(matrix), 2)
-    matrix[places, places] = angle.cos().float()
-    matrix[places, places - 1] = -angle.sin().float()
-    return matrix
 
 
 @SHIFT.misconception(

@@ -475,12 +475,12 @@ def _(draw):
         init=(2, 3),
         state={
             "linear1.weight": rows("1 0 / -1 1 / 1 2"),
-            "linear1.bias": rows("0 1 0"),
+            "linear1.bias": rows("0 1 1"),
             "linear2.weight": rows("1 2 0 / -1 0 1"),
             "linear2.bias": rows("3 -2"),
         },
         edge="a small case, to be followed with a pencil",
-        note="hidden features 2, −2, 0 and 3, 2, 11 before the ReLU",
+        note="hidden features 2, −2, 1 and 3, 2, 12 before the ReLU",
     )
     for _ in range(3):
         yield _hidden_case(draw, draw.sizes(2, 2, 5))
