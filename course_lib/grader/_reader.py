@@ -122,7 +122,7 @@ def _answer(source: Source, names: list[str]) -> dict:
             if pieces := needed(source, name):
                 slices[name] = pieces
         except ValueError as error:
-            source.broken.append((source.name, f"{name}: {error}", frozenset([name])))
+            source.broken.append((f"{name} in {source.name}", str(error), frozenset([name])))
     numbers = {id(piece): number for number, piece in enumerate(_unique(slices.values()))}
     places = {piece.file for piece in _unique(slices.values())} | {source.name}  # a file may be imported by another one
     modules = {name: module for piece in source.pieces for name, module in piece.modules}

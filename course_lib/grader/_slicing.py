@@ -11,7 +11,7 @@ __all__ = ["needed"]
 
 MOST_PIECES = 5000  # statements that one definition may need
 LARGEST_SLICE = 2**17  # characters of code that one definition may need; the grader parses them once more
-TOO_MANY = f"a definition that needs more than {MOST_PIECES} statements is not run"
+TOO_MANY = f"it needs more than {MOST_PIECES} statements"
 
 
 def needed(source: Source, name: str) -> list[Piece]:
@@ -37,7 +37,7 @@ def needed(source: Source, name: str) -> list[Piece]:
     if len(pieces) > MOST_PIECES:
         raise ValueError(TOO_MANY)
     if sum(len(piece.code) for piece in pieces) > LARGEST_SLICE:
-        raise ValueError(f"a definition that needs more than {LARGEST_SLICE // 2**10} KB of code is not run")
+        raise ValueError(f"it needs more than {LARGEST_SLICE // 2**10} KB of code")
     return pieces
 
 
