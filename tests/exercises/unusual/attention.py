@@ -707,3 +707,208 @@ def kernel_regression(x_query, x_key, y_key, bandwidth):
     direction = y_key.expand_as(s)
     _, mean = jvp(lambda z: torch.logsumexp(z, dim=1), (s,), (direction,))
     return mean
+
+# %% softmax: star import of torch, reductions shadow the builtins
+from torch import *
+
+
+def softmax(scores, dim=-1):
+    if numel(scores) == 0:
+        return clone(scores)
+    e = exp(sub(scores, amax(scores, dim, True)))
+    return div(e, sum(e, dim, True))
+
+# %% softmax: hook on a helper module normalises, compiler.disable
+import torch
+from torch import nn
+
+
+class Exp(nn.Module):
+    def forward(self, s, dim):
+        return (s - s.amax(dim, keepdim=True)).exp() if s.shape[dim] else s.clone()
+
+
+_exp = Exp()
+_exp.register_forward_hook(lambda m, args, out: out / out.sum(args[1], keepdim=True))
+
+
+@torch.compiler.disable
+def softmax(scores, dim=-1):
+    return _exp(scores, dim)
+
+# %% softmax: normaliser from the zero-frequency FFT bin
+import torch
+
+
+def softmax(scores, dim=-1):
+    if scores.numel() == 0:
+        return scores.clone()
+    e = torch.exp(scores.double() - scores.double().amax(dim, keepdim=True))
+    total = torch.fft.fft(e, dim=dim).select(dim, 0).real.unsqueeze(dim)
+    return (e / total).to(scores.dtype)
+
+# %% additive_score: broadcast_tensors, namedtuple of projections, star import of functional
+from collections import namedtuple
+from torch import broadcast_tensors, tanh
+from torch.nn.functional import *
+
+Projected = namedtuple("Projected", "q k")
+
+
+def additive_score(query, key, w_query, w_key, v):
+    p = Projected(linear(query, w_query), linear(key, w_key))
+    q, k = broadcast_tensors(p.q.unsqueeze(-2), p.k.unsqueeze(-3))
+    return linear(tanh(q + k), v.unsqueeze(0)).squeeze(-1)
+
+# %% additive_score: autocast off, compiler.disable, helpers after use
+from __future__ import annotations
+import torch
+
+
+@torch.compiler.disable
+def additive_score(query, key, w_query, w_key, v):
+    with torch.autocast("cpu", enabled=False):
+        return _score(_project(query, w_query).unsqueeze(-2), _project(key, w_key).unsqueeze(-3), v)
+
+
+def _project(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.inner(x, w)
+
+
+def _score(a: torch.Tensor, b: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.inner((a + b).tanh(), v)
+
+# %% attend: singledispatch on the device type wrapper, threads over rows
+from concurrent.futures import ThreadPoolExecutor
+from functools import singledispatch
+import torch
+
+
+@singledispatch
+def attend(scores, value):
+    raise TypeError(type(scores))
+
+
+@attend.register
+def _attend(scores: torch.Tensor, value: torch.Tensor):
+    grad = torch.is_grad_enabled()
+
+    def row(i):
+        with torch.set_grad_enabled(grad):
+            s = scores[..., i, :]
+            return torch.softmax(s, -1)
+
+    with ThreadPoolExecutor(2) as pool:
+        w = torch.stack(list(pool.map(row, range(scores.shape[-2]))), -2)
+    return w @ value, w
+
+
+_dispatched = attend
+
+
+def attend(scores, value):
+    return _dispatched(scores, value)
+
+# %% attend: generator of rows, FlopCounterMode around the product
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+
+def _rows(scores):
+    for s in scores.unbind(-2):
+        yield (s - s.logsumexp(-1, keepdim=True).detach()).softmax(-1)
+
+
+def attend(scores, value):
+    weights = torch.stack([*_rows(scores)], -2)
+    with FlopCounterMode(display=False):
+        return weights.matmul(value), weights
+
+# %% kernel_regression: complex absolute distance, broadcast_tensors
+import torch
+
+
+def kernel_regression(x_query, x_key, y_key, bandwidth):
+    q, k = torch.broadcast_tensors(x_query[:, None], x_key[None])
+    z = torch.complex(q - k, torch.zeros_like(q)) / bandwidth
+    energy = -(z * z.conj()).real / 2
+    return torch.softmax(energy, 1).matmul(y_key)
+
+# %% kernel_regression: characteristic function of the Gaussian, star import of math, compiler.disable
+import torch
+from math import *
+
+
+@torch.compiler.disable
+def kernel_regression(x_query, x_key, y_key, bandwidth):
+    c = 1 / (sqrt(2.0) * bandwidth)
+    u = torch.add(x_query.unsqueeze(-1) * c, x_key * -c)
+    a = torch.neg(u * u)
+    a = a - a.amax(-1, keepdim=True).detach()
+    k = torch.pow(e, a)
+    return (k @ y_key) / k.sum(-1)
+
+# %% kernel_regression: threads over the queries, ModuleDict of settings
+from concurrent.futures import ThreadPoolExecutor
+import torch
+from torch import nn
+
+
+def kernel_regression(x_query, x_key, y_key, bandwidth):
+    steps = nn.ModuleDict({"weights": nn.Softmax(dim=0)})
+    on = torch.is_grad_enabled()
+
+    def at(x):
+        with torch.set_grad_enabled(on):
+            return torch.dot(steps["weights"](-0.5 * ((x - x_key) / bandwidth) ** 2), y_key)
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return torch.stack(list(pool.map(at, x_query.unbind(0))))
+
+# %% softmax: tensor hook leaves the gradient alone, lambda
+import torch
+
+
+def _watch(t):
+    if t.requires_grad:
+        t.register_hook(lambda g: None)
+    return t
+
+
+softmax = lambda scores, dim=-1: (  # noqa: E731
+    scores.clone() if not scores.numel() else
+    (lambda e: _watch(e / e.sum(dim, keepdim=True)))(torch.exp(scores - scores.amax(dim, keepdim=True))))
+
+# %% kernel_regression: singledispatch on the query, statistics as ratio of means, helpers after use
+import functools
+import torch
+
+
+def kernel_regression(x_query, x_key, y_key, bandwidth):
+    w = _kernel(_gap(x_query, x_key) / bandwidth)
+    return (w * y_key).mean(-1) / w.mean(-1)
+
+
+@functools.singledispatch
+def _gap(x, xk):
+    return x - xk
+
+
+@_gap.register
+def _(x: torch.Tensor, xk):
+    return x[:, None] - xk
+
+
+def _kernel(z):
+    log = z.square().mul(-0.5)
+    return (log - log.detach().amax(-1, keepdim=True)).exp()
+
+# %% attend: output with a non-contiguous layout, weights transposed twice
+import torch
+
+
+def attend(scores, value):
+    s = scores.mT
+    w = (s - s.amax(-2, keepdim=True)).exp()
+    w = w / w.sum(-2, keepdim=True)
+    return (value.mT @ w).mT, w.mT

@@ -972,3 +972,162 @@ class Step(nn.Module):
 def cached_attention(query, key, value, cache=None):
     state = (key, value) if not cache else (_append((cache[0], key)), _append((cache[1], value)))
     return Step()(query, *state), state
+
+# %% greedy_decode: callable class, lru_cache over prefixes
+from functools import lru_cache
+
+
+class Decoder:
+    def __call__(self, next_log_probs, bos_id, eos_id, max_length):
+        @lru_cache(maxsize=None)
+        def best(prefix):
+            return next_log_probs(list(prefix)).argmax(-1).item()
+
+        prefix = (bos_id,)
+        for _ in range(max_length):
+            if (token := best(prefix)) == eos_id:
+                break
+            prefix += (token,)
+        return list(prefix[1:])
+
+
+greedy_decode = Decoder()
+
+# %% beam_search: dataclass with order, partial, __future__ annotations
+from __future__ import annotations
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import nlargest
+
+
+@dataclass(order=True)
+class Beam:
+    total: float
+    tokens: list[int] = field(compare=False, default_factory=list)
+
+    def extend(self, row) -> list[Beam]:
+        return [Beam(self.total + lp, [*self.tokens, t]) for t, lp in enumerate(row)]
+
+
+def _value(beam: Beam, penalty: float) -> float:
+    return beam.total / max(1, len(beam.tokens)) ** penalty
+
+
+def beam_search(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
+    live, pool = [Beam(0.0)], []
+    for _ in range(max_length):
+        grown = [c for b in live for c in b.extend(next_log_probs([bos_id, *b.tokens]).tolist())]
+        live = []
+        for b in nlargest(beam_size, grown):
+            (pool if b.tokens[-1] == eos_id else live).append(b)
+        if not live:
+            break
+    best = max(pool + live, key=partial(_value, penalty=length_penalty)).tokens
+    return best[:-1] if best and best[-1] == eos_id else best
+
+# %% top_p_filter: promote_types, star import of torch, take_along_dim
+from torch import *
+
+
+def top_p_filter(logits, p):
+    work = promote_types(logits.dtype, float64)
+    order = argsort(logits, descending=True)
+    q = take_along_dim(logits.detach().to(work).softmax(-1), order)
+    keep_sorted = roll(cumsum(q, 0), 1).index_fill(0, tensor([0]), -1.0) < p
+    keep_sorted[0] = True
+    keep = zeros_like(keep_sorted).scatter(0, order, keep_sorted)
+    return logits.masked_fill(~keep, -inf)
+
+# %% corpus_bleu: threads per order, helpers after use
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+import math
+
+
+def corpus_bleu(hypotheses, references):
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        counts = list(pool.map(lambda n: _order(hypotheses, references, n), range(1, 5)))
+    if any(m == 0 for m, _ in counts):
+        return 0.0
+    c, r = _size(hypotheses), _size(references)
+    return 100 * math.prod(m / t for m, t in counts) ** 0.25 * math.exp(min(0, 1 - r / c))
+
+
+def _order(hyps, refs, n):
+    match = total = 0
+    for h, r in zip(hyps, refs):
+        a, b = Counter(_grams(h, n)), Counter(_grams(r, n))
+        match += sum((a & b).values())
+        total += sum(a.values())
+    return match, total
+
+
+def _grams(tokens, n):
+    return (tuple(tokens[i:i + n]) for i in range(len(tokens) - n + 1))
+
+
+def _size(corpus):
+    return sum(len(s) for s in corpus)
+
+# %% corpus_bleu: statistics.fmean of logs, star imports of math and collections
+from collections import *
+from math import *
+from statistics import fmean
+
+
+def corpus_bleu(hypotheses, references):
+    hits, tries = Counter(), Counter()
+    for h, r in zip(hypotheses, references):
+        for n in range(1, 5):
+            left = Counter(tuple(r[i:i + n]) for i in range(len(r) + 1 - n))
+            for i in range(len(h) + 1 - n):
+                g = tuple(h[i:i + n])
+                tries[n] += 1
+                if left[g]:
+                    left[g] -= 1
+                    hits[n] += 1
+    if len(+hits) < 4:
+        return 0.0
+    size = [len([t for s in corpus for t in s]) for corpus in (hypotheses, references)]
+    return 100 * exp(fmean(log(hits[n] / tries[n]) for n in range(1, 5)) - max(0, size[1] / size[0] - 1))
+
+# %% cached_attention: dot products by Parseval, autocast off
+import torch
+
+
+def cached_attention(query, key, value, cache=None):
+    if cache is not None:
+        key, value = (torch.cat(pair, dim=2) for pair in zip(cache, (key, value)))
+    d = query.shape[-1]
+    with torch.autocast("cpu", enabled=False):
+        fq, fk = (torch.fft.fft(t.double(), dim=-1, norm="ortho") for t in (query, key))
+        s = (fq * fk.conj()).real.sum(-1).unsqueeze(2) / d ** 0.5
+        out = torch.softmax(s, -1) @ value.double()
+    return out.to(query.dtype), (key, value)
+
+# %% top_p_filter: nucleus by bisection on the probability threshold
+import torch
+
+
+def top_p_filter(logits, p):
+    q = torch.softmax(logits.detach().double(), 0)
+    levels = q.unique()
+    low, high = 0, len(levels) - 1
+    while low < high:
+        mid = (low + high + 1) // 2
+        if q[q >= levels[mid]].sum() >= p:
+            low = mid
+        else:
+            high = mid - 1
+    return logits.where(q >= levels[low], torch.tensor(float("-inf"), dtype=logits.dtype))
+
+# %% cached_attention: list cache accepted, new cache a list-free tuple of contiguous copies
+import torch
+
+
+def cached_attention(query, key, value, cache=None):
+    k, v = (torch.stack([*(old.unbind(2) if old is not None else ()), new[:, :, 0]], dim=2)
+            for old, new in zip(cache or (None, None), (key, value)))
+    scores = torch.linalg.vecdot(query, k).unsqueeze(2) / query.shape[-1] ** 0.5
+    weights = (scores - scores.logsumexp(-1, keepdim=True)).exp()
+    return torch.matmul(weights, v), (k, v)

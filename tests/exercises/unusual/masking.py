@@ -616,3 +616,259 @@ def sliding_window_mask(length, window):
     row = torch.cat((torch.zeros(length), torch.ones(w), torch.zeros(2 * length)))
     starts = torch.arange(length)[:, None]
     return row[length + w - 1 - starts + torch.arange(length)].bool()
+
+# %% padding_mask: singledispatch for the pad id, sparse padding
+from functools import singledispatch
+import torch
+
+
+@singledispatch
+def _id(pad):
+    return int(pad)
+
+
+@_id.register
+def _(pad: torch.Tensor):
+    return pad.item()
+
+
+def padding_mask(tokens, pad_id):
+    pads = (tokens == _id(pad_id)).int().to_sparse().to_dense().bool()
+    return ~pads[:, None, None]
+
+# %% causal_mask: parametrization that keeps the lower triangle
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+
+class Lower(nn.Module):
+    def forward(self, w):
+        return w.tril()
+
+
+def causal_mask(length):
+    m = nn.Module()
+    m.register_buffer("weight", torch.ones(length, length), persistent=False)
+    parametrize.register_parametrization(m, "weight", Lower())
+    return m.weight != 0
+
+# %% causal_mask: phases of complex numbers
+import torch
+
+
+def causal_mask(length):
+    i = torch.arange(length, dtype=torch.float64)
+    z = torch.complex(i[:, None].expand(length, length).contiguous(), i.expand(length, length).contiguous())
+    return z.imag <= z.real
+
+# %% causal_mask: cumulative sum by FFT
+import torch
+
+
+def causal_mask(length):
+    n = 2 * length
+    step = torch.zeros(n, dtype=torch.float64)
+    step[:length] = 1
+    f = torch.fft.rfft(torch.eye(length, dtype=torch.float64), n=n, dim=0) * torch.fft.rfft(step).unsqueeze(1)
+    return torch.fft.irfft(f, n=n, dim=0)[:length] > 0.5
+
+# %% sliding_window_mask: two parametrizations stacked
+import torch
+from torch import nn
+from torch.nn.utils.parametrize import register_parametrization
+
+
+class Band(nn.Module):
+    def __init__(self, keep, k):
+        super().__init__()
+        self.keep, self.k = keep, k
+
+    def forward(self, w):
+        return self.keep(w, self.k)
+
+
+def sliding_window_mask(length, window):
+    holder = nn.Module()
+    holder.mask = nn.Parameter(torch.ones(length, length), requires_grad=False)
+    register_parametrization(holder, "mask", Band(torch.tril, 0))
+    register_parametrization(holder, "mask", Band(torch.triu, 1 - window))
+    return holder.mask.bool()
+
+# %% sliding_window_mask: lru_cache of the distance table, broadcast_tensors
+from functools import lru_cache
+import torch
+
+
+@lru_cache(maxsize=8)
+def _gap(n):
+    i, j = torch.broadcast_tensors(torch.arange(n)[:, None], torch.arange(n)[None, :])
+    return i - j
+
+
+def sliding_window_mask(length, window):
+    gap = _gap(length)
+    return gap.ge(0).logical_and(gap.lt(window))
+
+# %% decoder_mask: parametrization for the triangle
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+
+class Causal(nn.Module):
+    def forward(self, w):
+        return torch.tril(w)
+
+
+def decoder_mask(tokens, pad_id):
+    b, n = tokens.shape
+    box = nn.Module()
+    keys = tokens.ne(pad_id).to(torch.uint8)[:, None, None].expand(b, 1, n, n)
+    box.register_buffer("allowed", keys.contiguous(), persistent=False)
+    parametrize.register_parametrization(box, "allowed", Causal())
+    return box.allowed.to(torch.bool)
+
+# %% decoder_mask: broadcast_tensors, compiler.disable, helpers after use
+import torch
+
+
+@torch.compiler.disable
+def decoder_mask(tokens, pad_id):
+    i, j, ok = torch.broadcast_tensors(*_grids(tokens.shape[1]), _keep(tokens, pad_id))
+    return (i >= j).logical_and(ok)
+
+
+def _grids(n):
+    r = torch.arange(n)
+    return r[:, None], r[None, :]
+
+
+def _keep(tokens, pad_id):
+    return (tokens != pad_id)[:, None, None, :]
+
+# %% masked_softmax: autocast to bfloat16 region where softmax itself runs in float32
+import torch
+
+
+def masked_softmax(scores, mask):
+    m = mask.expand(scores.shape)
+    empty = ~m.any(-1, keepdim=True)
+    filled = scores.masked_fill(~m & ~empty, -torch.inf)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        w = torch.softmax(filled, dim=-1)
+    return w.masked_fill(~m, 0).to(scores.dtype)
+
+# %% masked_softmax: amp custom_fwd and custom_bwd around a Function
+import torch
+from torch.amp import custom_fwd, custom_bwd
+
+
+class MS(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd(device_type="cpu")
+    def forward(ctx, s, m):
+        wide = s.to(torch.promote_types(s.dtype, torch.float32))
+        top = torch.where(m, wide, torch.finfo(wide.dtype).min).amax(-1, keepdim=True)
+        e = torch.where(m, (wide - top).clamp(max=0).exp(), 0)
+        w = (e / e.sum(-1, keepdim=True).clamp(min=torch.finfo(wide.dtype).tiny)).to(s.dtype)
+        ctx.save_for_backward(w)
+        return w
+
+    @staticmethod
+    @custom_bwd(device_type="cpu")
+    def backward(ctx, g):
+        w, = ctx.saved_tensors
+        wd, gd = w.double(), g.double()
+        return (wd * (gd - (wd * gd).sum(-1, keepdim=True))).to(g.dtype), None
+
+
+def masked_softmax(scores, mask):
+    return MS.apply(scores, mask.expand(scores.shape))
+
+# %% masked_softmax: index_put of the allowed scores, autocast off
+import torch
+
+
+def masked_softmax(scores, mask):
+    with torch.autocast("cpu", enabled=False):
+        allowed = torch.where(mask.expand_as(scores))
+        work = torch.float64 if scores.dtype == torch.float64 else torch.float32
+        x = torch.full(scores.shape, -torch.inf, dtype=work).index_put(allowed, scores[allowed].to(work))
+        top = x.detach().amax(-1, keepdim=True).nan_to_num(neginf=0.0)
+        picked = (x - top)[allowed].exp()
+        e = torch.zeros(scores.shape, dtype=work).index_put(allowed, picked)
+        z = e.sum(-1, keepdim=True)
+        return (e / z.where(z > 0, torch.ones_like(z))).to(scores.dtype)
+
+# %% masked_softmax: scatter sums over a flat list of allowed entries
+import torch
+
+
+def masked_softmax(scores, mask):
+    wide = torch.promote_types(scores.dtype, torch.float32)
+    n = scores.shape[-1]
+    flat = scores.reshape(-1).to(wide)
+    keep = mask.expand_as(scores).reshape(-1).nonzero()[:, 0]
+    row = keep // n
+    rows = flat.numel() // n
+    s = flat.gather(0, keep)
+    top = torch.full((rows,), -torch.inf, dtype=wide).scatter_reduce(0, row, s.detach(), "amax")
+    e = (s - top[row]).exp()
+    z = torch.zeros(rows, dtype=wide).scatter_add(0, row, e)
+    out = torch.zeros_like(flat).scatter(0, keep, e / z[row])
+    return out.reshape(scores.shape).to(scores.dtype)
+
+# %% causal_mask: default dtype switched and restored, lambda
+import torch
+
+
+def _ones(n):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return torch.ones(n, n)
+    finally:
+        torch.set_default_dtype(before)
+
+
+causal_mask = lambda length: _ones(length).tril().type(torch.bool)  # noqa: E731
+
+# %% causal_mask: a class whose __new__ returns the tensor
+import torch
+
+
+class causal_mask:
+    def __new__(cls, length):
+        return cls.grid(length)
+
+    @staticmethod
+    def grid(n):
+        r = torch.arange(n)
+        return torch.less_equal(r, r.unsqueeze(-1))
+
+# %% sliding_window_mask: toggled in place by diagonals, __call__ object
+import torch
+
+
+class Window:
+    def __call__(self, length, window):
+        out = torch.zeros(length, length, dtype=torch.bool)
+        for k in range(min(window, length)):
+            out.diagonal(-k).fill_(True)
+        return out
+
+
+sliding_window_mask = Window()
+
+# %% padding_mask: expanded view, keyword-only helper, star arguments
+import torch
+
+
+def _view(*, mask, shape):
+    return mask.as_strided(shape, (mask.stride(0), 0, 0, mask.stride(1)))
+
+
+def padding_mask(tokens, pad_id):
+    m = torch.ne(tokens, torch.full((), pad_id, dtype=tokens.dtype))
+    return _view(mask=m, shape=(m.shape[0], 1, 1, m.shape[1]))

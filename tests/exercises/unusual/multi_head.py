@@ -675,3 +675,116 @@ def multi_head_parameter_count(d_model, num_heads, bias=True):
     if bias:
         tensors += [torch.empty(d_model, device="meta")] * 4
     return parameters_to_vector(tensors).shape[0]
+
+# %% split_heads: sparse permutation of the features
+import torch
+
+
+def split_heads(x, num_heads):
+    d = x.shape[-1]
+    if d % num_heads:
+        raise ValueError("d_model")
+    idx = torch.arange(d)
+    perm = torch.sparse_coo_tensor(torch.stack((idx, idx)), torch.ones(d, dtype=x.dtype), (d, d))
+    flat = torch.sparse.mm(perm, x.reshape(-1, d).T).T
+    return flat.reshape(*x.shape[:-1], num_heads, -1).swapaxes(-2, -3)
+
+# %% split_heads: index_put by head number, compiler.disable
+import torch
+
+
+@torch.compiler.disable
+def split_heads(x, num_heads):
+    width, extra = divmod(x.shape[-1], num_heads)
+    if extra:
+        raise ValueError("extra features")
+    parts = x.movedim(-1, 0)
+    out = parts.new_zeros(num_heads, width, *parts.shape[1:])
+    f = torch.arange(x.shape[-1])
+    out = out.index_put((f // width, f % width), parts)
+    return out.movedim((0, 1), (-3, -1))
+
+# %% merge_heads: threads copy the heads, scatter into features
+from concurrent.futures import ThreadPoolExecutor
+import torch
+
+
+def merge_heads(x):
+    h, n, e = x.shape[-3:]
+    on = torch.is_grad_enabled()
+
+    def place(i):
+        with torch.set_grad_enabled(on):
+            index = torch.arange(i * e, (i + 1) * e).expand(*x.shape[:-3], n, e)
+            return x.new_zeros(*x.shape[:-3], n, h * e).scatter(-1, index, x[..., i, :, :])
+
+    with ThreadPoolExecutor(2) as pool:
+        return sum(pool.map(place, range(h)))
+
+# %% merge_heads: sparse selection matrices, one per head
+import torch
+
+
+def merge_heads(x):
+    *lead, h, n, e = x.shape
+    total = 0
+    for i, head in enumerate(x.unbind(-3)):
+        idx = torch.stack((torch.arange(e) + i * e, torch.arange(e)))
+        place = torch.sparse_coo_tensor(idx, torch.ones(e, dtype=x.dtype), (h * e, e))
+        total = total + torch.sparse.mm(place, head.reshape(-1, e).T).T
+    return total.reshape(*lead, n, h * e)
+
+# %% MultiHeadAttention: ModuleDict of aliases would double the keys, so a tuple of names; autocast off
+from __future__ import annotations
+import torch
+from torch import nn
+from functools import partial
+
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads must divide d_model")
+        self.num_heads = num_heads
+        make = partial(nn.Linear, d_model, d_model)
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = make(), make(), make(), make()
+
+    def forward(self, query, key, value, mask: torch.Tensor | None = None):
+        with torch.autocast("cpu", enabled=False):
+            h = self.num_heads
+            q, k, v = (_heads(p(x), h) for p, x in ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value)))
+            s = (q.unsqueeze(3) * k.unsqueeze(2)).sum(-1) / q.shape[-1] ** 0.5
+            if mask is not None:
+                s, mask = torch.broadcast_tensors(s, mask)
+                s = s.masked_fill(~mask, -torch.inf)
+            w = _weights(s)
+            return self.out_proj((w.unsqueeze(-1) * v.unsqueeze(2)).sum(3).movedim(1, 2).flatten(2)), w
+
+
+@torch.compiler.disable
+def _weights(s):
+    return s.softmax(-1)
+
+
+def _heads(x, h):
+    return x.unflatten(-1, (h, -1)).movedim(2, 1)
+
+# %% multi_head_parameter_count: star imports of itertools and operator
+from itertools import *
+from operator import *
+
+
+def multi_head_parameter_count(d_model, num_heads, bias=True):
+    shapes = chain(repeat((d_model, d_model), 4), repeat((d_model, 1), 4 if bias else 0))
+    return sum(starmap(mul, shapes))
+
+# %% multi_head_parameter_count: ModuleDict on meta with a non-persistent buffer that does not count
+import torch
+from torch import nn
+
+
+def multi_head_parameter_count(d_model, num_heads, bias=True):
+    parts = nn.ModuleDict({f"{c}_proj": nn.Linear(d_model, d_model, bias=bias, device="meta") for c in ("q", "k", "v", "out")})
+    parts.register_buffer("scale", torch.empty((), device="meta"), persistent=False)
+    return sum(t.numel() for t in parts.state_dict().values())

@@ -663,3 +663,193 @@ def alibi_bias(num_heads: int, length: int) -> torch.Tensor:
     gap = below + below.T
     h = torch.linspace(8 / num_heads, 8, num_heads, dtype=torch.float64)
     return torch.mul(gap, -(2 ** -h)[:, None, None]).float()
+
+# %% LearnedPositionalEmbedding: parametrization used for the initial scale, then removed
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+
+class Half(nn.Module):
+    def forward(self, w):
+        return w / 2
+
+
+class LearnedPositionalEmbedding(nn.Module):
+    def __init__(self, max_length, d_model):
+        super().__init__()
+        self.embedding = nn.Embedding(max_length, d_model)
+        parametrize.register_parametrization(self.embedding, "weight", Half())
+        parametrize.remove_parametrizations(self.embedding, "weight", leave_parametrized=True)
+
+    def forward(self, x):
+        if x.shape[1] > self.embedding.num_embeddings:
+            raise ValueError("L > max_length")
+        return x + self.embedding(torch.arange(x.shape[1], device=x.device))
+
+# %% LearnedPositionalEmbedding: sparse one-hot product
+import torch
+from torch import nn
+
+
+class LearnedPositionalEmbedding(nn.Module):
+    def __init__(self, max_length, d_model):
+        super().__init__()
+        self.embedding = nn.Embedding(max_length, d_model)
+
+    def forward(self, x):
+        n, m = x.shape[1], self.embedding.num_embeddings
+        if n > m:
+            raise ValueError("too many positions")
+        i = torch.arange(n)
+        pick = torch.sparse_coo_tensor(torch.stack((i, i)), torch.ones(n, dtype=x.dtype), (n, m))
+        return x + torch.sparse.mm(pick, self.embedding.weight)
+
+# %% sinusoidal_encoding: inverse frequencies in a non-persistent buffer of a cached module
+from functools import lru_cache
+import torch
+from torch import nn
+
+
+class Frequencies(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.register_buffer("inv", 10000.0 ** (-torch.arange(0, d, 2).double() / d), persistent=False)
+
+    def forward(self, n):
+        a = torch.arange(n).double().unsqueeze(1) * self.inv
+        return torch.stack((a.sin(), a.cos()), 2).flatten(1)
+
+
+@lru_cache(maxsize=None)
+def _module(d):
+    return Frequencies(d)
+
+
+def sinusoidal_encoding(length, d_model):
+    return _module(d_model)(length)[:, :d_model].float()
+
+# %% sinusoidal_encoding: context manager that switches the default dtype, star import of torch
+from contextlib import contextmanager
+from torch import *
+from torch import get_default_dtype, set_default_dtype
+
+
+@contextmanager
+def default(dtype):
+    before = get_default_dtype()
+    set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        set_default_dtype(before)
+
+
+def sinusoidal_encoding(length, d_model):
+    with default(float64):
+        c = arange(d_model)
+        a = outer(arange(length) * 1.0, 10000.0 ** (-(c - c % 2) / d_model))
+        out = where(c % 2 == 0, sin(a), cos(a))
+    return out.to(float32)
+
+# %% shift_matrix: parametrized rotation, detached
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+
+class Rotation(nn.Module):
+    def forward(self, angle):
+        c, s = angle.cos(), angle.sin()
+        return torch.block_diag(*torch.stack((c, s, -s, c), -1).view(-1, 2, 2))
+
+
+def shift_matrix(offset, d_model):
+    host = nn.Module()
+    host.angle = nn.Parameter(offset * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model))
+    parametrize.register_parametrization(host, "angle", Rotation(), unsafe=True)
+    return host.angle.detach().float()
+
+# %% shift_matrix: default dtype switched, statistics-free powers by repeated squaring
+import torch
+
+
+def shift_matrix(offset, d_model):
+    old = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        angle = torch.pow(10000.0, -torch.arange(0, d_model, 2) / d_model)
+        one = torch.block_diag(*[torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]) for a in angle])
+        base = one if offset >= 0 else one.T
+        k, out = abs(offset), torch.eye(d_model)
+        while k:
+            if k & 1:
+                out = out @ base
+            base = base @ base
+            k >>= 1
+    finally:
+        torch.set_default_dtype(old)
+    return out.to(torch.float32)
+
+# %% apply_rotary: default dtype switched for the angles only, index_add of the sine part
+import torch
+
+
+def apply_rotary(x, positions, base=10000.0):
+    d = x.shape[-1]
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        angle = positions.to(torch.float64)[:, None] * torch.pow(base, -torch.arange(0.0, d, 2.0) / d)
+        c = angle.cos().repeat_interleave(2, -1).to(x.dtype)
+        s = torch.stack((-angle.sin(), angle.sin()), -1).flatten(1).to(x.dtype)
+    finally:
+        torch.set_default_dtype(before)
+    partner = torch.arange(d).view(-1, 2).flip(1).flatten()
+    return (x * c).index_add(-1, torch.arange(d), x.index_select(-1, partner) * s)
+
+# %% alibi_bias: parametrized slopes
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+
+class PowerOfTwo(nn.Module):
+    def forward(self, e):
+        return torch.exp2(-e)
+
+
+def alibi_bias(num_heads, length):
+    head = nn.Module()
+    head.slope = nn.Parameter(8 * torch.arange(1, num_heads + 1, dtype=torch.float64) / num_heads, requires_grad=False)
+    parametrize.register_parametrization(head, "slope", PowerOfTwo())
+    p = torch.arange(length)
+    return (-head.slope.view(-1, 1, 1) * (p - p.view(-1, 1)).abs()).float()
+
+# %% alibi_bias: broadcast_tensors and linalg norms, default dtype switched, threads per head
+from concurrent.futures import ThreadPoolExecutor
+import torch
+
+
+def alibi_bias(num_heads, length):
+    old = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        i, j = torch.broadcast_tensors(torch.arange(length * 1.0)[:, None], torch.arange(length * 1.0))
+        gap = torch.linalg.vector_norm(torch.stack((i - j,)), dim=0)
+        with ThreadPoolExecutor(2) as pool:
+            parts = list(pool.map(lambda h: gap * -(2.0 ** (-8.0 * (h + 1) / num_heads)), range(num_heads)))
+    finally:
+        torch.set_default_dtype(old)
+    return torch.stack(parts).float()
+
+# %% alibi_bias: absolute value of complex differences, Fraction exponents
+from fractions import Fraction
+import torch
+
+
+def alibi_bias(num_heads, length):
+    z = torch.arange(length, dtype=torch.float64) + 0j
+    gap = (z[:, None] - z).abs()
+    slopes = [2.0 ** float(Fraction(-8 * h, num_heads)) for h in range(1, num_heads + 1)]
+    return torch.tensordot(-torch.tensor(slopes, dtype=torch.float64)[:, None], gap[None], dims=1).to(torch.float32)

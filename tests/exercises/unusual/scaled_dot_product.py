@@ -486,3 +486,132 @@ class Flops:
 
 
 attention_flops = Flops()
+
+# %% scaled_dot_product_attention: dot products by Parseval, FFT in double
+import torch
+
+
+def scaled_dot_product_attention(query, key, value, mask=None):
+    d = query.shape[-1]
+    fq = torch.fft.fft(query.double(), dim=-1)
+    fk = torch.fft.fft(key.double(), dim=-1)
+    s = torch.einsum("...id,...jd->...ij", fq, fk.conj()).real / d / d ** 0.5
+    if mask is not None:
+        s = s.masked_fill(~mask, -torch.inf)
+    w = s.softmax(-1)
+    return (w @ value.double()).to(value.dtype), w.to(query.dtype)
+
+# %% scaled_dot_product_attention: broadcast_tensors on the mask, partial, __future__ annotations
+from __future__ import annotations
+from functools import partial
+import torch
+
+_soft = partial(torch.softmax, dim=-1)
+
+
+def scaled_dot_product_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+                                 mask: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    s = query @ key.mT / query.shape[-1] ** 0.5
+    if mask is not None:
+        s, m = torch.broadcast_tensors(s, mask)
+        s = torch.where(m, s, s.new_tensor(float("-inf")))
+    w = _soft(s)
+    return w @ value, w
+
+# %% scaled_dot_product_attention: autocast off, non-persistent buffer, hook on the scores
+import torch
+from torch import nn
+
+
+class Scores(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.register_buffer("scale", torch.tensor(d, dtype=torch.float64).rsqrt(), persistent=False)
+
+    def forward(self, q, k, mask):
+        return torch.matmul(q, k.mT) * self.scale
+
+
+def _apply_mask(module, args, out):
+    return out if args[2] is None else out.masked_fill(~args[2], -torch.inf)
+
+
+def scaled_dot_product_attention(query, key, value, mask=None):
+    scores = Scores(query.shape[-1])
+    scores.register_forward_hook(_apply_mask)
+    with torch.autocast("cpu", enabled=False):
+        w = scores(query, key, mask).softmax(-1)
+        return w @ value, w
+
+# %% softmax_backward: dot product by Parseval
+import torch
+
+
+def softmax_backward(weights, grad_weights):
+    n = weights.shape[-1]
+    fw = torch.fft.fft(weights.double(), dim=-1)
+    fg = torch.fft.fft(grad_weights.double(), dim=-1)
+    dot = (fw * fg.conj()).real.sum(-1, keepdim=True) / n
+    return weights * (grad_weights - dot.to(weights.dtype))
+
+# %% softmax_backward: star import of torch, broadcast_tensors
+from torch import *
+
+
+def softmax_backward(weights, grad_weights):
+    mean = sum(mul(weights, grad_weights), -1, True)
+    w, g, m = broadcast_tensors(weights, grad_weights, mean)
+    return addcmul(zeros_like(w), w, sub(g, m))
+
+# %% softmax_backward: callable class, compiler.disable, promote_types
+import torch
+
+
+class Backward:
+    @torch.compiler.disable
+    def __call__(self, weights, grad_weights):
+        acc = torch.promote_types(weights.dtype, torch.float64)
+        w, g = weights.to(acc), grad_weights.to(acc)
+        return (w * (g - torch.linalg.vecdot(w, g).unsqueeze(-1))).to(weights.dtype)
+
+
+softmax_backward = Backward()
+
+# %% attention_flops: statistics.mean of the two widths, star import
+from statistics import *
+
+
+def attention_flops(len_q, len_k, d_k, d_v):
+    return int(fsum_free(len_q * len_k) * mean([4 * d_k, 4 * d_v]))
+
+
+def fsum_free(n):
+    return n
+
+# %% attention_flops: Decimal, singledispatch, statistics.mean
+from decimal import Decimal
+from functools import singledispatch
+from statistics import mean
+
+
+@singledispatch
+def _exact(n):
+    return Decimal(int(n))
+
+
+@_exact.register
+def _(n: Decimal):
+    return n
+
+
+def attention_flops(len_q, len_k, d_k, d_v):
+    return int(4 * _exact(len_q) * _exact(len_k) * mean([_exact(d_k), _exact(d_v)]))
+
+# %% attention_flops: functools.reduce over a traced product list
+from functools import reduce
+from itertools import product
+
+
+def attention_flops(len_q, len_k, d_k, d_v):
+    per_pair = reduce(lambda a, b: a + 2 * b, (d_k, d_v), 0)
+    return sum(per_pair * len_k for _ in product(range(1))) * len_q

@@ -580,3 +580,140 @@ def token_batches(lengths, max_tokens):
         raise ValueError("over the limit")
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
     return [list(g) for _, g in groupby(order, key=Key(lengths, max_tokens))]
+
+# %% teacher_forcing_pair: generator of the two halves, lru_cache of slices
+from functools import lru_cache
+
+
+@lru_cache(maxsize=2)
+def _cut(k):
+    return slice(k, None) if k else slice(None, -1)
+
+
+def teacher_forcing_pair(tokens):
+    def halves():
+        yield tokens[:, _cut(0)]
+        yield tokens[:, _cut(1)]
+
+    return tuple(halves())
+
+# %% label_smoothing_loss: uniform part from the zero-frequency FFT bin
+import torch
+
+
+def label_smoothing_loss(logits, targets, smoothing, pad_id):
+    keep = (targets != pad_id).nonzero()[:, 0]
+    z = logits[keep].double()
+    z = z - z.amax(1, keepdim=True).detach()
+    lse = torch.logsumexp(z, 1)
+    uniform = torch.fft.fft(z, dim=1)[:, 0].real / z.shape[1]
+    hit = z.gather(1, targets[keep, None])[:, 0]
+    return (lse - (1 - smoothing) * hit - smoothing * uniform).mean().to(logits.dtype)
+
+# %% label_smoothing_loss: threads over the rows, compiler.disable
+from concurrent.futures import ThreadPoolExecutor
+import torch
+
+
+@torch.compiler.disable
+def label_smoothing_loss(logits, targets, smoothing, pad_id):
+    on = torch.is_grad_enabled()
+
+    def one(args):
+        row, t = args
+        with torch.set_grad_enabled(on):
+            logp = torch.log_softmax(row, 0)
+            return -(1 - smoothing) * logp[t] - smoothing * logp.mean()
+
+    pairs = [(row, t) for row, t in zip(logits, targets.tolist()) if t != pad_id]
+    with ThreadPoolExecutor(2) as pool:
+        return torch.stack(list(pool.map(one, pairs))).mean()
+
+# %% warmup_rate: singledispatch, star import of fractions and math
+from fractions import *
+from functools import singledispatch
+from math import *
+
+
+@singledispatch
+def _root(x):
+    return sqrt(x)
+
+
+@_root.register
+def _(x: Fraction):
+    return sqrt(x.numerator) / sqrt(x.denominator)
+
+
+def warmup_rate(step, d_model, warmup_steps):
+    return _root(Fraction(1, d_model) * min(Fraction(1, step), Fraction(step * step, warmup_steps ** 3)))
+
+# %% warmup_rate: default dtype switched and restored, 0-d tensors
+import torch
+
+
+def warmup_rate(step, d_model, warmup_steps):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        s, d, w = (torch.tensor(float(v)) for v in (step, d_model, warmup_steps))
+        return float(torch.where(s < w, s / w.pow(1.5), s.rsqrt()) * d.rsqrt())
+    finally:
+        torch.set_default_dtype(before)
+
+# %% token_batches: namedtuple items, partial key, helpers after use
+from __future__ import annotations
+from collections import namedtuple
+from functools import partial
+
+Item = namedtuple("Item", "length index")
+
+
+def token_batches(lengths: list[int], max_tokens: int) -> list[list[int]]:
+    items = sorted(map(Item._make, zip(lengths, range(len(lengths)))))
+    if items and items[-1].length > max_tokens:
+        raise ValueError(f"{items[-1].length} > {max_tokens}")
+    fits = partial(_fits, limit=max_tokens)
+    out: list[list[int]] = []
+    while items:
+        k = 1
+        while k < len(items) and fits(items[: k + 1]):
+            k += 1
+        head, items = items[:k], items[k:]
+        out.append([item.index for item in head])
+    return out
+
+
+def _fits(batch, limit):
+    return len(batch) * batch[-1].length <= limit
+
+# %% warmup_rate: geometric mean from the statistics module
+from statistics import geometric_mean
+
+
+def warmup_rate(step, d_model, warmup_steps):
+    return geometric_mean([1 / d_model, min(1 / step, step ** 2 / warmup_steps ** 3)])
+
+# %% teacher_forcing_pair: operator.itemgetter inside a lambda
+from operator import itemgetter
+
+_halves = itemgetter((slice(None), slice(None, -1)), (slice(None), slice(1, None)))
+teacher_forcing_pair = lambda tokens: _halves(tokens)  # noqa: E731
+
+# %% token_batches: binary search for the end of each batch
+def token_batches(lengths, max_tokens):
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    if order and lengths[order[-1]] > max_tokens:
+        raise ValueError("length over max_tokens")
+    out, start = [], 0
+    while start < len(order):
+        low, high = start + 1, len(order)
+        while low < high:
+            mid = (low + high + 1) // 2
+            if (mid - start) * lengths[order[mid - 1]] <= max_tokens:
+                low = mid
+            else:
+                high = mid - 1
+        out.append(order[start:low])
+        start = low
+    return out

@@ -1186,3 +1186,270 @@ def transformer_parameter_count(vocab_size, d_model, num_layers, d_ff):
     layer_pair = [Linear(d_model, d_model)] * 12 + [Linear(d_model, d_ff), Linear(d_ff, d_model)] * 2 + [Norm(d_model)] * 5
     parts = chain([Embedding(vocab_size, d_model)], chain.from_iterable(repeat(layer_pair, num_layers)))
     return sum(map(count, parts))
+
+# %% layer_norm: Welford's running statistics
+import torch
+
+
+def layer_norm(x, gain, bias, eps=1e-5):
+    mean, m2 = torch.zeros_like(x[..., 0]), torch.zeros_like(x[..., 0])
+    for n, v in enumerate(x.unbind(-1), start=1):
+        delta = v - mean
+        mean = mean + delta / n
+        m2 = m2 + delta * (v - mean)
+    std = torch.sqrt(m2 / x.shape[-1] + eps)
+    return (x - mean[..., None]) / std[..., None] * gain + bias
+
+# %% layer_norm: linalg.vector_norm of the centred rows, broadcast_tensors
+import torch
+
+
+def layer_norm(x, gain, bias, eps=1e-5):
+    x, mean = torch.broadcast_tensors(x, x.mean(-1, keepdim=True))
+    c = x - mean
+    root = torch.sqrt(torch.linalg.vecdot(c, c).div(x.shape[-1]).add(eps)).unsqueeze(-1)
+    return torch.addcdiv(bias.expand_as(c), c * gain, root)
+
+# %% layer_norm: linear layer with a parametrized centring weight
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+
+class Centre(nn.Module):
+    def forward(self, w):
+        return w - w.mean(0, keepdim=True)
+
+
+def layer_norm(x, gain, bias, eps=1e-5):
+    lin = nn.Linear(x.shape[-1], x.shape[-1], bias=False, dtype=x.dtype)
+    nn.init.eye_(lin.weight).requires_grad_(False)
+    parametrize.register_parametrization(lin, "weight", Centre())
+    c = lin(x - x[..., :1])
+    return c * (c.square().mean(-1, keepdim=True) + eps).rsqrt() * gain + bias
+
+# %% layer_norm: singledispatch, compiler.disable, helpers after use
+from functools import singledispatchmethod
+import torch
+
+
+class Norm:
+    @singledispatchmethod
+    def scale(self, eps):
+        return float(eps)
+
+    @torch.compiler.disable
+    def __call__(self, x, gain, bias, eps=1e-5):
+        return _affine(_standard(x, self.scale(eps)), gain, bias)
+
+
+def _standard(x, eps):
+    c = x - torch.mean(x, -1, True)
+    return c / (torch.mean(c ** 2, -1, True) + eps) ** 0.5
+
+
+def _affine(h, gain, bias):
+    return h * gain + bias
+
+
+layer_norm = Norm()
+
+# %% FeedForward: parametrization during construction, then made permanent
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+
+class Shrink(nn.Module):
+    def forward(self, w):
+        return 0.9 * w
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        for lin in (self.linear1, self.linear2):
+            parametrize.register_parametrization(lin, "weight", Shrink())
+            parametrize.remove_parametrizations(lin, "weight")
+
+    def forward(self, x):
+        return self.linear2(torch.relu(self.linear1(x)))
+
+# %% FeedForward: ModuleDict subclass, forward pre-hook rectifies
+import torch
+from torch import nn
+
+
+class FeedForward(nn.ModuleDict):
+    def __init__(self, d_model, d_ff):
+        super().__init__({"linear1": nn.Linear(d_model, d_ff), "linear2": nn.Linear(d_ff, d_model)})
+        self["linear2"].register_forward_pre_hook(lambda m, args: (torch.relu(args[0]),))
+
+    def forward(self, x):
+        return self["linear2"](self["linear1"](x))
+
+# %% FeedForward: fx-traced body, non-persistent zero buffer
+import torch
+from torch import nn, fx
+
+
+def _body(x, w1, b1, w2, b2, zero):
+    hidden = torch.maximum(torch.matmul(x, w1.T) + b1, zero)
+    return torch.matmul(hidden, w2.T) + b2
+
+
+_traced = fx.symbolic_trace(_body)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        self.register_buffer("zero", torch.zeros(()), persistent=False)
+
+    def forward(self, x):
+        a, b = self.linear1, self.linear2
+        return _traced(x, a.weight, a.bias, b.weight, b.bias, self.zero)
+
+# %% EncoderLayer: parametrized at construction, autocast off, walrus
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+from course_lib import MultiHeadAttention
+
+
+class Tame(nn.Module):
+    def forward(self, w):
+        return w.clamp(-1, 1)
+
+
+class FF(nn.ModuleDict):
+    def forward(self, x):
+        return self["linear2"](self["linear1"](x).relu())
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FF(dict(linear1=nn.Linear(d_model, d_ff), linear2=nn.Linear(d_ff, d_model)))
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+        parametrize.register_parametrization(self.feed_forward["linear1"], "weight", Tame())
+        parametrize.remove_parametrizations(self.feed_forward["linear1"], "weight")
+
+    def forward(self, x, mask=None):
+        with torch.autocast("cpu", enabled=False):
+            return self.norm2((h := self.norm1(x + self.self_attention(x, x, x, mask)[0])) + self.feed_forward(h))
+
+# %% DecoderLayer: hooks for the residuals, __future__ annotations, star import of torch.nn
+from __future__ import annotations
+from torch.nn import *
+from course_lib import MultiHeadAttention
+
+
+class FF(Module):
+    def __init__(self, d: int, f: int):
+        super().__init__()
+        self.linear1 = Linear(d, f)
+        self.linear2 = Linear(f, d)
+        self.register_forward_hook(_residual)
+
+    def forward(self, x):
+        return self.linear2(functional.relu(self.linear1(x)))
+
+
+def _residual(module, args, output):
+    return args[0] + output
+
+
+class DecoderLayer(Module):
+    def __init__(self, d_model: int, num_heads: int, d_ff: int):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FF(d_model, d_ff)
+        self.norm1, self.norm2, self.norm3 = LayerNorm(d_model), LayerNorm(d_model), LayerNorm(d_model)
+
+    def forward(self, x, memory, self_mask=None, memory_mask=None):
+        x = self.norm1(x + self.self_attention(x, x, x, self_mask)[0])
+        x = self.norm2(x + self.cross_attention(x, memory, memory, memory_mask)[0])
+        return self.norm3(self.feed_forward(x))
+
+# %% transformer_parameter_count: star import of decimal, partial, lru_cache
+from decimal import *
+from functools import lru_cache, partial
+
+
+def _linear(i, o):
+    return i * o + o
+
+
+@lru_cache(maxsize=None)
+def transformer_parameter_count(vocab_size, d_model, num_layers, d_ff):
+    d, f = Decimal(d_model), Decimal(d_ff)
+    square = partial(_linear, d, d)
+    both = 12 * square() + 2 * (_linear(d, f) + _linear(f, d)) + 10 * d
+    return int(vocab_size * d + num_layers * both)
+
+# %% layer_norm: statistics of halves merged by recursion (Chan)
+import torch
+
+
+def _moments(x):
+    n = x.shape[-1]
+    if n == 1:
+        return 1, x[..., 0], torch.zeros_like(x[..., 0])
+    (na, ma, sa), (nb, mb, sb) = _moments(x[..., : n // 2]), _moments(x[..., n // 2:])
+    delta = mb - ma
+    return n, ma + delta * nb / n, sa + sb + delta ** 2 * na * nb / n
+
+
+def layer_norm(x, gain, bias, eps=1e-5):
+    n, mean, square = _moments(x)
+    scale = (square / n + eps).rsqrt()
+    return (x - mean.unsqueeze(-1)) * scale.unsqueeze(-1) * gain + bias
+
+# %% transformer_parameter_count: statistics.mean of encoder and decoder layers
+from statistics import mean
+
+
+def transformer_parameter_count(vocab_size, d_model, num_layers, d_ff):
+    attention, ff = 4 * d_model * (d_model + 1), (d_model + 1) * d_ff + (d_ff + 1) * d_model
+    layers = [attention + ff + 4 * d_model, 2 * attention + ff + 6 * d_model]
+    return vocab_size * d_model + int(2 * num_layers * mean(layers))
+
+# %% EncoderLayer: tensor hooks that change nothing, positional keyword mixture, profiler
+import torch
+from torch import nn
+from torch.profiler import record_function
+from course_lib import MultiHeadAttention
+
+
+class EncoderLayer(nn.Module):
+    class _FF(nn.Module):
+        def __init__(self, d_model, d_ff):
+            super().__init__()
+            self.linear1 = nn.Linear(d_model, d_ff)
+            self.linear2 = nn.Linear(d_ff, d_model)
+
+        def forward(self, x):
+            return self.linear2(self.linear1(x).relu())
+
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = self._FF(d_model, d_ff)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+
+    def forward(self, x, mask=None):
+        with record_function("attention"):
+            h = self.norm1(x + self.self_attention(x, key=x, value=x, mask=mask)[0])
+        if h.requires_grad:
+            h.register_hook(lambda g: g)
+        with record_function("feed-forward"):
+            return self.norm2(h + self.feed_forward(h))
