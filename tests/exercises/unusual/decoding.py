@@ -1121,7 +1121,7 @@ def top_p_filter(logits, p):
             high = mid - 1
     return logits.where(q >= levels[low], torch.tensor(float("-inf"), dtype=logits.dtype))
 
-# %% cached_attention: list cache accepted, new cache a list-free tuple of contiguous copies
+# %% cached_attention: list cache accepted, cache rebuilt from single steps
 import torch
 
 

@@ -292,7 +292,7 @@ def decoder_mask(tokens, pad_id):
 
     return reduce(operator.and_, parts())
 
-# %% decoder_mask: nn.Module with hook-free buffers, in-place and
+# %% decoder_mask: nn.Module with a non-persistent buffer, in-place and
 import torch
 from torch import nn
 
@@ -467,7 +467,7 @@ def masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     w = torch.softmax(x, -1)
     return torch.where(m, w, torch.zeros_like(w)).to(scores.dtype)
 
-# %% masked_softmax: checkpoint, scatter of sorted masked entries avoided, hook-free
+# %% masked_softmax: checkpointed body, mask times exponentials
 import torch
 from torch.utils.checkpoint import checkpoint
 

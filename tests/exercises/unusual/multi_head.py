@@ -205,7 +205,7 @@ class Merge(torch.autograd.Function):
 def merge_heads(x):
     return Merge.apply(x)
 
-# %% merge_heads: torch.jit.trace-free script with permute dims
+# %% merge_heads: scripted permute with a computed order
 import torch
 from typing import List
 
@@ -504,7 +504,7 @@ class MultiHeadAttention(nn.Module):
         attn = (logits - logits.logsumexp(-1, keepdim=True).detach()).softmax(-1)
         return self.out_proj(torch.cat(attn.matmul(v).unbind(1), -1)), attn
 
-# %% MultiHeadAttention: scripted inner function, non-persistent scale buffer, pre-hook
+# %% MultiHeadAttention: scripted inner function, non-persistent scale buffer
 import torch
 from torch import nn
 from typing import Optional, Tuple
@@ -734,7 +734,7 @@ def merge_heads(x):
         total = total + torch.sparse.mm(place, head.reshape(-1, e).T).T
     return total.reshape(*lead, n, h * e)
 
-# %% MultiHeadAttention: ModuleDict of aliases would double the keys, so a tuple of names; autocast off
+# %% MultiHeadAttention: broadcast products instead of matmul, autocast off
 from __future__ import annotations
 import torch
 from torch import nn

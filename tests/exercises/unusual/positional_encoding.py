@@ -770,7 +770,7 @@ def shift_matrix(offset, d_model):
     parametrize.register_parametrization(host, "angle", Rotation(), unsafe=True)
     return host.angle.detach().float()
 
-# %% shift_matrix: default dtype switched, statistics-free powers by repeated squaring
+# %% shift_matrix: default dtype switched, powers by repeated squaring
 import torch
 
 

@@ -582,11 +582,7 @@ from statistics import *
 
 
 def attention_flops(len_q, len_k, d_k, d_v):
-    return int(fsum_free(len_q * len_k) * mean([4 * d_k, 4 * d_v]))
-
-
-def fsum_free(n):
-    return n
+    return int(len_q * len_k * mean([4 * d_k, 4 * d_v]))
 
 # %% attention_flops: Decimal, singledispatch, statistics.mean
 from decimal import Decimal

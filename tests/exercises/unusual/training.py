@@ -239,7 +239,7 @@ def label_smoothing_loss(logits, targets, smoothing, pad_id):
     losses = lse - torch.add((1 - smoothing) * target_logit, z.mean(1), alpha=smoothing)
     return losses.mean()
 
-# %% label_smoothing_loss: nn.Module with ModuleDict-free settings, sparse targets
+# %% label_smoothing_loss: nn.Module, sparse targets
 import torch
 from torch import nn
 
@@ -449,7 +449,7 @@ def token_batches(lengths, max_tokens):
         raise ValueError("max_tokens is too small")
     return list(_stream(lengths, max_tokens))
 
-# %% token_batches: torch argsort and searchsorted-free scan
+# %% token_batches: torch sort and tensor_split
 import torch
 
 

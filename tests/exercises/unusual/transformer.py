@@ -350,7 +350,7 @@ class FeedForward(nn.Module):
         steps = (self.linear1, nn.ReLU(inplace=True), self.linear2)
         return reduce(lambda value, step: step(value), steps, x)
 
-# %% FeedForward: TorchScript-able module scripted lazily
+# %% FeedForward: scripted inner function, max with zero
 import torch
 from torch import nn
 
