@@ -47,6 +47,7 @@ class _Slicer:
     def __init__(self, source: Source):
         self.order: list[Piece] = []
         self.done: set[int] = set()  # places of statements
+        self.wanted = -1
         self.pieces = source.pieces
         self.later: dict[int, list[int]] = {}
         self.binders: dict[str, list[int]] = {}
@@ -58,7 +59,8 @@ class _Slicer:
                 self.changers.setdefault(name, []).append(place)
 
     def add(self, wanted: Piece) -> None:
-        waiting = [next(place for place, piece in enumerate(self.pieces) if piece is wanted)]
+        self.wanted = next(place for place, piece in enumerate(self.pieces) if piece is wanted)
+        waiting = [self.wanted]
         while waiting:
             new = self._with_what_runs_before(waiting.pop())
             for place in new:
@@ -91,9 +93,7 @@ class _Slicer:
             stack.append((place, True))
             piece = self.pieces[place]
             for name in sorted(piece.now, reverse=True):
-                # `f = fast(f)` needs the f before it; everything else the last one.
-                before = place if name in piece.binds | piece.changes else None
-                other = self._binder(name, before)
+                other = self._binder_for(name, place)
                 if other is not None and other not in self.done:
                     stack.append((other, False))
         return new
@@ -120,7 +120,7 @@ class _Slicer:
         piece = self.pieces[place]
         found: dict[int, None] = {}
         for name in sorted(piece.now):
-            other = self._binder(name, place if name in piece.binds | piece.changes else None)
+            other = self._binder_for(name, place)
             waiting = [other] if other is not None else []
             while waiting:
                 other = waiting.pop()
@@ -135,6 +135,21 @@ class _Slicer:
             found = (self._binder(name) for name in sorted(self.pieces[place].later))
             self.later[place] = [other for other in found if other is not None]
         return self.later[place]
+
+    def _binder_for(self, name: str, place: int) -> int | None:
+        """The statement that defines a name for one that needs it when it runs: the last one, usually.
+
+        `f = fast(f)` needs the f before it. So does `old = f` where a later f, which is the definition that counts,
+        is built on `old`.
+        """
+        piece = self.pieces[place]
+        if name in piece.binds | piece.changes:
+            return self._binder(name, place)
+        last = self._binder(name)
+        if last is not None and last == self.wanted > place:
+            earlier = self._binder(name, place)
+            return last if earlier is None else earlier
+        return last
 
     def _binder(self, name: str, before: int | None = None) -> int | None:
         places = self.binders.get(name, ())

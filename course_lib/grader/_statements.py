@@ -277,7 +277,12 @@ def _bound_in_comprehensions(node: ast.stmt) -> tuple[set[str], set[str]]:
 
 
 def _changed(node: ast.stmt) -> Iterator[str]:
-    """Names of things that a statement changes: `x += 1`, `A.forward = f`, `table[0] = 1`, `setattr(A, …)`."""
+    """Names of things that a statement changes: `x += 1`, `A.forward = f`, `table[0] = 1`, `setattr(A, …)`, and those
+    that a definition is registered with: `@f.register`."""
+    for decorator in getattr(node, "decorator_list", ()):
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(called, ast.Attribute):
+            yield from _root(called)
     stack: list[ast.AST] = [node]
     while stack:
         part = stack.pop()

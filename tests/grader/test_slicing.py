@@ -241,3 +241,38 @@ def test_a_piece_of_a_notebook_knows_its_cell():
 
 def test_the_text_of_a_cell_is_kept_for_tracebacks():
     assert notebook("x = 1", "y = 2").cells == {"week.ipynb, cell 1": "x = 1", "week.ipynb, cell 2": "y = 2"}
+
+
+def test_what_is_registered_with_a_helper_belongs_to_it():
+    source = code("""
+        import functools
+
+        @functools.singledispatch
+        def size(x):
+            return 0
+
+        @size.register
+        def _(x: int):
+            return x
+
+        @size.register(str)
+        def _(x):
+            return len(x)
+
+        def f():
+            return size(7), size("four"), size(None)
+    """)
+    assert answer(source) == (7, 4, 0)
+
+
+def test_an_alias_of_an_older_definition_keeps_the_older_one():
+    source = code("""
+        def f():
+            return "old"
+
+        first = f
+
+        def f():
+            return "new, built on " + first()
+    """)
+    assert answer(source) == "new, built on old"

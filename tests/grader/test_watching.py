@@ -153,6 +153,31 @@ HONEST = {
             return weights @ value, weights
         """,
     ),
+    "a derivative that a checkpoint takes": (
+        "softmax_backward",
+        """
+        from torch.utils.checkpoint import checkpoint
+        def softmax_backward(weights, grad_weights):
+            def rule(w, g):
+                return w * (g - (w * g).sum(-1, keepdim=True))
+            return checkpoint(rule, weights, grad_weights, use_reentrant=True)
+        """,
+    ),
+    "a compiled helper": (
+        "scaled_dot_product_attention",
+        """
+        import torch
+        @torch.compile(backend="eager", dynamic=True)
+        def scaled(q, k):
+            return q @ k.mT * q.shape[-1] ** -0.5
+        def scaled_dot_product_attention(query, key, value, mask=None):
+            scores = scaled(query, key)
+            if mask is not None:
+                scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+            weights = torch.softmax(scores, -1)
+            return weights @ value, weights
+        """,
+    ),
     "the package's other functions at load": (
         "attend",
         """
