@@ -325,7 +325,19 @@ def _cut(tokens, eos):
 
 extended_ones_compete = _solution(_extended_ones_compete)
 
+_as_wide_as_the_vocabulary = beam(
+    split=_split(
+        lambda candidates, still_open, beam_size, eos: best(candidates)[: min(beam_size, _vocabulary(candidates))]
+    )
+)
+
 _BEAM: list[Slip] = [
+    (
+        "as_wide_as_the_vocabulary",
+        "The beam is never wider than the vocabulary. There are more candidates from the second step on: every open "
+        "hypothesis brings as many as there are tokens.",
+        _as_wide_as_the_vocabulary,
+    ),
     (
         "extended_ones_compete",
         "Where all survivors have ended, the hypotheses that they extend are still in the list of the open ones, and "

@@ -568,10 +568,18 @@ def _(draw):
 
 @BEAM.holds("A beam wider than the vocabulary works, up to all sequences there are")
 def _(draw):
+    table = {
+        (): [0.01, 0.09, 0.45, 0.45],
+        (2,): [0.01, 0.32, 0.34, 0.33],
+        (3,): [0.01, 0.35, 0.34, 0.3],
+        (3, 3): [0.01, 0.97, 0.01, 0.01],
+    }
+    model = NextLogProbs.of(table, [0.01, 0.35, 0.33, 0.31], 0, 1, 3)
+    yield Case(args=(model, 0, 1, 8, 3, 1.0), note="beam_size 8, 4 tokens in the vocabulary, to be read by eye")
     narrow = _beam(survivors=lambda candidates, beam_size, finished: _best(candidates)[:2])
     for beam_size, penalty in ((9, 0.5), (300, 1.0), (300, 1.4)):
         note = f"beam_size {beam_size}, 5 tokens in the vocabulary"
-        yield _beam_case(draw, beam_size, vocab=5, max_length=4, penalty=penalty, unlike=(narrow,), note=note)
+        yield _beam_case(draw, beam_size, penalty=penalty, unlike=(narrow,), note=note)
 
 
 def _gnmt(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
@@ -979,6 +987,12 @@ def _p_for(draw: Draw, logits: torch.Tensor, kept: int) -> float:
     return round(low + (high - low) * float(draw.uniform(1, low=0.35, high=0.65)), 4)
 
 
+def _gap_around(logits: torch.Tensor, kept: int) -> float:
+    """How far the last token that is kept is from the next one."""
+    ranked = logits.double().sort(descending=True).values
+    return float(ranked[kept - 1] - ranked[kept])
+
+
 def _logits(draw: Draw, vocab: int, dtype=torch.float32, scale=1.5):
     """Logits with clear differences, the most probable token neither first nor last."""
     while True:
@@ -1009,6 +1023,11 @@ def _(draw):
             yield Case(args=(logits, _p_for(draw, logits, kept)), note=f"{kept} of 8 tokens are needed")
         logits = _logits(draw, 60, dtype, scale=6.0)
         yield Case(args=(logits, _p_for(draw, logits, 4)), note="a vocabulary of 60")
+    logits = draw.normal(400, scale=0.3)
+    while _gap_around(logits, kept := draw.integer(190, 210)) < 0.002:
+        logits = draw.normal(400, scale=0.3)
+    note = "a vocabulary of 400, nearly all tokens alike"
+    yield Case(args=(logits, _p_for(draw, logits, kept)), note=note)
 
 
 @TOP_P.holds("The set is never empty")
