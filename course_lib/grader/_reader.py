@@ -1,4 +1,4 @@
-"""The process that reads submissions, one after another, each in a child of limited time and memory.
+"""The process that reads submissions, one after another, in children of limited time and memory.
 
     python -I -S _reader.py     started by the grader; it needs nothing but Python
 
@@ -13,9 +13,11 @@ import contextlib
 import gc
 import hashlib
 import json
+import math
 import os
 import resource
 import sys
+import time
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -33,33 +35,60 @@ from course_lib.grader._statements import LONGEST_IDENTIFIER, Source
 from course_lib.grader._walking import LARGEST_FILE, listing, opened
 
 LARGEST_SUBMISSION = 64 * 2**20  # bytes of all files of one student
+MOST_REQUESTS = 100  # of one child, as long as they are cheap:
+CHEAP_SECONDS = 0.1
+CHEAP_MEMORY = 2**25  # bytes
+CLOSED, USED_UP = 90, 91  # exit statuses of a child: there are no more requests, or it should be replaced
 
 
 def main() -> None:
     """Answer requests until standard input is closed."""
     warnings.simplefilter("ignore")  # about a student's code; that is not the grader's to say
-    gc.disable()  # a child lives for milliseconds, and would copy what it shares with this process
-    for line in sys.stdin.buffer:
+    gc.disable()  # a child lives for a short time, and would copy what it shares with this process
+    while True:
         pid = os.fork()
         if not pid:
             status = 1
             try:
-                request = json.loads(line)
-                _limit(request["seconds"], request["memory"])
-                _read(request)
-                status = 0
+                status = _serve()
             finally:
                 os._exit(status)
         _, code = os.waitpid(pid, 0)
-        _say({"ended": os.waitstatus_to_exitcode(code)})
+        status = os.waitstatus_to_exitcode(code)
+        if status == CLOSED:
+            return
+        if status != USED_UP:
+            _say({"ended": status})
 
 
-def _limit(seconds: int, memory: int) -> None:
+def _serve() -> int:
+    """Answer requests in a child, which is replaced after anything out of the ordinary; its exit status."""
+    requests = os.dup(0)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 2)
+    memory = _most_memory()
+    for _ in range(MOST_REQUESTS):
+        line = b""
+        while not line.endswith(b"\n"):
+            chunk = os.read(requests, 2**16)
+            if not chunk:
+                return CLOSED
+            line += chunk
+        request = json.loads(line)
+        began = time.process_time()
+        _limit(math.floor(began) + request["seconds"], request["memory"])
+        _read(request)
+        _say({"ended": 0})
+        if time.process_time() - began > CHEAP_SECONDS or _most_memory() - memory > CHEAP_MEMORY:
+            break
+    return USED_UP
+
+
+def _limit(seconds: int, memory: int) -> None:
+    hardest = resource.getrlimit(resource.RLIMIT_CPU)[1]
     limits = {
-        resource.RLIMIT_CPU: (seconds, seconds + 1),
+        resource.RLIMIT_CPU: (seconds, hardest),
         resource.RLIMIT_AS: (memory, memory),
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_FSIZE: (0, 0),
@@ -67,6 +96,12 @@ def _limit(seconds: int, memory: int) -> None:
     for limit, values in limits.items():
         with contextlib.suppress(OSError, ValueError):  # not every system has every limit
             resource.setrlimit(limit, values)
+
+
+def _most_memory() -> int:
+    """The most memory that this process has had so far, in bytes."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 def _say(message: dict) -> None:
