@@ -16,6 +16,7 @@ import json
 import math
 import os
 import resource
+import signal
 import sys
 import time
 import warnings
@@ -43,6 +44,7 @@ CLOSED, USED_UP = 90, 91  # exit statuses of a child: there are no more requests
 
 def main() -> None:
     """Answer requests until standard input is closed."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # where the grader has ended, so does this process
     warnings.simplefilter("ignore")  # about a student's code; that is not the grader's to say
     gc.disable()  # a child lives for a short time, and would copy what it shares with this process
     while True:
@@ -116,6 +118,7 @@ def _read(request: dict) -> None:
     for problem in found.problems[:50]:
         _say({"problem": problem})
     left = LARGEST_SUBMISSION
+    empty = bool(found.files) and not request["skip"]
     for number, file in enumerate(found.files[request["skip"] :], request["skip"]):
         _say({"file": number, "shown": file.shown})
         try:
@@ -132,6 +135,7 @@ def _read(request: dict) -> None:
             read = read_notebook if file.shown.lower().endswith(".ipynb") else read_python
             source = read(file.shown, raw)
             answer = _answer(source, request["names"])
+            empty = empty and not source.pieces and not source.broken
             for place, why, _ in source.broken:
                 if place == file.shown:  # all of it, and not a cell that may be a mere try
                     _say({"problem": f"{place} could not be read: {why}"})
@@ -147,6 +151,11 @@ def _read(request: dict) -> None:
             _say({"problem": f"{file.shown}: {error}"})
         except Exception as error:  # whatever a file may hold, the others are read
             _say({"problem": f"{file.shown} cannot be read: {type(error).__name__}"})
+        else:
+            continue
+        empty = False  # it has a problem of its own
+    if empty:
+        _say({"problem": "there is no code in what was handed in"})
 
 
 def _answer(source: Source, names: list[str]) -> dict:

@@ -32,9 +32,13 @@ def read_python(name: str, raw: bytes) -> Source:
     Raises:
         ValueError: it is not text, or too long.
     """
-    source = Source(name)
     text, remark = decoded(raw)
-    source.remarks += [remark] if remark else []
+    if text.lstrip()[:1] == "{":  # a dictionary, or a notebook under another name: as Python, it would define nothing
+        with contextlib.suppress(ValueError):
+            source = read_notebook(name, raw)
+            source.remarks.append("it is a notebook, and was read as one")
+            return source
+    source = Source(name, remarks=[remark] if remark else [])
     add_statements(source, name, text)
     return source
 

@@ -85,7 +85,7 @@ class Submission:
         used = {piece.file for piece in pieces}
         files = {place: text for source in self.sources for place, text in source.cells.items() if place in used}
         siblings = {
-            Path(source.name).stem: source.cells[source.name] for source in self.sources if source.name.endswith(".py")
+            Path(source.name).stem: source.cells[source.name] for source in self.sources if source.name in source.cells
         }
         return {
             "files": files,

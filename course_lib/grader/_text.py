@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from functools import lru_cache
 
 __all__ = ["clean", "clipped", "readable"]
 
@@ -37,6 +38,7 @@ def clipped(text: str, longest: int) -> str:
     return kept.rstrip() + "…"
 
 
+@lru_cache(maxsize=1024)  # the folders of a class are the same for all of its files
 def readable(name: str) -> str:
     """The name of a file as text: names may hold bytes that are not text, and may be composed in two ways."""
     text = os.fsencode(name).decode("utf-8", "replace")
