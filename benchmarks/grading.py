@@ -1,13 +1,16 @@
 """How long checks and grading take: `python -m benchmarks.grading [NUMBER]`.
 
-A class is made of right solutions, wrong ones and stubs, five exercises a student. Printed: time of a check in a
-notebook, and of grading that class with all walls, one and two jobs.
+A class is made of right solutions, wrong ones and stubs, five exercises per student. Printed: the time of a check in a
+notebook; of one submission of one exercise behind all walls, beside an idle process of the same kind; and of grading a
+class with two jobs by the command, with the memory of the grader. Times of the wall clock need a quiet machine; the time
+on a processor, printed beside them, does not.
 """
 
 from __future__ import annotations
 
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,8 +20,9 @@ import torch
 
 from course_lib.exercises import all_exercises, find
 from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader, grade_all
-from course_lib.grader._submissions import read_submissions
+from course_lib.grader._grading import Grader
+from course_lib.grader._session import Session
+from course_lib.grader._submissions import read_submission
 from course_lib.grader.notebook import self_check
 
 NAMES = ("softmax", "attend", "scaled_dot_product_attention", "causal_mask", "layer_norm")
@@ -75,30 +79,63 @@ SOLUTIONS = {
 }
 
 
+def one() -> None:
+    """A submission of one exercise, and for scale a process that loads nothing."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "student.py"
+        path.write_text("import math\nimport torch\n\n" + SOLUTIONS["attend"])
+        submission = read_submission("student", [path])
+        with Grader(Assignment(tasks=(Task("attend"),), seed=1)) as grader:
+            grader.grade(submission)
+
+            def idle() -> None:
+                Session(grader.server).close()
+
+            for title, act in (
+                ("an idle process", idle),
+                ("a submission of one exercise", lambda: grader.grade(submission)),
+            ):
+                times = []
+                for _ in range(60):
+                    start = time.perf_counter()
+                    act()
+                    times.append(1000 * (time.perf_counter() - start))
+                shown = f"median {statistics.median(times):.1f} ms, fastest {min(times):.1f} ms"
+                print(f"{title}: {shown}; {grader.server.walls.level} walls")
+
+
+GRADE = """
+import resource, sys, time
+from course_lib.cli import main
+start = time.perf_counter()
+status = main(sys.argv[1:])
+seconds = time.perf_counter() - start
+own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print(status, seconds, own.ru_utime + own.ru_stime, others.ru_utime + others.ru_stime, own.ru_maxrss / 1024)
+"""
+
+
 def grading(number: int) -> None:
-    """A class, with one job and with two."""
+    """A class, with two jobs, by the command: everything counts, from reading the files to the table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        a_class(folder, number)
-        assignment = Assignment(tasks=tuple(map(Task, NAMES)), seed=1)
-        submissions = list(read_submissions([folder]))
-        with Grader(assignment) as grader:
-            grader.grade(submissions[0])
-            times = []
-            for submission in submissions[1:41]:
-                start = time.perf_counter()
-                grader.grade(submission)
-                times.append(1000 * (time.perf_counter() - start))
-            median = statistics.median(times)
-            print(f"one submission of {len(NAMES)} exercises: median {median:.0f} ms; {grader.server.walls}")
-        for jobs in (1, 2):
-            start = time.perf_counter()
-            grade_all(submissions, assignment, None, jobs=jobs)
-            seconds = time.perf_counter() - start
-            print(f"{number} submissions, {jobs} job(s): {seconds:.0f} s, start of the grader included")
+        (folder / "class").mkdir()
+        a_class(folder / "class", number)
+        chosen = [part for exercise in NAMES for part in ("-e", exercise)]
+        options = ["--jobs", "2", "--quiet", "--seed", "1", "--out", str(folder / "out")]
+        command = [sys.executable, "-c", GRADE, "grade", str(folder / "class"), *chosen, *options]
+        for title in ("graded", "from the earlier run"):
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            status, seconds, own, others, memory = map(float, done.stdout.split())
+            assert status == 0, done.stderr
+            print(
+                f"{number} submissions of {len(NAMES)} exercises, two jobs, {title}: {seconds:.0f} s; on a processor "
+                f"{own:.0f} s by the grader and {others:.0f} s by others; the grader's memory at its peak {memory:.0f} MB"
+            )
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     checks()
+    one()
     grading(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
