@@ -2,8 +2,8 @@
 
 A class is made of right solutions, wrong ones and stubs, five exercises per student. Printed: the time of a check in a
 notebook; of one submission of one exercise behind all walls, beside an idle process of the same kind; and of grading a
-class with two jobs by the command, with the memory of the grader. Times of the wall clock need a quiet machine; the time
-on a processor, printed beside them, does not.
+class with two jobs by the command, with the memory of the grader. Times of the wall clock need a quiet machine; the
+time on a processor, printed beside them, depends on it less.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def grading(number: int) -> None:
             assert status == 0, done.stderr
             print(
                 f"{number} submissions of {len(NAMES)} exercises, two jobs, {title}: {seconds:.0f} s; on a processor "
-                f"{own:.0f} s by the grader and {others:.0f} s by others; the grader's memory at its peak {memory:.0f} MB"
+                f"{own:.0f} s by the grader and {others:.0f} s by others; peak memory of the grader {memory:.0f} MB"
             )
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+import sys
+
 import pytest
 import torch
 from oracles import CLOSE, DTYPES, leaf, no_side_effects
 from torch.testing import assert_close
 
 from course_lib.masking import (
+    broadcasts_to,
     causal_mask,
     check_mask,
     decoder_mask,
@@ -198,3 +203,20 @@ def test_a_mask_that_fits_is_let_through():
 def test_a_window_without_even_the_position_itself_is_refused(window):
     with pytest.raises(ValueError, match=rf"window must be at least 1 .*sees itself.*got {window}"):
         sliding_window_mask(5, window)
+
+
+def test_what_broadcasts_is_what_pytorch_says():
+    shapes = [shape for count in range(4) for shape in itertools.product((0, 1, 2, 3), repeat=count)]
+    for shape, target in itertools.product(shapes, repeat=2):
+        try:
+            expected = torch.ones(shape).expand(target).shape == torch.Size(target)
+        except RuntimeError:
+            expected = False
+        assert broadcasts_to(shape, target) == expected, (shape, target)
+
+
+def test_a_mask_that_does_not_fit_is_refused_without_loading_a_computer_algebra_system():
+    code = (
+        "import sys, torch, course_lib.masking as m; m.broadcasts_to((2, 3), (4, 3)); sys.exit('sympy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

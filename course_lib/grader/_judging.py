@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -333,7 +333,7 @@ def _compare_one(expected: Any, actual: Any, case: Case, name: str) -> list[Find
     wrong = differs(expected, actual, case.tolerance, wanted)
     if wrong is not None and wrong.any():
         flat = int(_badness(expected, actual).masked_fill(~wrong, -1.0).argmax())
-        index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), expected.shape))
+        index = _index_of(flat, expected.shape)
         text = "expected {}, got {}".format(*numbers(expected[index], actual[index]))
         found.append(Finding("value", text, name, index))
     return found
@@ -355,6 +355,15 @@ def _badness(expected: Tensor, actual: Tensor) -> Tensor:
     if not expected.is_floating_point():
         return (expected != actual).double()
     return (expected.double() - actual.double()).abs().nan_to_num(nan=1e300, posinf=1e299)
+
+
+def _index_of(flat: int, shape: Iterable[int]) -> tuple[int, ...]:
+    """The index of an entry by its place in memory order; `torch.unravel_index` takes a hundred times as long."""
+    index = []
+    for size in reversed(tuple(shape)):
+        flat, place = divmod(flat, size)
+        index.append(place)
+    return tuple(reversed(index))
 
 
 def _compare_sequence(expected: Sequence, actual: Any, case: Case, name: str) -> list[Finding]:
@@ -410,7 +419,7 @@ def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> lis
             )
         elif (wrong := differs(wanted, got, _slack(trial.case), trial.case.dtype)).any():
             flat = int(_badness(wanted, got).masked_fill(~wrong, -1.0).argmax())
-            index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), wanted.shape))
+            index = _index_of(flat, wanted.shape)
             right, wrong_one = numbers(wanted[index], got[index])
             text = f"the gradient of {name} is {wrong_one} at {list(index)}, expected {right}"
             found.append(Finding("gradient", text, f"gradient of {name}", index))
@@ -465,6 +474,7 @@ class Sheet:
     seed: int
     trials: list[Trial]
     _observed: dict[tuple[str, int, bool], Observation] = field(default_factory=dict, repr=False)
+    _facets: dict[tuple[str, int, bool], frozenset[str]] = field(default_factory=dict, repr=False)
 
     def run(self, solution: Callable) -> list[Observation]:
         """Observations of a solution in this process."""
@@ -494,6 +504,20 @@ class Sheet:
                     solution, self.exercise, trial.case, cotangents, train_too=train_too, watch=False
                 )
         return self._observed[place]
+
+    def misconception_facets(self, key: str, trial: Trial, *, values_only: bool = False) -> frozenset[str]:
+        """The facets in which a misconception fails one trial: judged once, as it is the same for every solution.
+
+        Args:
+            key: of the misconception.
+            trial: one of this sheet's.
+            values_only: see `misconception_at`.
+        """
+        seen = self.misconception_at(key, trial, values_only=values_only)
+        place = (key, trial.number, seen is not self._observed.get((key, trial.number, False)))
+        if place not in self._facets:
+            self._facets[place] = frozenset(finding.facet for finding in findings_of(self.exercise, trial, seen))
+        return self._facets[place]
 
 
 # An observation looks at state that all threads share: the random generator, the filters of warnings.

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from course_lib.exercises import Misconception
-from course_lib.grader._evidence import Diagnosis, Evidence, facets_of, rank_of
-from course_lib.grader._judging import Trial, findings_of
+from course_lib.grader._evidence import Diagnosis, Evidence, rank_of
+from course_lib.grader._judging import Trial
 from course_lib.grader._likeness import alike, essence, same_fault
 
 __all__ = ["named_mistake"]
@@ -112,7 +112,7 @@ def _two_at_once(evidence: Evidence, fits: Iterable[Fit]) -> tuple[Fit, Fit] | N
 
 
 def _shows(evidence: Evidence, mistake: Misconception, trial: Trial) -> bool:
-    return bool(findings_of(evidence.exercise, trial, evidence.sheet.misconception_at(mistake.key, trial)))
+    return bool(evidence.sheet.misconception_facets(mistake.key, trial))
 
 
 def _fits(evidence: Evidence, failing: list[Trial], *, exactly: bool = False) -> Iterable[Fit]:
@@ -133,8 +133,9 @@ def _worth_a_try(evidence: Evidence, mistake: Misconception, first: list[Trial])
 def _explains(evidence: Evidence, mistake: Misconception, trial: Trial, *, quick: bool = False) -> bool:
     mine, my_facets = evidence.seen(trial), evidence.facets(trial)
     # For a wrong result, the gradients of a mistake are not needed.
-    its = evidence.sheet.misconception_at(mistake.key, trial, values_only=quick and rank_of(my_facets) == 2)
-    its_facets = facets_of(findings_of(evidence.exercise, trial, its))
+    values_only = quick and rank_of(my_facets) == 2
+    its = evidence.sheet.misconception_at(mistake.key, trial, values_only=values_only)
+    its_facets = evidence.sheet.misconception_facets(mistake.key, trial, values_only=values_only)
     mine, its = essence(evidence.exercise, mine), essence(evidence.exercise, its)
     if _ended(evidence, trial):
         return its.problem is not None and alike(mine, its)
@@ -153,7 +154,7 @@ def _fit(evidence: Evidence, mistake: Misconception, trials: list[Trial], *, exa
     fit = Fit(mistake)
     for trial in trials:
         mine = evidence.facets(trial)
-        its = facets_of(findings_of(evidence.exercise, trial, evidence.sheet.misconception_at(mistake.key, trial)))
+        its = evidence.sheet.misconception_facets(mistake.key, trial)
         if not mine and not its:
             continue
         ended = _ended(evidence, trial)
