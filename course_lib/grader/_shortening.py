@@ -24,8 +24,6 @@ def shortened(text: str, most: int) -> str:
 
 
 def listed(items: Sequence[str], most: int = 6) -> str:
-    """Items separated by commas, and how many more there are."""
+    """Items separated by commas, and how many more there are; one more takes as little room as saying so."""
     rest = len(items) - most
-    if rest <= 1:  # "1 more" is as long as most items are
-        return ", ".join(items)
-    return f"{', '.join(items[:most])} … and {rest} more"
+    return ", ".join(items) if rest <= 1 else f"{', '.join(items[:most])} … and {rest} more"
