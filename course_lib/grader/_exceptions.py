@@ -7,7 +7,6 @@ import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import prod
 
 from course_lib.exercises import Case, Exercise
 from course_lib.grader._code_line import CodeLine
@@ -101,11 +100,10 @@ def _batched_product(m: re.Match, at: Context) -> str:
 
 def _reshaped(m: re.Match, at: Context) -> str:
     lengths = [int(n) for n in re.findall(r"-?\d+", m[1])]
-    known = prod(n for n in lengths if n >= 0)
     shape = f"({', '.join(map(str, lengths))})"
     if -1 in lengths:
-        return f"A tensor of {m[2]} numbers cannot take the shape {shape}, because {known} does not divide {m[2]}."
-    return f"A tensor of {m[2]} numbers cannot take the shape {shape}, which holds {known}."
+        return f"A tensor of {m[2]} numbers cannot take the shape {shape}: the other lengths do not divide {m[2]}."
+    return f"A tensor of {m[2]} numbers cannot take the shape {shape}, because these lengths do not multiply to {m[2]}."
 
 
 def _no_axis(m: re.Match, at: Context) -> str:
@@ -169,7 +167,7 @@ def _divided_by_zero(m: re.Match, at: Context) -> str:
 
 
 def _index_too_large(m: re.Match, at: Context) -> str:
-    return f"Index {m[1]} is past the end of an axis of length {at.named(m[2])}; its last index is {int(m[2]) - 1}."
+    return f"Index {m[1]} is past the end of an axis of length {at.named(m[2])}: indices start at 0."
 
 
 def _too_many_indices(m: re.Match, at: Context) -> str:

@@ -249,8 +249,9 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
         return _about_the_error(case, seen)
     found = []
     if seen.stage == "load" and seen.problem is not None:
-        about = [Finding("parameters", text) for text in _about_parameters(case, seen)]
-        return [*about, Finding("problem", "not called, because its parameters are not those of the contract")]
+        texts = _about_parameters(case, seen)
+        why = f"not called, because its parameters are not those of the contract ({'; '.join(texts)})"
+        return [*(Finding("parameters", text) for text in texts), Finding("problem", why)]
     if seen.problem is not None and seen.stage != "gradients":
         return [Finding("problem", f"{seen.problem.type}: {seen.problem.message}")]
     names = exercise.returns
@@ -295,8 +296,8 @@ def _about_parameters(case: Case, seen: Observation) -> list[str]:
         texts.append(f"missing: {listed(missing)}")
     if extra:
         texts.append(f"not in the contract: {listed(extra)}")
-    texts += [f"{name} has shape {seen.parameters[name]}, expected {wanted[name]}" for name in other]
-    return texts
+    shapes = [f"{name} has shape {seen.parameters[name]}, expected {wanted[name]}" for name in other]
+    return [*texts, listed(shapes, 2)] if shapes else texts
 
 
 def compare(expected: Any, actual: Any, case: Case, names: tuple[str, ...]) -> list[Finding]:

@@ -125,12 +125,10 @@ def _not_finite(evidence: Evidence) -> Diagnosis | None:
     wrong = [t for t in evidence.failing if rank_of(evidence.facets(t)) == 2]
     if not wrong or not all(_turns_infinite(evidence, trial) for trial in wrong):
         return None
-    notes = list(dict.fromkeys(trial.case.note for trial in wrong if trial.case.note))
-    cases = f" ({listed(notes, most=2)})" if notes and all(trial.case.note for trial in wrong) else ""
     return evidence.diagnosis(
         "any/not_finite",
-        f"Every failing case{cases} has `nan` or `inf` where a number is expected. Which step leaves the range of the "
-        f"dtype, or divides zero by zero?",
+        "Every failing case has `nan` or `inf` where a number is expected. Which step leaves the range of the dtype, "
+        "or divides zero by zero?",
         wrong,
     )
 
