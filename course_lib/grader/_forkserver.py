@@ -1,7 +1,7 @@
 """A process that has PyTorch loaded and forks one child for each submission: a fork takes milliseconds, an import
 seconds.
 
-    python -m course_lib.grader._forkserver FD     started by the grader; FD is a socket
+    python -m course_lib.grader._forkserver FD FOLDER     started by the grader; FD is a socket
 
 It never runs a submission's code itself. Commands are lines of JSON: {"do": "start", …} with the child's file
 descriptors, answered by its process id; {"do": "end", "pid": …}, answered by how it ended.
@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
+import itertools
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import sys
@@ -25,16 +28,9 @@ import torch
 
 import course_lib.exercises
 from course_lib.grader import _child
-from course_lib.grader._sandbox import (
-    PR_SET_CHILD_SUBREAPER,
-    PR_SET_DUMPABLE,
-    PR_SET_PDEATHSIG,
-    Limits,
-    Walls,
-    confine,
-    prctl,
-    probe,
-)
+from course_lib.grader._linux import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from course_lib.grader._sandbox import FIRST_USER, USERS, Limits, Walls, confine, probe
+from course_lib.grader._scratch import remove
 from course_lib.grader._warming import CACHES, warm
 
 __all__ = ["main"]
@@ -48,18 +44,26 @@ ENVIRONMENT = {
 }
 
 
-def main(fd: int) -> None:
-    """Serve until the grader closes the socket."""
+def main(fd: int, folder: str) -> None:
+    """Serve until the grader closes the socket, then remove what submissions left.
+
+    Args:
+        fd: the socket.
+        folder: where scratch folders lie; it is removed at the end, however the grader ended.
+    """
     control = socket.socket(fileno=fd)
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the grader, which then ends this process
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # these are for the grader, whose end then ends this process
     course_lib.exercises.all_exercises()
     warm()
+    gc.collect()
+    gc.freeze()  # or the first collection in a child would copy all that we have loaded
     with contextlib.suppress(OSError):
         prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a child leaves behind becomes ours, and is ended
         prctl(PR_SET_DUMPABLE, 0)  # no child may look into this process
-    running: set[int] = set()
-    walls = Walls()
+    running: dict[int, _Child] = {}
+    walls, numbers = Walls(), itertools.count()
     while True:
         message, fds, _, _ = socket.recv_fds(control, 65536, 8)
         while message and not message.endswith(b"\n"):
@@ -68,28 +72,61 @@ def main(fd: int) -> None:
             break
         command = json.loads(message)
         if command["do"] == "probe":
-            walls = probe(command["walls"])
+            walls = probe(command["walls"], folder)
             answer = {"up": walls.up, "missing": walls.missing}
         elif command["do"] == "start":
-            answer = {"pid": _start(control, fds, walls, command)}
-            running.add(answer["pid"])
+            child = _start(control, fds, walls, command, next(numbers))
+            running[child.pid] = child
+            answer = {"pid": child.pid}
             for handle in fds:
                 os.close(handle)
-        elif command["pid"] in running:
-            running.remove(command["pid"])
-            answer = {"status": _end(command["pid"], running)}
+        elif command["pid"] not in running:
+            answer = {"status": 0, "seconds": None}  # none of ours, or ended before
+        elif command["do"] == "time":
+            answer = {"seconds": running[command["pid"]].processor_seconds()}
         else:
-            answer = {"status": 0}  # none of ours, or ended before
+            child = running.pop(command["pid"])
+            answer = {"status": _end(child.pid, running)}
+            child.close()
         control.sendall(json.dumps(answer).encode() + b"\n")
     for pid in running:
-        _end(pid, set())
+        _end(pid, {})
+    remove(folder)
 
 
-def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict) -> int:
-    limits, scratch, lenient = Limits(**command["limits"]), command["scratch"], command["lenient"]
+class _Child:
+    """A submission's process: what we forked, which with namespaces only waits for the one that runs the code.
+
+    Args:
+        pid: of the process that was forked.
+        told: a pipe that says, with namespaces, which process runs the code.
+    """
+
+    def __init__(self, pid: int, told: int):
+        self.pid, self._told = pid, told
+        self._worker: int | None = None
+
+    def processor_seconds(self) -> float | None:
+        """What the process has used up, all threads together; None where the system does not say."""
+        if self._worker is None:
+            ready, _, _ = select.select([self._told], [], [], 0)
+            self._worker = int(os.read(self._told, 20) or self.pid) if ready else self.pid
+        try:
+            return time.clock_gettime((~self._worker << 3) | 2)  # CPUCLOCK_SCHED, of another process
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        os.close(self._told)
+
+
+def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict, number: int) -> _Child:
+    limits, scratch = Limits(**command["limits"]), command["scratch"]
+    told, telling = os.pipe()
     pid = os.fork()
     if pid:
-        return pid
+        os.close(telling)
+        return _Child(pid, told)
     status = 70
     try:
         os.setsid()
@@ -97,18 +134,24 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict) 
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it does not outlive this server
         control.detach()  # its descriptor is closed with all the others
         warnings.simplefilter("ignore")
-        requests, answers, output = _place(fds)
+        requests, answers, output, telling = _place([*fds, telling])
         os.chdir(scratch)
         sys.stdin = open(os.devnull)  # noqa: SIM115 - open as long as the process
         os.dup2(output, 1)
         os.dup2(output, 2)
         sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - open as long as the process
         sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - open as long as the process
-        os.environ.clear()
-        os.environ.update(ENVIRONMENT, **dict.fromkeys(CACHES, scratch))
         sys.argv = ["submission"]
         tempfile.tempdir = None  # to be found anew, from TMPDIR
-        confine(walls, limits, scratch, lenient=lenient)
+        user = FIRST_USER + number % USERS
+        if "user" in walls.up:
+            os.chown(scratch, user, user)
+            os.chmod(scratch, 0o700)
+        tell = lambda worker: os.write(telling, str(worker).encode())  # noqa: E731
+        scratch = confine(walls, limits, scratch, lenient=command["lenient"], user=user, tell=tell)
+        os.close(telling)
+        os.environ.clear()
+        os.environ.update(ENVIRONMENT, **dict.fromkeys(CACHES, scratch))
         with contextlib.suppress(OSError):
             prctl(PR_SET_DUMPABLE, 0)
         _child.serve(requests, answers, scratch)
@@ -120,19 +163,19 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict) 
         os._exit(status)
 
 
-def _place(fds: list[int]) -> tuple[int, int, int]:
-    """Keep three descriptors, as 3, 4 and 5, and close all others: neither our socket nor another one's pipe."""
+def _place(fds: list[int]) -> range:
+    """Keep these descriptors, as 3, 4 and so on, and close all others: neither our socket nor another one's pipe."""
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in fds]  # out of the way of each other
     for i, fd in enumerate(high):
         os.dup2(fd, 3 + i, inheritable=False)
-    os.closerange(6, resource.getrlimit(resource.RLIMIT_NOFILE)[0] if sys.platform != "darwin" else 4096)
+    os.closerange(3 + len(fds), resource.getrlimit(resource.RLIMIT_NOFILE)[0] if sys.platform != "darwin" else 4096)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    return 3, 4, 5
+    return range(3, 3 + len(fds))
 
 
-def _end(pid: int, running: set[int]) -> int:
+def _end(pid: int, running: dict[int, _Child]) -> int:
     """End a child and all that it left behind; how the child ended: its exit status, or minus a signal's number."""
     deadline = time.monotonic() + 0.02
     status = None
@@ -152,7 +195,7 @@ def _end(pid: int, running: set[int]) -> int:
     return status
 
 
-def _end_orphans(running: set[int]) -> None:
+def _end_orphans(running: dict[int, _Child]) -> None:
     """Processes that lost their parent are ours by now; submissions have no use for processes."""
     for _ in range(100):
         orphans = [pid for pid in _children() if pid not in running]
@@ -174,4 +217,4 @@ def _children() -> list[int]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])

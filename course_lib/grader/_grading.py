@@ -25,11 +25,11 @@ from course_lib.grader._sandbox import Walls
 from course_lib.grader._session import ForkServer, NotGraded, ServerGone
 from course_lib.grader._store import Store
 from course_lib.grader._submissions import Submission, needed
+from course_lib.grader._turns import Turns
 from course_lib.grader._watching import forbidden_in, names_of
 
 __all__ = ["Grader", "grade_all"]
 
-ATTEMPTS = 3  # to grade a submission, where the fork server ended
 GRADE_HEADING = "graded"
 
 
@@ -44,36 +44,40 @@ class Grader:
         self.assignment = assignment
         self._lock = threading.Lock()
         self._closed = False
+        self._turns = Turns()
         self.server = ForkServer(assignment.limits, assignment.walls)
 
     def grade(self, submission: Submission) -> Result:
         """Run and judge one submission. Whatever keeps the grader from a verdict is in the result, as "not graded"."""
-        for _ in range(ATTEMPTS):
-            server = self.server
-            if self._closed:
-                reason = "the grading was stopped"
-                break
+        try:
             try:
-                try:
-                    return self._graded(submission, server)
-                except ServerGone:  # this submission's doing, or that of one that runs beside it
-                    reason = f"the process that starts submissions ended {ATTEMPTS} times while this one was graded"
-                    self._renew(server)
-            except Exception as error:  # no submission may end the grading of the others
-                reason = reason_of(error)
-                break
+                with self._turns.beside():
+                    return self._graded(submission, self._usable(), self._turns)
+            except ServerGone:  # this submission's doing, or that of one that ran beside it: alone, it will be seen
+                with self._turns.alone():
+                    return self._graded(submission, self._usable())
+        except ServerGone:
+            reason = "the grading was stopped"
+            if not self._closed:
+                reason = "the process that starts submissions ended while this one was graded, also when it was alone"
+        except Exception as error:  # no submission may end the grading of the others
+            reason = reason_of(error)
         return ungraded(submission, self.assignment, reason, str(self.server.walls))
 
-    def _renew(self, old: ForkServer) -> None:
+    def _usable(self) -> ForkServer:
+        """The fork server; a new one where the last has ended."""
         with self._lock:
-            if self.server is old and not self._closed:
-                old.close()
+            if self._closed:
+                raise ServerGone("the grading was stopped")
+            if self.server.gone:
+                self.server.close()
                 self.server = ForkServer(self.assignment.limits, self.assignment.walls)
+            return self.server
 
-    def _graded(self, submission: Submission, server: ForkServer) -> Result:
+    def _graded(self, submission: Submission, server: ForkServer, turns: Turns | None = None) -> Result:
         assignment = self.assignment
         exercises = [find(task.name) for task in assignment.tasks]
-        run = Run(server, submission, {e.name: e.stem for e in exercises})
+        run = Run(server, submission, {e.name: e.stem for e in exercises}, turns)
         try:
             tasks = [self._task(run, task, e) for task, e in zip(assignment.tasks, exercises, strict=True)]
         finally:

@@ -15,6 +15,7 @@ from course_lib.grader._protocol import encode, pack_case
 from course_lib.grader._refusals import LIBRARY
 from course_lib.grader._session import Ended, ForkServer, NotGraded, Session
 from course_lib.grader._submissions import Submission
+from course_lib.grader._turns import Turns
 
 __all__ = ["Run"]
 
@@ -22,10 +23,17 @@ RESTARTS = 2  # of a submission's process, for one exercise; after that its rema
 
 
 class Run:
-    """One submission's process, started again when it breaks."""
+    """One submission's process, started again when it breaks.
 
-    def __init__(self, server: ForkServer, submission: Submission, stems: dict[str, str]):
-        self.server, self.submission = server, submission
+    Args:
+        server: where it is forked from.
+        submission: whose code it runs.
+        stems: chapter of each exercise.
+        turns: where the caller is `beside` others: what may be their fault is tried again alone.
+    """
+
+    def __init__(self, server: ForkServer, submission: Submission, stems: dict[str, str], turns: Turns | None = None):
+        self.server, self.submission, self.turns = server, submission, turns
         self.request = submission.request(stems)
         self.session: Session | None = None
         self.lenient = False  # whether the walls permit what is harmless, since the code broke without it
@@ -46,7 +54,7 @@ class Run:
                 observations.append(_not_run(stopped))
                 continue
             try:
-                observations.append(self._observed(name, frame))
+                observations.append(self._certain(name, frame))
             except Ended as end:
                 self.session = None
                 notes.append(str(end))
@@ -78,6 +86,17 @@ class Run:
             raise NotGraded(f"the sandbox refused what a library does for the solution ({what})")
         self._say_what_is_missing(seen)
         return seen
+
+    def _certain(self, name: str, frame: bytes) -> Observation:
+        """One case; where it took too long while others ran beside it, it is run once more, alone."""
+        try:
+            return self._observed(name, frame)
+        except Ended as end:
+            if not end.doubtful or self.turns is None:
+                raise
+        self.session = None
+        with self.turns.alone(from_beside=True):
+            return self._observed(name, frame)
 
     def _seen(self, name: str, frame: bytes) -> Observation:
         session = self._session()

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from course_lib.grader._child import SCRATCH
@@ -29,6 +29,7 @@ from course_lib.grader._protocol import (
     unpack_problem,
 )
 from course_lib.grader._sandbox import WALLS, Limits, Walls
+from course_lib.grader._scratch import remove
 
 __all__ = ["Ended", "ForkServer", "NotGraded", "ServerGone", "Session"]
 
@@ -37,6 +38,7 @@ class Ended(Exception):  # noqa: N818 - the end of a process, not an error of ou
     """The submission's process is gone, or was ended; the message says why, as the end of a sentence about it."""
 
     too_long = False
+    doubtful = False  # it took too long, but by the clock on the wall: perhaps others were in its way
 
 
 class NotGraded(Exception):  # noqa: N818 - no verdict is possible, through no fault of the submission
@@ -44,6 +46,7 @@ class NotGraded(Exception):  # noqa: N818 - no verdict is possible, through no f
 
 
 START_SECONDS = 120.0  # for the fork server to start
+PATIENCE = 4  # times the limit, by the clock on the wall, for a process that gets little processor time
 ANSWER_SECONDS = 15.0  # for an answer of the fork server; it needs milliseconds
 
 
@@ -66,16 +69,27 @@ class ForkServer:
                 "container"
             )
         self.limits = limits
+        self.gone = False  # whether it has ended
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         self._control.settimeout(START_SECONDS)
         fd = theirs.fileno()
-        command = [sys.executable, "-m", "course_lib.grader._forkserver", str(fd)]
+        # All scratch folders lie in this one, which the fork server removes when the grader ends, however it ends.
+        self.folder = tempfile.mkdtemp(prefix="course-lib-")
+        os.chmod(self.folder, 0o711)
+        command = [sys.executable, "-m", "course_lib.grader._forkserver", str(fd), self.folder]
         # It starts in the root folder, since Python looks for modules where it starts, and submissions may lie there.
         self._process = subprocess.Popen(command, pass_fds=[fd], env=_environment(), cwd="/", stdin=subprocess.DEVNULL)
         theirs.close()
         found = self._ask({"do": "probe", "walls": list(walls)})
         self.walls = Walls(tuple(found["up"]), found["missing"])
+        if not self.walls.without_root and "user" in walls:
+            self.close()
+            raise OSError(
+                f"submissions would run as root, which is not safe: expected Linux namespaces, or Python's files where "
+                f"other users can read them ({self.walls}). Run the grader as another user, or install Python and the "
+                f"course in a folder that everybody can read, such as /opt or /usr/local"
+            )
         self._control.settimeout(ANSWER_SECONDS)
 
     def _ask(self, command: dict[str, Any], fds: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -90,11 +104,11 @@ class ForkServer:
                     answer += chunk
                 return json.loads(answer)
             except (OSError, ValueError):
-                self._process.kill()  # stopped, or gone
+                self.gone = True
+                self._process.kill()  # stopped, or ended already
                 raise ServerGone(
                     f"the grader's fork server has ended (exit status {self._process.poll()}); run the grader again, "
-                    f"it "
-                    f"goes on where it stopped"
+                    f"it goes on where it stopped"
                 ) from None
 
     def close(self) -> None:
@@ -106,6 +120,11 @@ class ForkServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        remove(self.folder)  # where it was killed
+
+    def processor_seconds(self, pid: int) -> float | None:
+        """How much processor time a session's process has used; None where the system does not say."""
+        return self._ask({"do": "time", "pid": pid})["seconds"]
 
     def __enter__(self) -> ForkServer:
         return self
@@ -124,8 +143,9 @@ class Session:
 
     def __init__(self, server: ForkServer, *, lenient: bool = False):
         self.server = server
+        self._spent = 0.0  # processor time before the first call
         self.used_at_load: dict[str, set[str]] = {}  # by exercise: forbidden functions, as the process says
-        self.scratch = tempfile.mkdtemp(prefix="course-lib-")
+        self.scratch = tempfile.mkdtemp(prefix="course-lib-", dir=server.folder)
         os.chmod(self.scratch, 0o777)  # the submission may run as another user
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the session
         their_requests, self._requests = os.pipe()
@@ -145,7 +165,7 @@ class Session:
             os.close(self._requests)
             os.close(self._answers)
             self._output.close()
-            _remove(self.scratch)
+            remove(self.scratch)
             raise
         finally:
             os.close(their_requests)
@@ -159,6 +179,7 @@ class Session:
         """
         frame = encode({"do": "load", **message})
         answer, _ = self._exchange(frame, self.server.limits.load_seconds, "reading its code")
+        self._spent = self.server.processor_seconds(self.pid) or 0.0
         try:
             failed, used = answer["failed"], answer["used"]
             self.used_at_load = {clean(n, 80): {clean(twin, 120) for twin in twins[:20]} for n, twins in used.items()}
@@ -193,26 +214,31 @@ class Session:
         finally:
             os.close(self._answers)
             self._output.close()
-            _remove(self.scratch)
+            remove(self.scratch)
 
     def _over(self, why: str) -> Ended:
         self.close()
         return Ended(why)
 
     def _exchange(self, frame: bytes, seconds: float, what: str) -> tuple[dict[str, Any], bytes]:
-        deadline = time.monotonic() + seconds
+        time_left = _TimeLeft(seconds, self._used)
         try:
-            self._send(frame, deadline)
-            head, blobs = lengths(self._receive(8, deadline))
-            return decode(self._receive(head, deadline)), self._receive(blobs, deadline)
+            self._send(frame, time_left)
+            head, blobs = lengths(self._receive(8, time_left))
+            return decode(self._receive(head, time_left)), self._receive(blobs, time_left)
         except TimeoutError:
             end = self._over(f"took longer than {seconds:g} s for {what}, and was stopped")
-            end.too_long = True
+            end.too_long, end.doubtful = True, time_left.doubtful
             raise end from None
         except ProtocolError as error:
             raise self._over(f"answered what is no answer ({error})") from None
         except (EOFError, BrokenPipeError):
             raise self._ended_by_itself(what) from None
+
+    def _used(self) -> float | None:
+        """Processor time since the code was read."""
+        spent = self.server.processor_seconds(self.pid)
+        return None if spent is None else spent - self._spent
 
     def _ended_by_itself(self, what: str) -> Ended:
         self._output.seek(0)
@@ -227,20 +253,18 @@ class Session:
             return Ended(f"ended the process with signal {number} ({_signal_name(number)}) during {what}")
         return Ended(f"ended the process with exit status {status} during {what}")
 
-    def _send(self, frame: bytes, deadline: float) -> None:
+    def _send(self, frame: bytes, time_left: _TimeLeft) -> None:
         view = memoryview(frame)
         while view:
-            _, ready, _ = select.select([], [self._requests], [], _left(deadline))
-            if not ready:
-                raise TimeoutError
+            while not select.select([], [self._requests], [], time_left())[1]:
+                time_left.prolong()
             view = view[os.write(self._requests, view) :]
 
-    def _receive(self, count: int, deadline: float) -> bytes:
+    def _receive(self, count: int, time_left: _TimeLeft) -> bytes:
         chunks = bytearray()
         while len(chunks) < count:
-            ready, _, _ = select.select([self._answers], [], [], _left(deadline))
-            if not ready:
-                raise TimeoutError
+            while not select.select([self._answers], [], [], time_left())[0]:
+                time_left.prolong()
             chunk = os.read(self._answers, min(count - len(chunks), 2**20))
             if not chunk:
                 raise EOFError
@@ -254,6 +278,42 @@ class Session:
         self.close()
 
 
+class _TimeLeft:
+    """Time for one answer: counted by the processor's clock, so that others who run beside cost a submission nothing.
+
+    Args:
+        seconds: of processor time.
+        used: asks how much of it the process has used.
+    """
+
+    def __init__(self, seconds: float, used: Callable[[], float | None]):
+        self.seconds, self.used = seconds, used
+        self.began = time.monotonic()
+        self.until = self.began + seconds
+        self.doubtful = False
+
+    def __call__(self) -> float:
+        return max(0.0, self.until - time.monotonic())
+
+    def prolong(self) -> None:
+        """Go on where the process has not had its time.
+
+        Raises:
+            TimeoutError: it has; or it sleeps, or gets so little that it would take forever.
+        """
+        if time.monotonic() < self.until:
+            return
+        used, passed = self.used(), time.monotonic() - self.began
+        if used is not None and used < 0.9 * self.seconds:
+            self.doubtful = True
+            if used > 0.05 * passed and passed < PATIENCE * self.seconds:
+                self.until = time.monotonic() + max(0.05, self.seconds - used)
+                return
+        else:
+            self.doubtful = False
+        raise TimeoutError
+
+
 def _environment() -> dict[str, str]:
     """What the fork server needs, and nothing that a submission should not see, such as a token of CI."""
     kept = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LANG", "LC_ALL")
@@ -261,25 +321,12 @@ def _environment() -> dict[str, str]:
     return {
         **environment,
         "OMP_NUM_THREADS": "1",
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # large pages, of which a fork copies fewer: half the time
         "MKL_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONSAFEPATH": "1",
         "CUDA_VISIBLE_DEVICES": "",  # graded on the processor; a process that has used a GPU cannot be forked
     }
-
-
-def _remove(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)  # nearly always empty
-        return
-    try:
-        shutil.rmtree(folder)
-    except (OSError, RecursionError):
-        subprocess.run(["rm", "-rf", "--", folder], check=False, stderr=subprocess.DEVNULL)
-
-
-def _left(deadline: float) -> float:
-    return max(0.0, deadline - time.monotonic())
 
 
 def _signal_name(number: int) -> str:
