@@ -127,8 +127,8 @@ MISBEHAVIOUR = {
     "recurses": ("return causal_mask(length)", "RecursionError"),
     "forks": ("import os; os.fork()", "PermissionError"),
     "connects": ("import socket; socket.create_connection(('127.0.0.1', 9))", "PermissionError"),
-    "writes a file": ("open('/tmp/course-lib-canary', 'w')", "PermissionError"),
-    "reads a file": ("open('/etc/passwd').read()", "PermissionError"),
+    "writes a file": ("open('/usr/course-lib-canary', 'w')", "PermissionError"),
+    "reads a file": ("open('/etc/passwd').read()", "Error: [Errno"),
 }
 
 

@@ -1,0 +1,189 @@
+"""Running beside others and alone, and what follows for time limits and for servers that end."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from course_lib.grader._assignment import Assignment, Task
+from course_lib.grader._grading import Grader, grade_all
+from course_lib.grader._running import Run
+from course_lib.grader._sandbox import Limits
+from course_lib.grader._session import PATIENCE, ForkServer, ServerGone, _TimeLeft
+from course_lib.grader._submissions import read_submissions
+from course_lib.grader._turns import Turns
+
+RIGHT = "import torch\ndef causal_mask(length):\n    return torch.ones(length, length, dtype=torch.bool).tril()\n"
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+
+
+def test_one_that_is_alone_waits_for_the_others_and_they_for_it():
+    turns, beside, together = Turns(), [], []
+    barrier = threading.Barrier(3)
+
+    def side_by_side(number):
+        with turns.beside():
+            beside.append(number)
+            if number < 3:
+                barrier.wait(5)  # three of them are there at once
+            time.sleep(0.01)
+            beside.remove(number)
+
+    def alone(_):
+        with turns.alone():
+            together.append(list(beside))
+            time.sleep(0.01)
+            together.append(list(beside))
+
+    with ThreadPoolExecutor(12) as pool:
+        done = [pool.submit(side_by_side, n) for n in range(8)] + [pool.submit(alone, n) for n in range(3)]
+        assert all(future.exception(10) is None for future in done)
+    assert together == [[]] * 6
+
+
+def test_two_that_leave_the_others_to_be_alone_do_not_wait_for_each_other():
+    turns, barrier, seen = Turns(), threading.Barrier(2), []
+
+    def run(number):
+        with turns.beside():
+            barrier.wait(5)
+            with turns.alone(from_beside=True):
+                seen.append(number)
+                time.sleep(0.01)
+                seen.append(number)
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(run, number) for number in (1, 2)]:
+            assert future.exception(10) is None
+    assert seen in ([1, 1, 2, 2], [2, 2, 1, 1])
+
+
+# Time
+
+USED = {  # seconds of processor time each time it is asked for, and whether more time is given
+    "it computed all the time": (1.0, False, False),
+    "it slept": (0.0, False, True),
+    "others ran beside it": (0.4, True, True),
+    "nothing is known": (None, False, False),
+}
+
+
+@pytest.mark.parametrize("kind", USED)
+def test_time_is_counted_by_the_processor(kind, monkeypatch):
+    used, prolonged, doubtful = USED[kind]
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    left = _TimeLeft(1.0, lambda: used)
+    left.prolong()
+    assert left() == 1.0
+    clock[0] = 101.01
+    with contextlib.nullcontext() if prolonged else pytest.raises(TimeoutError):
+        left.prolong()
+    assert left.doubtful == doubtful
+    if prolonged:
+        assert left() == pytest.approx(0.6)
+        clock[0] = 100 + PATIENCE + 0.1
+        with pytest.raises(TimeoutError):
+            left.prolong()
+
+
+# Servers that end
+
+
+@pytest.fixture
+def class_of_six(tmp_path):
+    for number in range(6):
+        (tmp_path / f"s{number}.py").write_text(RIGHT + f"# {number}\n")
+    return list(read_submissions([tmp_path]))
+
+
+@linux
+def test_who_ends_the_server_is_not_graded_and_costs_nobody_points(class_of_six, monkeypatch):
+    observe = Run.observe
+
+    def observed(self, sheet):
+        if self.submission.student == "s3":
+            os.kill(self.server._process.pid, signal.SIGKILL)
+            self.server._process.wait()
+        return observe(self, sheet)
+
+    monkeypatch.setattr(Run, "observe", observed)
+    results = grade_all(class_of_six, Assignment(tasks=(Task("causal_mask"),), seed=1), None, jobs=3)
+    assert [r.tasks[0].status for r in results] == ["passed"] * 3 + ["not graded"] + ["passed"] * 2
+    assert "also when it was alone" in results[3].tasks[0].note
+
+
+@linux
+def test_a_call_that_was_starved_is_run_again_alone(class_of_six, monkeypatch):
+    from course_lib.grader._session import Ended, Session
+
+    original, ended, alone = Session.observe, [], []
+
+    def starved(self, frame):
+        if not ended:
+            ended.append(self)
+            end = self._over("took longer than 5 s for a call, and was stopped")
+            end.too_long = end.doubtful = True
+            raise end
+        alone.append(grader._turns._alone)
+        return original(self, frame)
+
+    monkeypatch.setattr(Session, "observe", starved)
+    with Grader(Assignment(tasks=(Task("causal_mask"),), seed=1)) as grader:
+        assert grader.grade(class_of_six[0]).tasks[0].status == "passed"
+    assert ended
+    assert alone[0]
+    assert not any(alone[1:])
+    assert Ended.doubtful is False
+
+
+# Nothing is left
+
+GRADER = """
+    import sys, tempfile, time
+    tempfile.tempdir = sys.argv[1]
+    from course_lib.grader._sandbox import Limits
+    from course_lib.grader._session import ForkServer, Session
+    server = ForkServer(Limits())
+    session = Session(server)
+    code = "open('note', 'w').close()"
+    session.load({"files": {}, "siblings": {}, "pieces": [{"file": "s", "line": 1, "code": code, "names": ["x"]}]})
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@linux
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_scratch_folder_and_no_traceback_is_left_when_the_grader_is_ended(number, tmp_path):
+    command = [sys.executable, "-c", textwrap.dedent(GRADER), str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    assert len(list(tmp_path.iterdir())) == 1
+    process.send_signal(number)
+    process.wait(10)
+    deadline = time.monotonic() + 20
+    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == []
+    assert "Traceback" not in process.stderr.read()
+
+
+@linux
+def test_no_scratch_folder_is_left_where_the_server_was_killed(tmp_path, monkeypatch):
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with ForkServer(Limits()) as server:
+        os.kill(server._process.pid, signal.SIGKILL)
+        with pytest.raises(ServerGone):
+            server._ask({"do": "time", "pid": 1})
+    assert list(Path(tmp_path).iterdir()) == []
