@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import torch
 
-from course_lib.exercises import _bleu_parts
+from course_lib.exercises import _bleu_parts, scaled_dot_product
 from course_lib.exercises._bleu_parts import bleu
 from course_lib.exercises._bleu_slips import add_slips as add_bleu_slips
+from course_lib.exercises._cached_attention_slips import add_slips as add_cached_slips
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
@@ -25,6 +26,7 @@ from course_lib.exercises._searching_slips import (
     extended_ones_compete,
     twice_as_many,
 )
+from course_lib.exercises._top_p_slips import add_slips as add_top_p_slips
 
 __all__ = ["BEAM", "BLEU", "CACHED", "GREEDY", "TOP_P"]
 
@@ -1134,7 +1136,7 @@ TOP_P.misconception(
 )(_filter(probs=lambda logits: logits))
 TOP_P.misconception(
     "logarithms_summed",
-    "The running sum is over log-probabilities, which are negative and never reach `p`.",
+    "Nothing is filtered. Is the running sum one of log-probabilities? They are negative and never reach `p`.",
 )(_filter(probs=lambda logits: logits.log_softmax(-1)))
 TOP_P.misconception(
     "turned_round",
@@ -1200,6 +1202,9 @@ TOP_P.misconception(
 def _(logits, p):
     logits[~top_p_filter(logits, p).isfinite()] = -INF
     return logits
+
+
+add_top_p_slips(TOP_P)
 
 
 # corpus_bleu
@@ -1872,3 +1877,14 @@ def _(query, key, value, cache=None):
     cache[0][..., -1:, :] = key
     cache[1][..., -1:, :] = value
     return result
+
+
+add_cached_slips(CACHED)
+
+
+def _with_attention(attention):
+    """The step whose attention is a wrong one."""
+    return _cached(attend=lambda query, key, value: attention(query, key, value)[0])
+
+
+CACHED.contains(scaled_dot_product.ATTENTION, _with_attention, called="attention")
