@@ -32,7 +32,7 @@ CONDUCT = {
     "parameters": "It has the named parameters, and no others",
     "dtype": "The result has the right dtype",
     "gradient": "Gradients flow, and are right",
-    "manners": "Arguments and the global random state stay as they are",
+    "manners": "Arguments stay as they are",
     "mode": "Train and eval mode give the same",
 }
 GRADIENT_CASES = 2  # of each property; gradients cost as much as everything else together
@@ -263,8 +263,6 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
         found += compare(expected.value, seen.value, case, names)
     if seen.changed:
         found.append(Finding("manners", f"the call changed {' and '.join(seen.changed)}", seen.changed[0]))
-    if seen.random:
-        found.append(Finding("manners", "the call drew from the global random generator"))
     if trial.train_too and not found:
         in_training = compare(expected.value, seen.training, case, names)
         found += [

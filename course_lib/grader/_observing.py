@@ -189,8 +189,11 @@ def _gradients(call, exercise: Exercise, case: Case, cotangents: tuple, seen: Ob
     if not total:
         seen.gradients = dict.fromkeys(inputs)
         return
-    grads = _try(seen, "gradients", lambda: torch.autograd.grad(sum(total), inputs.values(), allow_unused=True))
-    seen.gradients = dict(zip(inputs, grads, strict=True))
+    for tensor in inputs.values():
+        tensor.grad = None
+    # Not `torch.autograd.grad`: PyTorch's reentrant checkpoints refuse to work with it.
+    _try(seen, "gradients", lambda: sum(total).backward())
+    seen.gradients = {name: tensor.grad for name, tensor in inputs.items()}
 
 
 def _followed(name: str, arg: Any, inputs: dict[str, Tensor]) -> Any:

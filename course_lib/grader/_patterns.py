@@ -71,8 +71,6 @@ def _only_conduct(evidence: Evidence) -> Diagnosis | None:
 
 
 def _about_manners(evidence, trial, finding) -> tuple[str, str]:
-    if not finding.where:
-        return "any/random", "The result is right, but the call draws random numbers; nothing here depends on chance."
     return "any/in_place", (
         f"The result is right, but the call changed `{finding.where}`, which belongs to the caller. Operations whose "
         f"name ends in `_`, assignments to a part of a tensor or a list, `+=` and a list's own `sort` work in place."
