@@ -10,6 +10,7 @@ from course_lib.exercises import Misconception
 from course_lib.grader._evidence import Diagnosis, Evidence, rank_of
 from course_lib.grader._judging import Trial
 from course_lib.grader._likeness import alike, essence, same_fault
+from course_lib.grader._observing import Observation
 
 __all__ = ["named_mistake"]
 
@@ -31,6 +32,7 @@ class Fit:
         values: how many failing trials ended in a value or another result, rather than in an exception.
         by_value: how many of them are explained.
         by_name: how many are explained by the same wrong parameters.
+        to_the_letter: how many are explained by an exception with the very same message, its lengths included.
     """
 
     mistake: Misconception
@@ -41,6 +43,7 @@ class Fit:
     values: int = 0
     by_value: int = 0
     by_name: int = 0
+    to_the_letter: int = 0
 
     @property
     def is_enough(self) -> bool:
@@ -57,11 +60,11 @@ class Fit:
         return not self.values or self.by_value > 0
 
     @property
-    def rank(self) -> tuple[int, int, int, int]:
+    def rank(self) -> tuple[int, int, int, int, int]:
         """Smaller is better; equal wrong numbers are better evidence than equal exceptions, and where two mistakes
         explain the same, the exercise's own is the nearer one."""
         unexplained = len(self.silent) + len(self.other) + len(self.raising)
-        return unexplained, -self.by_value, -len(self.explained), len(self.mistake.within)
+        return unexplained, -self.by_value, -len(self.explained), -self.to_the_letter, len(self.mistake.within)
 
 
 def named_mistake(evidence: Evidence) -> Diagnosis | None:
@@ -162,6 +165,8 @@ def _fit(evidence: Evidence, mistake: Misconception, trials: list[Trial], *, exa
         if _explains(evidence, mistake, trial):
             fit.explained.append(trial)
             fit.by_value += not ended
+            its_own = evidence.sheet.misconception_at(mistake.key, trial)
+            fit.to_the_letter += ended and _message(its_own) == _message(evidence.seen(trial))
             fit.by_name += evidence.seen(trial).stage == "load"
         elif not ended and its and rank_of(mine) < rank_of(its):
             return None  # it would fail here, or worse: it is not this one
@@ -172,3 +177,7 @@ def _fit(evidence: Evidence, mistake: Misconception, trials: list[Trial], *, exa
         else:
             (fit.other if its else fit.silent).append(trial)
     return fit
+
+
+def _message(seen: Observation) -> str:
+    return seen.problem.message if seen.problem is not None else ""

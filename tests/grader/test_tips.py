@@ -1,0 +1,157 @@
+"""What is said about mistakes without a name: only what is certain, and what the learner's own line shows."""
+
+import pytest
+import torch
+
+from course_lib.exercises import Case, Exercise, find
+from course_lib.grader._code_line import CodeLine
+from course_lib.grader._explaining import explain_problem
+from course_lib.grader._judging import sheet_of
+from course_lib.grader._observing import Observation, Problem
+from course_lib.grader._report_html import html_of
+from course_lib.grader._report_text import text_of
+from course_lib.grader._reporting import _call, report_on
+from course_lib.grader._shortening import listed, shortened
+
+SIZES = "The size of tensor a (5) must match the size of tensor b (7) at non-singleton dimension 1"
+
+
+def tip(code: str, message: str, type_: str = "RuntimeError", *, args=None, name: str = "attend") -> str:
+    case = Case(args=args if args is not None else (torch.zeros(4, 5), torch.zeros(5, 7)))
+    explained = explain_problem(find(name), case, Observation(problem=Problem(type_, message, 1, code)))
+    return explained.says if explained else ""
+
+
+@pytest.mark.parametrize(
+    ("code", "says", "never"),
+    [
+        ("return weights / weights.sum(-1)", "`sum` drops the axis", "unsqueeze"),
+        ("return weights / weights.sum(-1, keepdim=True)", "Write the shape of each", "keepdim"),
+        ("x = weights.unsqueeze(-2) + value", "The line inserts an axis with `unsqueeze`", "keepdim"),
+        ("x = mask[:, None] & other", "The line inserts an axis with `None`", "keepdim"),
+        ("scores = query * key.transpose(-2, -1)", "a matrix product is `@`", "keepdim"),
+        ("scores = query * key.mT", "a matrix product is `@`", "unsqueeze"),
+        ("x = scores / math.sqrt(k)", "Write the shape of each", "keepdim"),
+    ],
+)
+def test_the_learners_line_chooses_the_tip(code, says, never):
+    text = tip(code, SIZES)
+    assert "length 5 (len_k) at axis 1, the other 7 (d_v)" in text
+    assert says in text
+    assert never not in text
+
+
+def test_a_matrix_product_or_a_layer_is_not_called_entry_by_entry():
+    assert "entry by entry" not in tip("return weights @ value", SIZES)
+    assert "entry by entry" not in tip("x = x + self.attention(x)", SIZES)
+    assert "combines two tensors entry by entry" in tip("return weights * value", SIZES)
+
+
+def test_none_is_said_of_the_argument_that_is_none():
+    message = "cannot unpack non-iterable NoneType object"
+    query = torch.zeros(1, 1, 1, 2)
+    with_none = tip("keys, values = cache", message, "TypeError", args=(query, query, query), name="cached_attention")
+    assert "In this case `cache` is None." in with_none
+    cache = (query, query)
+    without = tip("k, v = f()", message, "TypeError", args=(query, query, query, cache), name="cached_attention")
+    assert "no argument is None in this case" in without
+
+
+def test_lines_that_are_no_statement_are_read_all_the_same():
+    assert CodeLine("for x in y.unsqueeze(0):").inserts_an_axis == "unsqueeze"
+    assert CodeLine("return e / e.sum(-1)").drops_an_axis == "sum"
+    assert CodeLine("e.sum(-1, True)").drops_an_axis == ""
+    for code in ("", "((((", "\\", "x = 'a\\d'", "(" * 5000):
+        assert CodeLine(code).drops_an_axis == ""
+
+
+def test_infinity_where_infinity_is_expected_is_no_tip():
+    exercise = find("top_p_filter")
+    sheet = sheet_of(exercise, 0)
+    report = report_on(sheet, sheet.run(lambda logits, p: logits.masked_fill(logits > 0, float("-inf")).cos().log()))
+    assert "nan" in text_of(report, "") or report.diagnosis is None or report.diagnosis.key != "any/not_finite"
+
+
+def small(reference, arguments: dict, state=None) -> Exercise:
+    exercise = Exercise(
+        name="small",
+        title="",
+        statement="",
+        difficulty=1,
+        minutes=1,
+        stub="",
+        hints=(),
+        reference=reference,
+        shapes=dict.fromkeys(arguments, "rows columns"),
+        look="attention",
+        differentiable=False,
+    )
+    exercise.holds("It holds.")(lambda draw: iter([Case(args=tuple(arguments.values()))]))
+    return exercise
+
+
+def test_every_wrong_bool_is_marked_in_text_and_html():
+    x = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    sheet = sheet_of(small(lambda x: x > 0, {"x": x}), 0)
+    report = report_on(sheet, sheet.run(lambda x: torch.ones_like(x, dtype=torch.bool)))
+    text = text_of(report, "")
+    assert text.split("got")[-1].count("*") == 3  # two cells, and the legend
+    assert "(* wrong)" in text
+    assert html_of(report, "").split("got</caption>")[1].count("outline") == 2
+
+
+def test_weights_of_a_small_module_are_shown_and_count_for_its_size():
+    sheet = sheet_of(find("FeedForward"), 0)
+    first = sheet.trials[0].case
+    assert first.size > sum(p.numel() for p in first.state.values())
+    text = text_of(report_on(sheet, sheet.run(wrong_feed_forward())), "")
+    assert "linear1.weight = [[" in text
+    sheet = sheet_of(find("DecoderLayer"), 0)
+    large = max(sheet.trials, key=lambda t: t.case.size)
+    lines = list(_call(find("DecoderLayer"), large.case))
+    assert any(line.startswith("weights: ") and "too many to show" in line for line in lines)
+
+
+def wrong_feed_forward():
+    class FeedForward(find("FeedForward").reference):
+        def forward(self, x):
+            return super().forward(x) + 1
+
+    return FeedForward
+
+
+def test_text_is_cut_between_words_with_a_count():
+    assert shortened("one two three", 13) == "one two three"
+    assert shortened("one two three", 9) == "one two … (6 more characters)"
+    assert shortened("12345 67890", 7) == "12345 … (6 more characters)"
+    assert shortened("x" * 300, 100) == "… (300 more characters)"
+    assert listed(["a", "b", "c"], 2) == "a, b, c"
+    assert listed(["a", "b", "c", "d"], 2) == "a, b … and 2 more"
+
+
+def test_two_mistakes_that_show_in_different_cases_are_both_named():
+    def reference(x, y):
+        return x.abs().sum() + y.abs().sum()
+
+    exercise = small(reference, {"x": torch.tensor([[1.0, 2.0]]), "y": torch.tensor([[3.0, 4.0]])})
+    exercise.shapes = {"x": "a b", "y": "c d"}
+    negative, positive = torch.tensor([[-1.0, -2.0]]), torch.tensor([[5.0, 1.5]])
+
+    def cases(draw):
+        for factor in (2, 3, 4):
+            yield Case(args=(factor * negative, positive))
+            yield Case(args=(positive, factor * negative))
+
+    exercise.holds("More.")(cases)
+    exercise.misconception("first_sign", "The sign of x is kept.")(lambda x, y: x.sum() + y.abs().sum())
+    exercise.misconception("second_sign", "The sign of y is kept.")(lambda x, y: x.abs().sum() + y.sum())
+    sheet = sheet_of(exercise, 0)
+    report = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.sum()))
+    assert report.diagnosis.keys == ("first_sign", "second_sign")
+    assert report.diagnosis.says == (
+        "Two mistakes at once. The first: The sign of x is kept. The second: The sign of y is kept."
+    )
+    one = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum()))
+    assert one.diagnosis.keys == ("first_sign",)
+    more = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum() + (y < 0).any()))
+    assert more.diagnosis.says.endswith("this does not explain every failing case.")
