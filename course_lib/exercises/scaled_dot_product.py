@@ -6,8 +6,16 @@ import math
 
 import torch
 
+from course_lib.exercises import attention as _attention_chapter
+from course_lib.exercises import masking as _masking_chapter
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
+from course_lib.exercises._scaled_dot_product_slips import (
+    add_attention_slips,
+    add_backward_slips,
+    add_flops_slips,
+    attention_with,
+)
 from course_lib.masking import masked_softmax
 
 __all__ = ["ATTENTION", "FLOPS", "SOFTMAX_BACKWARD"]
@@ -768,3 +776,30 @@ FLOPS.misconception(
     "output_over_queries",
     "The second product sums over the keys: one multiply-add for each query, key and feature of a value.",
 )(lambda len_q, len_k, d_k, d_v: 2 * len_q * len_k * d_k + 2 * len_q * len_q * d_v)
+
+
+def _masked_by(masked):
+    """Attention whose mask is applied by a masked softmax."""
+
+    def attention(query, key, value, mask=None):
+        scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+        weights = scores.softmax(-1) if mask is None else masked(scores, mask)
+        return weights @ value, weights
+
+    return attention
+
+
+add_attention_slips(ATTENTION)
+add_backward_slips(SOFTMAX_BACKWARD)
+add_flops_slips(FLOPS)
+# The softmax of one's own, and one's own masking, are parts of attention.
+ATTENTION.contains(
+    _attention_chapter.SOFTMAX,
+    lambda wrong: attention_with(softmax=lambda scores: wrong(scores, -1)),
+    called="softmax",
+)
+ATTENTION.contains(
+    _masking_chapter.SOFTMAX,
+    lambda wrong: _masked_by(wrong),
+    called="masked softmax",
+)
