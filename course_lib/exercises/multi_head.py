@@ -7,8 +7,10 @@ import math
 import torch
 from torch import nn
 
+from course_lib.exercises import scaled_dot_product as _attention_chapter
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
+from course_lib.exercises._multi_head_slips import add_slips
 
 __all__ = ["ATTENTION", "COUNT", "MERGE", "SPLIT"]
 
@@ -725,6 +727,12 @@ def _masked(draw: Draw, pair, shape, dtype=torch.float32, **options) -> dict:
     "Each head attends in its own slice of the projected features; out_proj mixes what the heads bring home", weight=3
 )
 def _(draw):
+    # The first cases are called in train mode too, and for gradients; the small ones below are what is shown.
+    for pair, dtype in zip(PAIRS, (torch.float32, torch.float64) * 2, strict=True):
+        yield Case(**_call(draw, pair, dtype))
+    call = _call(draw, (2, 3))
+    turned = tuple(x.mT.contiguous().mT for x in call["args"])
+    yield Case(**{**call, "args": turned}, note="tensors that are transposed in memory")
     yield Case(
         init=(2, 1),
         state=_simple(2),
@@ -746,7 +754,6 @@ def _(draw):
         ),
         note="two heads of one feature, one query, two keys, all projections the identity",
         edge="to be followed with a pencil",
-        gradients=False,
     )
     yield Case(
         init=(4, 2),
@@ -758,13 +765,7 @@ def _(draw):
         ),
         note="two heads of two features, two queries, three keys",
         edge="to be followed with a pencil",
-        gradients=False,
     )
-    for pair, dtype in zip(PAIRS, (torch.float32, torch.float64) * 2, strict=True):
-        yield Case(**_call(draw, pair, dtype))
-    call = _call(draw, (2, 3))
-    turned = tuple(x.mT.contiguous().mT for x in call["args"])
-    yield Case(**{**call, "args": turned}, note="tensors that are transposed in memory")
 
 
 def _identities(size, dtype=torch.float32):
@@ -795,6 +796,9 @@ def _(draw):
 
 @ATTENTION.holds("A key that is masked gets weight zero, the others share its weight; masks broadcast", weight=2)
 def _(draw):
+    yield Case(**_masked(draw, (2, 3), "qk"), note="a mask (L_q, L_k)")
+    yield Case(**_masked(draw, (3, 2), "B11k", torch.float64), note="a mask (B, 1, 1, L_k)")
+    yield Case(**_masked(draw, (4, 2), "B1qk"), note="a mask (B, 1, L_q, L_k)")
     x = torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]]])
     yield Case(
         init=(2, 1),
@@ -803,9 +807,6 @@ def _(draw):
         note="one head, one of three keys is masked, all projections the identity",
         edge="to be followed with a pencil",
     )
-    yield Case(**_masked(draw, (2, 3), "qk"), note="a mask (L_q, L_k)")
-    yield Case(**_masked(draw, (3, 2), "B11k", torch.float64), note="a mask (B, 1, 1, L_k)")
-    yield Case(**_masked(draw, (4, 2), "B1qk"), note="a mask (B, 1, L_q, L_k)")
     yield Case(**_masked(draw, (2, 4), "1Hqk", torch.float64), note="a mask (1, H, L_q, L_k)")
     yield Case(**_masked(draw, (3, 2), "BHqk"), note="a mask of full size")
     call = _call(draw, (2, 4))
@@ -879,13 +880,30 @@ def _project(self, query, key, value):
     return self.q_proj(query), self.k_proj(key), self.v_proj(value)
 
 
+class _Linear(nn.Linear):
+    """A Linear without first values: a case brings its own, and drawing them is most of what a wrong variant costs."""
+
+    def reset_parameters(self):
+        pass
+
+
+class _Empty(MultiHeadAttention):
+    def __init__(self, d_model, num_heads):
+        nn.Module.__init__(self)
+        if d_model % num_heads != 0:
+            raise ValueError("num_heads must divide d_model")
+        self.num_heads = num_heads
+        for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            setattr(self, name, _Linear(d_model, d_model))
+
+
 def _variant(
     *, project=_project, split=_unchecked, attend=None, merge=merge_heads, out=None, finish=None, mask_as=None
 ):
     """The module with one step exchanged."""
     attend = attend or _attend()
 
-    class Variant(MultiHeadAttention):
+    class Variant(_Empty):
         def forward(self, query, key, value, mask=None):
             q, k, v = (split(x, self.num_heads) for x in project(self, query, key, value))
             if mask is not None and mask_as is not None:
@@ -1977,3 +1995,14 @@ for _key, _says, _wrong in (
     ),
 ):
     COUNT.misconception(_key, _says)(_wrong)
+
+# Splitting, attending and merging are parts of the module; what stands here already is not inherited again.
+add_slips(ATTENTION, _variant, _Unchecked)
+ATTENTION.contains(SPLIT, lambda wrong: _variant(split=wrong))
+ATTENTION.contains(MERGE, lambda wrong: _variant(merge=wrong))
+ATTENTION.contains(
+    _attention_chapter.ATTENTION,
+    lambda wrong: _variant(attend=wrong),
+    called="attention",
+    without=tuple(m.key for m in _attention_chapter.ATTENTION.misconceptions if m.within or "_and_" in m.key),
+)

@@ -232,7 +232,7 @@ ATTENTION.misconception(
     "Attention goes exactly where the mask forbids it. True means *may attend*; look at the condition with which you "
     "fill.",
     look="notation: Conventions",
-)(lambda query, key, value, mask=None: _attention(query, key, value, None if mask is None else _opposite(mask)))
+)(attention_with(hide=lambda scores, mask: scores.masked_fill(mask, float("-inf"))))
 ATTENTION.misconception(
     "mask_ignored",
     "The weights do not depend on the mask.",
@@ -249,11 +249,6 @@ ATTENTION.misconception(
     "the weights alone.",
     look="attention: The mathematics",
 )(_variant(transform=lambda s, dim: s.exp() / s.exp().sum(dim, keepdim=True)))
-
-
-def _opposite(mask):
-    # Without any key allowed the softmax has nothing to choose from, and gives nan, as it does in the mistake itself.
-    return ~mask
 
 
 @ATTENTION.misconception(
