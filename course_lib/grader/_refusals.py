@@ -27,8 +27,9 @@ ERRORS = {
     *(errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOSYS, errno.EXDEV),  # not permitted
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EAGAIN),  # too much of it
 }
+NO_THREAD = "can't start new thread"
 TEXTS = re.compile(
-    "Failed to initialize cpuinfo|can't start new thread|No usable temporary directory|(?:"
+    f"Failed to initialize cpuinfo|{NO_THREAD}|No usable temporary directory|(?:"
     + "|".join(re.escape(os.strerror(number)) for number in sorted(ERRORS))
     + r")\b"
 )
@@ -45,7 +46,8 @@ def refused(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.errno in ERRORS:
             return OWN if _own_call(cause, error) or _own_path(cause) else LIBRARY
         if isinstance(cause, RuntimeError | ImportError | OSError) and TEXTS.search(_text(cause)):
-            return LIBRARY
+            own_thread = NO_THREAD in _text(cause) and _own_call(cause, error)
+            return OWN if own_thread else LIBRARY
     return ""
 
 
@@ -64,7 +66,7 @@ def _text(error: BaseException) -> str:
         return ""
 
 
-def _own_call(cause: OSError, error: BaseException) -> bool:
+def _own_call(cause: BaseException, error: BaseException) -> bool:
     """Whether the learner's line called `open` or its like, itself or by way of Python's own library only."""
     installed = False  # whether code of an installed package ran below the learner's last line
     for step in (error, cause):

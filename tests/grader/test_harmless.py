@@ -62,16 +62,20 @@ def test_the_fork_server_has_no_second_thread(server):
 # Whose attempt was refused
 
 REFUSED = {
-    "own open": ("open('/etc/passwd')", OWN),
-    "own path": ("from pathlib import Path\nPath('/etc/passwd').read_text()", OWN),
+    "own open": ("open('/usr/new', 'w')", OWN),
+    "own path": ("from pathlib import Path\nPath('/usr/new').write_text('x')", OWN),
     "own process": ("import subprocess\nsubprocess.run(['true'])", OWN),
     "own socket": ("import socket\nsocket.create_connection(('127.0.0.1', 9))", OWN),
-    "own path by a library": ("import numpy\nnumpy.loadtxt('/etc/passwd')", OWN),
+    "own threads": (
+        "from threading import Event, Thread\nfor _ in range(200): Thread(target=Event().wait, daemon=True).start()",
+        OWN,
+    ),
+    "own path by a library": ("import numpy\nnumpy.savetxt('/usr/new', [1])", OWN),
     "a process by a library": (
         "import torch.utils.data as d\nlist(d.DataLoader([1, 2], num_workers=1))",
         LIBRARY,
     ),
-    "a file by a library": ("import torch\ntorch.load(chr(47) + chr(101) + 'tc/pass' + 'wd')", LIBRARY),
+    "a file by a library": ("import numpy\nnumpy.savetxt('/us' + 'r/' + 'n' + 'ew', [1])", LIBRARY),
     "an ordinary mistake": ("1 / 0", ""),
     "a missing file": ("open('weights.pt')", ""),
     "a wrong shape": ("import torch\ntorch.ones(2) @ torch.ones(3)", ""),
@@ -88,7 +92,7 @@ def test_it_is_known_whose_attempt_was_refused(server, kind):
 
 
 def test_texts_of_pytorch_are_known():
-    for text in ("Failed to initialize cpuinfo!", "can't start new thread", "unable to open: Permission denied (13)"):
+    for text in ("Failed to initialize cpuinfo!", "unable to open: Permission denied (13)"):
         assert refused(RuntimeError(text)) == LIBRARY
     assert refused(RuntimeError("\"addmm\" not implemented for 'Half'")) == ""
     wrapped = ValueError("wrapped")

@@ -165,16 +165,16 @@ GRADER = """
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_scratch_folder_and_no_traceback_is_left_when_the_grader_is_ended(number, tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(GRADER), str(tmp_path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    assert len(list(tmp_path.iterdir())) == 1
-    process.send_signal(number)
-    process.wait(10)
-    deadline = time.monotonic() + 20
-    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert list(tmp_path.iterdir()) == []
-    assert "Traceback" not in process.stderr.read()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        assert len(list(tmp_path.iterdir())) == 1
+        process.send_signal(number)
+        process.wait(10)
+        deadline = time.monotonic() + 20
+        while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert list(tmp_path.iterdir()) == []
+        assert "Traceback" not in process.stderr.read()
 
 
 @linux
