@@ -123,12 +123,19 @@ def _not_finite(evidence: Evidence) -> Diagnosis | None:
     wrong = [t for t in evidence.failing if rank_of(evidence.facets(t)) == 2]
     if not wrong or not all(_turns_infinite(evidence, trial) for trial in wrong):
         return None
-    return evidence.diagnosis(
-        "any/not_finite",
-        "Every failing case has `nan` or `inf` where a number is expected. Which step leaves the range of the dtype, "
-        "or divides zero by zero?",
-        wrong,
-    )
+    if all(_has_nan(evidence, trial) for trial in wrong):
+        says = (
+            "Every failing case has `nan` where a number is expected. Which step leaves the range of the dtype, or "
+            "computes 0 / 0, ∞ − ∞ or 0 · ∞?"
+        )
+    else:
+        says = "Every failing case has `inf`, `-inf` or `nan` where a number is expected."
+    return evidence.diagnosis("any/not_finite", says, wrong)
+
+
+def _has_nan(evidence: Evidence, trial: Trial) -> bool:
+    got = [x for x in leaves(evidence.seen(trial).value) if isinstance(x, Tensor) and x.is_floating_point()]
+    return any(bool(tensor.isnan().any()) for tensor in got)
 
 
 def _turns_infinite(evidence: Evidence, trial: Trial) -> bool:
@@ -176,7 +183,7 @@ def _transformed(evidence: Evidence) -> Diagnosis | None:
 def _by_batch(evidence: Evidence) -> Diagnosis | None:
     """Right for some numbers of batch dimensions, wrong for the others."""
     failing: dict[int, list[Trial]] = {}
-    passing: set[int] = set()
+    passing: list[int] = []
     for trial in evidence.sheet.trials:
         axes = _batch_axes(evidence, trial.case)
         if axes is None or trial.case.raises is not None or trial.case.edge:
@@ -184,10 +191,11 @@ def _by_batch(evidence: Evidence) -> Diagnosis | None:
         if rank_of(evidence.facets(trial)) == 2:
             failing.setdefault(axes, []).append(trial)
         else:
-            passing.add(axes)
-    if not failing or not passing or failing.keys() & passing:
+            passing.append(axes)
+    # One case may pass or fail for a reason of its own.
+    if sum(map(len, failing.values())) < 2 or len(passing) < 2 or failing.keys() & set(passing):
         return None
-    if passing == {0}:
+    if set(passing) == {0}:
         says = (
             "Right without a batch dimension, wrong with one or more. Some step also mixes or counts the batch "
             "dimensions, where it should see the last axes only."
@@ -198,8 +206,8 @@ def _by_batch(evidence: Evidence) -> Diagnosis | None:
         )
     else:
         says = (
-            f"Right with {_counted(passing)}, wrong with {_counted(failing)}: some step relies on how many axes there "
-            f"are. Counted from the right, −1 and −2 name the same axes in every case."
+            f"Right with {_counted(set(passing))}, wrong with {_counted(failing)}: some step relies on how many axes "
+            f"there are. Counted from the right, −1 and −2 name the same axes in every case."
         )
     return evidence.diagnosis("any/batch", says, [trial for trials in failing.values() for trial in trials])
 

@@ -5,8 +5,9 @@ import torch
 
 from course_lib.exercises import Case, Exercise, find
 from course_lib.grader._code_line import CodeLine
+from course_lib.grader._diagnosing import diagnose
 from course_lib.grader._explaining import explain_problem
-from course_lib.grader._judging import sheet_of
+from course_lib.grader._judging import judge, sheet_of
 from course_lib.grader._observing import Observation, Problem
 from course_lib.grader._report_html import html_of
 from course_lib.grader._report_text import text_of
@@ -65,11 +66,27 @@ def test_lines_that_are_no_statement_are_read_all_the_same():
         assert CodeLine(code).drops_an_axis == ""
 
 
-def test_infinity_where_infinity_is_expected_is_no_tip():
-    exercise = find("top_p_filter")
-    sheet = sheet_of(exercise, 0)
-    report = report_on(sheet, sheet.run(lambda logits, p: logits.masked_fill(logits > 0, float("-inf")).cos().log()))
-    assert "nan" in text_of(report, "") or report.diagnosis is None or report.diagnosis.key != "any/not_finite"
+def said(name: str, solution) -> str:
+    """The tip for a solution, as if no mistake had a name."""
+    sheet = sheet_of(find(name), 0)
+    observations = sheet.run(solution)
+    verdict = judge(sheet.exercise, sheet.trials, observations, allow_twins=True)
+    found = diagnose(sheet, verdict, observations, named=False)
+    return found.says if found else ""
+
+
+def test_infinity_is_said_and_where_it_comes_from_is_asked_only_of_nan():
+    only_the_best = said("top_p_filter", lambda x, p: x.masked_fill(x < x.max(), float("-inf")))
+    assert only_the_best == "Every failing case has `inf`, `-inf` or `nan` where a number is expected."
+    assert said("top_p_filter", lambda x, p: x.masked_fill(x < 0, 0.0)) == ""
+    overflows = said("softmax", lambda x, dim=-1: x.exp() / x.exp().sum(dim, keepdim=True))
+    assert "computes 0 / 0" in overflows
+
+
+def test_a_fault_that_depends_on_batch_dimensions_is_said_from_two_cases_on():
+    assert said("attend", lambda x, value: (x.softmax(1) @ value, x.softmax(1))).startswith("Right without a batch")
+    clamped = next(m for m in find("FeedForward").misconceptions if "clamp to 0 … 1" in m.says)
+    assert "batch" not in said("FeedForward", clamped.solution)
 
 
 def small(reference, arguments: dict, state=None) -> Exercise:
