@@ -10,12 +10,8 @@ from course_lib.exercises import attention as _attention_chapter
 from course_lib.exercises import masking as _masking_chapter
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
-from course_lib.exercises._scaled_dot_product_slips import (
-    add_attention_slips,
-    add_backward_slips,
-    add_flops_slips,
-    attention_with,
-)
+from course_lib.exercises._scaled_dot_product_slips import add_attention_slips, attention_with
+from course_lib.exercises._softmax_backward_slips import add_backward_slips, add_flops_slips
 from course_lib.masking import masked_softmax
 
 __all__ = ["ATTENTION", "FLOPS", "SOFTMAX_BACKWARD"]
