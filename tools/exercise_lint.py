@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from course_lib.exercises import Exercise, all_exercises, find
 from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._judging import Sheet, judge, sheet_of
+from course_lib.grader._judging import Sheet, Verdict, judge, sheet_of
 from course_lib.grader._likeness import alike
 from course_lib.grader._observing import Sequence, plain
 
@@ -154,7 +154,11 @@ def _misconceptions(sheet: Sheet) -> Iterator[str]:
             continue
         named = diagnose(sheet, verdict, seen)
         key = named.key if named else "unknown"
-        if key != mistake.key and not (mistake.within and named and _indistinguishable(sheet, mistake.key, key)):
+        if key == mistake.key:
+            continue
+        if not mistake.within or (
+            not _ends_in_exceptions(sheet, mistake.key, verdict) and not _alike_throughout(sheet, mistake.key, key)
+        ):
             yield f"{mistake.key} is diagnosed as {key}"
     own = [m.key for m in exercise.misconceptions if not m.within]
     for a, b in itertools.combinations(own, 2):
@@ -162,13 +166,23 @@ def _misconceptions(sheet: Sheet) -> Iterator[str]:
             yield f"no case tells {a} from {b}"
 
 
-def _indistinguishable(sheet: Sheet, a: str, b: str) -> bool:
-    """Whether two mistakes do the same in every case."""
-    keys = {m.key for m in sheet.exercise.misconceptions}
-    if not {a, b} <= keys:
+def _ends_in_exceptions(sheet: Sheet, key: str, verdict: Verdict) -> bool:
+    """Whether a mistake shows by exceptions only; a wrong shape inside a part looks the same as one around it."""
+    seen = sheet.misconception(key)
+    return all(seen[number].problem is not None for number in verdict.findings)
+
+
+def _alike_throughout(sheet: Sheet, a: str, b: str) -> bool:
+    """Whether two mistakes give the same values or the same kind of exception in every case."""
+    if not {a, b} <= {m.key for m in sheet.exercise.misconceptions}:
         return False
     pairs = zip(sheet.misconception(a), sheet.misconception(b), strict=True)
-    if not all(alike(x, y) and x.changed == y.changed and x.gradients.keys() == y.gradients.keys() for x, y in pairs):
+    return all(alike(x, y) and x.changed == y.changed and x.gradients.keys() == y.gradients.keys() for x, y in pairs)
+
+
+def _indistinguishable(sheet: Sheet, a: str, b: str) -> bool:
+    """Whether two mistakes do the same in every case."""
+    if not _alike_throughout(sheet, a, b):
         return False
     mine, theirs = (
         judge(sheet.exercise, sheet.trials, sheet.misconception(key), allow_twins=True).findings for key in (a, b)

@@ -1034,6 +1034,10 @@ def _ways(exercise, build, sublayers):
     )(build(ways=(_post,) * (count - 1) + (_shortcut_twice,)))
 
 
+def _if(mask, change):
+    return None if mask is None else change(mask)
+
+
 def _identity(mask, x):
     return mask
 
@@ -1200,7 +1204,15 @@ def _norming(base, *places):
 
 
 def _inherited(exercise, base, norms):
-    """The mistakes of a learner's own norm and feed-forward network."""
+    """The mistakes of a learner's own norm and feed-forward network, and of an attention with finite masked scores."""
+    attentions = [name for name in PARTS[base.__name__] if name.endswith("attention")]
+    for axis, words in ((-2, "queries"), (1, "heads"), (0, "sequences of the batch")):
+        attend = multi_head._attend(dim=axis, hide=lambda scores, mask: scores.masked_fill(~mask, -1e9))
+        exercise.misconception(
+            f"softmax_over_{words.split()[0]}",
+            f"In your attention, the softmax runs over the {words}. The weights of a query over its keys add up to 1.",
+            look=multi_head.FORMULA,
+        )(_attending(base, *attentions)(multi_head._attending(attend)))
     exercise.contains(LAYER_NORM, _norming(base, *norms), called="layer norm")
     exercise.contains(
         FEED_FORWARD,
@@ -1311,6 +1323,48 @@ ENCODER.misconception(
     "The layer does not work without a mask. None means that everything may be attended to.",
     look=IN_ENCODER,
 )(_encoder(mask=lambda mask, x: mask.bool()))
+
+
+OWN = "Your own attention then gets a mask that does not line up with its scores."
+for _key, _mask in (
+    ("mask_gets_head_axis", lambda mask, x: _if(mask, lambda m: m.unsqueeze(1))),
+    ("mask_gets_two_axes", lambda mask, x: _if(mask, lambda m: m[:, None, None])),
+    (
+        "mask_of_three_axes_by_sequence",
+        lambda mask, x: _if(mask, lambda m: m[:, None] if m.dim() == 3 else m),
+    ),
+    ("mask_added_axes_at_the_end", lambda mask, x: _if(mask, lambda m: m.unsqueeze(-1))),
+):
+    _says = next(known.says for known in ENCODER.misconceptions if known.key == _key)
+    ENCODER.misconception(f"{_key}_in_own_attention", f"{_says} {OWN}", look=IN_ENCODER)(
+        _encoder(mask=_mask, base=_with(EncoderLayer))
+    )
+WITH_A_MASK_MISTAKE = (
+    ("pre_norm", "this is pre-norm, where the norm belongs after the sum", {"ways": _pre}),
+    (
+        "norm_inside_residual",
+        "the norm is applied to the sub-layer's output and not to the sum",
+        {"ways": _inside},
+    ),
+    ("no_residuals", "there are no residual connections", {"ways": _without_shortcut}),
+    ("no_norms", "the norms are not used", {"ways": _without_norm}),
+    ("only_norm1", "norm1 does the work of all norms", {"norms": 1}),
+)
+
+
+def _everywhere(count, changes):
+    """The same change at each sub-layer."""
+    return {name: (value,) * count for name, value in changes.items()}
+
+
+for _key, _says, _changes in WITH_A_MASK_MISTAKE:
+    for _name, _words, _mask in (
+        ("mask_ignored", "the mask has no effect", lambda mask, x: None),
+        ("mask_turned_round", "attention goes where the mask forbids it", lambda mask, x: _if(mask, torch.logical_not)),
+    ):
+        ENCODER.misconception(f"{_key}_and_{_name}", f"Two things: {_says}, and {_words}.", look=POST)(
+            _encoder(mask=_mask, **_everywhere(2, _changes))
+        )
 
 
 def _forward(exercise, base, key, says, look=""):
@@ -1759,10 +1813,6 @@ def _masks(key, says, masks):
     DECODER.misconception(key, says, look=IN_DECODER)(_decoder(masks=masks))
 
 
-def _if(mask, change):
-    return None if mask is None else change(mask)
-
-
 def _no_future(own, x):
     return _causal(x.shape[1]) if own is None else own & _causal(x.shape[1])
 
@@ -1927,6 +1977,38 @@ _masks(
 )
 
 
+for _key, _change in (
+    ("masks_exchanged", lambda own, theirs, x: (theirs, own)),
+    ("self_mask_for_both", lambda own, theirs, x: (own, own)),
+    ("memory_mask_for_both", lambda own, theirs, x: (theirs, theirs)),
+    ("self_mask_where_memory_mask_is_missing", lambda own, theirs, x: (own, own if theirs is None else theirs)),
+    ("masks_get_head_axis", lambda own, theirs, x: tuple(_if(m, lambda m: m.unsqueeze(1)) for m in (own, theirs))),
+    ("masks_get_two_axes", lambda own, theirs, x: tuple(_if(m, lambda m: m[:, None, None]) for m in (own, theirs))),
+    (
+        "masks_of_three_axes_by_sequence",
+        lambda own, theirs, x: tuple(_if(m, lambda m: m[:, None] if m.dim() == 3 else m) for m in (own, theirs)),
+    ),
+):
+    _says = next(known.says for known in DECODER.misconceptions if known.key == _key)
+    DECODER.misconception(f"{_key}_in_own_attention", f"{_says} {OWN}", look=IN_DECODER)(
+        _decoder(masks=_change, base=_with(DecoderLayer))
+    )
+for _key, _says, _changes in WITH_A_MASK_MISTAKE:
+    for _name, _words, _change in (
+        ("masks_ignored", "neither mask has an effect", lambda own, theirs, x: (None, None)),
+        ("self_mask_ignored", "self_mask has no effect", lambda own, theirs, x: (None, theirs)),
+        ("memory_mask_ignored", "memory_mask has no effect", lambda own, theirs, x: (own, None)),
+        (
+            "masks_turned_round",
+            "attention goes where the masks forbid it",
+            lambda own, theirs, x: (_if(own, torch.logical_not), _if(theirs, torch.logical_not)),
+        ),
+    ):
+        DECODER.misconception(f"{_key}_and_{_name}", f"Two things: {_says}, and {_words}.", look=POST)(
+            _decoder(masks=_change, **_everywhere(3, _changes))
+        )
+
+
 def _wrong(key, says, look=""):
     return _forward(DECODER, DecoderLayer, key, says, look)
 
@@ -1992,6 +2074,18 @@ def _(self, x, memory, self_mask=None, memory_mask=None):
     earlier = _true(x.shape[1], memory.shape[1]).tril()
     memory_mask = earlier if memory_mask is None else earlier & memory_mask
     return DecoderLayer.forward(self, x, memory, self_mask, memory_mask)
+
+
+@_wrong(
+    "pre_norm_of_memory_too",
+    "This is pre-norm, and memory goes through norm2 as well. In the paper, and here, each norm is applied to the sum "
+    "that comes out of its sub-layer.",
+    look=POST,
+)
+def _(self, x, memory, self_mask=None, memory_mask=None):
+    x = x + _attend(self, self.norm1(x), self_mask)
+    x = x + _cross(self, self.norm2(x), self.norm2(memory), memory_mask)
+    return x + self.feed_forward(self.norm3(x))
 
 
 @_wrong(

@@ -3,6 +3,7 @@ can be told from right, has made it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ __all__ = ["named_mistake"]
 
 ENOUGH = 0.5  # share of the failing cases that a mistake has to explain, with or without a second one beside it
 FIRST_LOOK = 3  # the smallest failing cases, of which it has to explain one
+VAGUE = re.compile("must match the size|cannot be multiplied|is invalid for input|to unpack")  # any wrong shape does it
 AT_ONCE = 2  # cases that each of two mistakes has to explain alone
 
 
@@ -31,7 +33,7 @@ class Fit:
         other: failing trials in which the mistake fails, too, in another way.
         values: how many failing trials ended in a value or another result, rather than in an exception.
         by_value: how many of them are explained.
-        by_name: how many are explained by the same wrong parameters.
+        by_name: how many are explained by the same wrong parameters, or by an exception that few mistakes end in.
         to_the_letter: how many are explained by an exception with the very same message, its lengths included.
     """
 
@@ -167,7 +169,7 @@ def _fit(evidence: Evidence, mistake: Misconception, trials: list[Trial], *, exa
             fit.by_value += not ended
             its_own = evidence.sheet.misconception_at(mistake.key, trial)
             fit.to_the_letter += ended and _message(its_own) == _message(evidence.seen(trial))
-            fit.by_name += evidence.seen(trial).stage == "load"
+            fit.by_name += ended and not VAGUE.search(evidence.seen(trial).problem.message)
         elif not ended and its and rank_of(mine) < rank_of(its):
             return None  # it would fail here, or worse: it is not this one
         elif exactly:
