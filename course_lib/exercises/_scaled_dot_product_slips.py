@@ -103,6 +103,12 @@ SINGLE = (
         ROOT,
     ),
     (
+        "root_rounded_down",
+        "The root is rounded down to an int. The divisor need not be a whole number.",
+        {"scale": lambda q, k, v: int(math.sqrt(q.shape[-1]))},
+        ROOT,
+    ),
+    (
         "fourth_root",
         "The scores are divided by the fourth root of d_k. Was the root taken twice, or was only one of query and key "
         "scaled?",
@@ -436,6 +442,13 @@ SINGLE = (
         CONVENTIONS,
     ),
     (
+        "multiplied_by_a_large_number",
+        "The scores are multiplied by the mask and by a large negative number. A product changes the scores that are "
+        "allowed; masking replaces those that are not.",
+        {"hide": lambda s, mask: s * mask * -1e9},
+        "",
+    ),
+    (
         "allowed_filled_with_zero",
         "The scores of the *allowed* keys become 0, and the masked ones stay. True means *may attend*, and a score of "
         "0 "
@@ -628,6 +641,11 @@ def _mask_for_the_weights_only(query, key, value, mask=None):
     return attention_with()(query, key, value)[0], attention_with()(query, key, value, mask)[1]
 
 
+def _zeroed_when_returned(query, key, value, mask=None):
+    output, weights = attention_with()(query, key, value)
+    return output, weights if mask is None else weights * mask
+
+
 def _minus_mask(query, key, value, mask=None):
     return attention_with()(query, key, value, None if mask is None else -mask)
 
@@ -657,6 +675,12 @@ def add_attention_slips(exercise: Exercise) -> None:
         "mask_for_the_weights_only",
         "The returned weights obey the mask, the output does not: it was computed before the mask.",
     )(_mask_for_the_weights_only)
+    exercise.misconception(
+        "mask_on_the_returned_weights",
+        "The mask zeroes weights that are returned, after the output was computed, and their rows no longer sum to "
+        "one. "
+        "It belongs before the softmax.",
+    )(_zeroed_when_returned)
     exercise.misconception(
         "minus_a_bool",
         "`-mask` does not exist for bool tensors. The opposite of a bool mask is its logical *not*.",

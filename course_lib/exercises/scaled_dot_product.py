@@ -282,7 +282,9 @@ def _(query, key, value, mask=None):
 
 @ATTENTION.misconception(
     "transposes_all_axes",
-    "`.T` turns all axes round, the batch too. Only the last two are the matrix.",
+    "The key is transposed for a tensor of two axes: `.T` turns all axes round, and `transpose(0, 1)` the first two. "
+    "With "
+    "a batch the matrix is in the last two axes.",
 )
 def _(query, key, value, mask=None):
     scores = query @ key.T / math.sqrt(query.shape[-1])
@@ -788,9 +790,18 @@ ATTENTION.contains(
     _attention_chapter.SOFTMAX,
     lambda wrong: attention_with(softmax=lambda scores: wrong(scores, -1)),
     called="softmax",
+    without=("max_gives_a_pair",),
 )
 ATTENTION.contains(
     _masking_chapter.SOFTMAX,
     lambda wrong: _masked_by(wrong),
     called="masked softmax",
+    # These end in errors of many causes; here they are explained as such.
+    without=(
+        "row_axis_dropped",
+        "float32_comes_back",
+        "largest_with_its_place",
+        "allowed_scores_cut_out",
+        "allowed_scores_indexed",
+    ),
 )
