@@ -72,7 +72,6 @@ for says, forward in (
     ("lets gradients through, to x", lambda self, x: self.right(x.detach())),
     ("lets gradients through, to its weights", lambda self, x: self.right(x).detach() + x - x.detach()),
     ("train and eval are the same", lambda self, x: nn.functional.dropout(self.right(x), 0.1, self.training)),
-    ("leaves the random state alone", lambda self, x: self.right(x) + 0 * torch.rand(())),
     ("ValueError where L > max_length", lambda self, x: x + self.embedding(torch.arange(x.shape[1]))),
     ("ValueError where L > max_length, by one", refusing(lambda x, longest, width: x.shape[1] <= longest + 1)),
     ("no error where L = max_length", refusing(lambda x, longest, width: x.shape[1] < longest)),
