@@ -12,8 +12,8 @@ from course_lib.grader._judging import findings_of, judge, sheet_of
 from course_lib.grader._report_text import text_of
 from course_lib.grader._reporting import Report, _example, report_on
 
-# Numbers that are no lengths: names of dtypes, the end of float16, axes counted from the right.
-CONSTANTS = re.compile(r"b?float\d+|65504|−1 and −2|`[^`]*`")
+# Numbers that are not quoted from a case: names of dtypes, the end of float16, axes counted from the right, and zeros.
+CONSTANTS = re.compile(r"b?float\d+|65504|−1 and −2|0 / 0, ∞ − ∞ or 0 · ∞|indices start at 0|`[^`]*`")
 
 
 def numbers(text: str) -> set[str]:
