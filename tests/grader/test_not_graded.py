@@ -110,7 +110,7 @@ def test_a_server_that_cannot_start_again_ends_nothing(folder, monkeypatch):
 
         monkeypatch.setattr(_grading, "ForkServer", no_server)
         with monkeypatch.context() as patch:
-            patch.setattr(type(grader.server), "gone", True)
+            patch.setattr(grader.server, "gone", True)
             _, bob, _ = read_submissions([folder])
             assert "no more processes" in grader.grade(bob).tasks[0].note
 
