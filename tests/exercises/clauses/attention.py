@@ -10,7 +10,6 @@ BATCH = "leading dimensions may be any number of batch dimensions, none included
 GRADIENTS = "lets gradients through"
 DTYPE = "keeps the dtype"
 LAYOUT = "a tensor is right in any layout of its memory"
-CHANCE = "nothing depends on chance"
 
 # softmax
 
@@ -167,11 +166,6 @@ def detached_along_others(scores, dim=-1):
     return softmax(scores, dim) if dim == -1 else softmax(scores, dim).detach()
 
 
-@breaks(SOFTMAX, CHANCE)
-def noisy(scores, dim=-1):
-    return softmax(scores + 1e-12 * torch.randn_like(scores), dim)
-
-
 # additive_score
 
 ADDITIVE = "additive_score"
@@ -286,12 +280,6 @@ for _number, _name in enumerate(("query", "key", "w_query", "w_key", "v")):
 
     breaks(ADDITIVE, f"{UNCHANGED}: {_name}")(_changed)
     breaks(ADDITIVE, f"{GRADIENTS}: {_name}")(_detached)
-
-
-@breaks(ADDITIVE, CHANCE)
-def additive_noisy(query, key, w_query, w_key, v):
-    torch.rand(1)
-    return additive(query, key, w_query, w_key, v)
 
 
 # attend
@@ -430,12 +418,6 @@ def attend_weights_detached(scores, value):
     return output, weights.detach()
 
 
-@breaks(ATTEND, CHANCE)
-def attend_noisy(scores, value):
-    torch.rand(1)
-    return attend(scores, value)
-
-
 @breaks(ATTEND, "returns (output, weights), in this order")
 def attend_other_order(scores, value):
     return attend(scores, value)[::-1]
@@ -550,9 +532,3 @@ for _number, _name in enumerate(("x_query", "x_key", "y_key")):
 
     breaks(KERNEL, f"{UNCHANGED}: {_name}")(_changed)
     breaks(KERNEL, f"{GRADIENTS}: {_name}")(_detached)
-
-
-@breaks(KERNEL, CHANCE)
-def regression_noisy(x_query, x_key, y_key, bandwidth):
-    torch.rand(1)
-    return regression(x_query, x_key, y_key, bandwidth)

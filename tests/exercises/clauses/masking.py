@@ -4,7 +4,6 @@ import torch
 from contract_clauses import breaks
 
 UNCHANGED = "a solution leaves its arguments unchanged"
-CHANCE = "nothing depends on chance"
 LAYOUT = "a tensor is right in any layout of its memory"
 BOOL = "a mask is a bool tensor"
 
@@ -63,12 +62,6 @@ def padding_in_place(tokens, pad_id):
     mask = padding(tokens, pad_id)
     tokens[tokens == pad_id] = -100
     return mask
-
-
-@breaks(PADDING, CHANCE)
-def padding_draws(tokens, pad_id):
-    torch.rand(1)
-    return padding(tokens, pad_id)
 
 
 # causal_mask
@@ -158,12 +151,6 @@ def decoder_in_place(tokens, pad_id):
     mask = decoder(tokens, pad_id)
     tokens[tokens == pad_id] = -100
     return mask
-
-
-@breaks(DECODER, CHANCE)
-def decoder_draws(tokens, pad_id):
-    torch.rand(1)
-    return decoder(tokens, pad_id)
 
 
 # masked_softmax
@@ -385,12 +372,6 @@ def short_mask_changed(scores, mask):
     if mask.dim() < scores.dim():
         mask.fill_(True)
     return weights
-
-
-@breaks(SOFTMAX, CHANCE)
-def draws(scores, mask):
-    torch.rand(1)
-    return masked(scores, mask)
 
 
 # sliding_window_mask
