@@ -414,7 +414,8 @@ ATTENTION.misconception(
 )(_variant(fill=1e9))
 ATTENTION.misconception(
     "opposite_added",
-    "The mask is turned into numbers and added with the wrong sign: what is allowed becomes impossible.",
+    "The mask works with the opposite sign: what is allowed becomes impossible, and what is masked gets the weight. "
+    "True means *may attend*.",
 )(lambda query, key, value, mask=None: _with_added(query, key, value, mask, -1e9))
 ATTENTION.misconception(
     "keys_averaged",

@@ -96,7 +96,7 @@ def _diagnosis(evidence: Evidence, first: Fit, second: Fit | None = None) -> Dia
         says = f"Two mistakes at once. The first: {mistake.says} The second: {second.mistake.says}"
         keys = (mistake.key, second.mistake.key)
     elif any(rank_of(evidence.facets(trial)) == 2 for trial in first.silent):
-        says = f"{mistake.says} Something else is wrong as well, because this does not explain every failing case."
+        says = f"{mistake.says} This does not explain every failing case, so check again once it is mended."
     return Diagnosis(mistake.key, says, found.trial, frozenset(t.number for t in trials), look, keys)
 
 
