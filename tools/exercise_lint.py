@@ -35,15 +35,19 @@ CENTRAL = {
 FEWEST = {True: 12, False: 5}  # misconceptions, for central exercises and others
 
 
-def problems_of(exercise: Exercise) -> Iterator[str]:
-    """Everything that is wrong with an exercise, a line each."""
+def problems_of(exercise: Exercise, *, every: int = 1) -> Iterator[str]:
+    """Everything that is wrong with an exercise, one line each.
+
+    Args:
+        every: look at one of this many inherited mistakes; they were looked at where they come from.
+    """
     yield from _text(exercise)
     for seed in SEEDS:
         sheet = sheet_of(exercise, seed)
         where = f"seed {seed}: "
         yield from (where + text for text in _degenerate(sheet))
         yield from (where + text for text in _solutions(sheet))
-        yield from (where + text for text in _misconceptions(sheet))
+        yield from (where + text for text in _misconceptions(sheet, every))
 
 
 def _text(exercise: Exercise) -> Iterator[str]:
@@ -139,13 +143,15 @@ def _solutions(sheet: Sheet) -> Iterator[str]:
             yield f"a solution that returns {name} gets points for {given}"
 
 
-def _misconceptions(sheet: Sheet) -> Iterator[str]:
+def _misconceptions(sheet: Sheet, every: int) -> Iterator[str]:
     """Mistakes that no case shows, and those that are taken for another one.
 
     An inherited mistake need not show, and may do here what another one does: then either name is right.
     """
     exercise = sheet.exercise
-    for mistake in exercise.misconceptions:
+    own = [mistake for mistake in exercise.misconceptions if not mistake.within]
+    inherited = [mistake for mistake in exercise.misconceptions if mistake.within]
+    for mistake in (*own, *inherited[::every]):
         seen = sheet.misconception(mistake.key)
         verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
         if verdict.status != "failed":
@@ -160,8 +166,7 @@ def _misconceptions(sheet: Sheet) -> Iterator[str]:
             not _ends_in_exceptions(sheet, mistake.key, verdict) and not _alike_throughout(sheet, mistake.key, key)
         ):
             yield f"{mistake.key} is diagnosed as {key}"
-    own = [m.key for m in exercise.misconceptions if not m.within]
-    for a, b in itertools.combinations(own, 2):
+    for a, b in itertools.combinations([mistake.key for mistake in own], 2):
         if _indistinguishable(sheet, a, b):
             yield f"no case tells {a} from {b}"
 

@@ -102,7 +102,7 @@ def test_signatures_are_those_of_the_contract(exercise):
 def test_the_linter_finds_nothing(exercise):
     """Reference passes, stub is not attempted, each misconception fails and is named as itself, no case is
     degenerate."""
-    assert list(problems_of(exercise)) == []
+    assert list(problems_of(exercise, every=25)) == []
 
 
 @each_exercise
