@@ -1038,20 +1038,10 @@ class WithPadding(LearnedPositionalEmbedding):
         self.embedding = nn.Embedding(max_length, d_model, padding_idx=0)
 
 
-@LEARNED.misconception(
-    "frozen",
-    "The values are right, but the table is frozen: its weights ask for no gradient, and are never learned.",
-)
-class Frozen(LearnedPositionalEmbedding):
-    def __init__(self, max_length, d_model):
-        super().__init__(max_length, d_model)
-        self.embedding.requires_grad_(False)
-
-
 LEARNED.misconception(
     "table_detached",
-    "The values are right, but no gradient reaches the table: `.data`, `.detach()` and `no_grad` cut it off, and the "
-    "positions are never learned.",
+    "The values are right, but no gradient reaches the table, so the positions are never learned. Either its weights "
+    "are frozen (`requires_grad_(False)`), or `.data`, `.detach()` or `no_grad` cuts them off.",
 )(_checked(lambda embedding, x: x + embedding.weight.detach()[: x.shape[1]]))
 LEARNED.misconception(
     "x_detached",

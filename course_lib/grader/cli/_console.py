@@ -32,7 +32,8 @@ class Console:
         """The submissions, while a bar says how many of them have been read."""
         from rich.progress import track
 
-        return track(submissions, "reading", total, console=self.console, transient=True, disable=self.quiet)
+        hidden = self.quiet or not self.console.is_terminal
+        return track(submissions, "reading", total, console=self.console, transient=True, disable=hidden)
 
     def progress(self, total: int, store: Store | None = None):
         from contextlib import contextmanager
