@@ -348,7 +348,7 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
         _say("The solution asks for more memory than it may have. The inputs are tiny: which axis grew?"),
     ),
     (
-        r"PermissionError|Operation not permitted|Network is unreachable",
+        r"PermissionError|Operation not permitted|Read-only file system|Network is unreachable",
         _say("A submission has no access to processes, the network or other files. A solution needs none of them."),
     ),
     (r"File too large", _say("The submission prints or writes more than it may. Leave out the prints.")),

@@ -183,7 +183,7 @@ def test_each_limit_can_be_set(read, field):
         ("limits: [seconds]", r"limits: expected names and values, got \['seconds'\]"),
         (
             "limits: {time: 5}",
-            "limits: expected load_seconds, memory_mb, output_mb, seconds, total_seconds, got 'time'",
+            "limits: expected load_seconds, memory_mb, output_mb, seconds, threads, total_seconds, got 'time'",
         ),
         ("limits: {seconds: 0}", "limits: seconds must be a number above 0, got 0"),
         ("limits: {seconds: -1}", "limits: seconds must be a number above 0, got -1"),

@@ -72,7 +72,7 @@ def test_a_wrong_one_gets_points_for_what_holds_and_the_name_of_its_mistake(grad
     assert task.status == "failed"
     assert task.diagnosis["key"] == "no_scale"
     held = {line["says"] for line in task.lines if line["holds"]}
-    assert "Large scores stay finite, and right" in held
+    assert "The result has the right dtype" in held
     assert 0 < task.points < 2
 
 
@@ -127,7 +127,7 @@ MISBEHAVIOUR = {
     "recurses": ("return causal_mask(length)", "RecursionError"),
     "forks": ("import os; os.fork()", "PermissionError"),
     "connects": ("import socket; socket.create_connection(('127.0.0.1', 9))", "PermissionError"),
-    "writes a file": ("open('/usr/course-lib-canary', 'w')", "PermissionError"),
+    "writes a file": ("open('/usr/course-lib-canary', 'w')", "OSError: [Errno 30] Read-only file system"),
     "reads a file": ("open('/etc/passwd').read()", "Error: [Errno"),
 }
 

@@ -203,6 +203,7 @@ def test_messages_do_not_name_the_scratch_folder(graded):
 
 def test_last_words_do_not_name_the_scratch_folder(graded):
     code = "import os\ndef softmax(scores, dim=-1):\n    raise KeyboardInterrupt(os.environ['TMPDIR'])\n"
-    task = graded(code)
-    assert SCRATCH in task.note
-    assert not re.search("course-lib-[a-z0-9_]{8}", task.note + task.text)
+    first, second = graded(code), graded(code)
+    assert "KeyboardInterrupt" in first.note
+    assert (first.note, first.text) == (second.note, second.text)
+    assert not re.search("course-lib-[a-z0-9_]{8}", first.note + first.text)
