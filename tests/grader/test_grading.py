@@ -31,6 +31,7 @@ def scaled_dot_product_attention(query, key, value, mask=None):
     weights = scores.softmax(-1)
     return weights @ value, weights
 """
+NO_MASK = ATTENTION.replace("if mask is not None", "if False")
 NO_SCALE = ATTENTION.replace(" / math.sqrt(query.shape[-1])", "")
 CAUSAL = """
 import torch
@@ -68,16 +69,17 @@ def test_a_right_submission_gets_all_points(grade):
 
 
 def test_a_wrong_one_gets_points_for_what_holds_and_the_name_of_its_mistake(grade):
-    task = tasks_of(grade(NO_SCALE + CAUSAL))["scaled_dot_product_attention"]
+    task = tasks_of(grade(NO_MASK + CAUSAL))["scaled_dot_product_attention"]
     assert task.status == "failed"
-    assert task.diagnosis["key"] == "no_scale"
+    assert task.diagnosis["key"] == "mask_ignored"
     held = {line["says"] for line in task.lines if line["holds"]}
-    assert "The result has the right dtype" in held
-    assert 0 < task.points < 2
+    assert any(says.startswith("It works with any number of batch dimensions") for says in held)
+    assert not any(says.startswith("A key that is masked") for says in held)
+    assert 0 < task.points < 4
 
 
 def test_points_follow_the_weights_and_conduct_only_what_is_right(grade):
-    task = tasks_of(grade(NO_SCALE))["scaled_dot_product_attention"]
+    task = tasks_of(grade(NO_MASK))["scaled_dot_product_attention"]
     values = [line for line in task.lines if line["weight"] != 0.5]
     right = sum(line["weight"] for line in values if line["holds"])
     conduct = sum(line["weight"] for line in task.lines if line["weight"] == 0.5 and line["holds"])
