@@ -39,7 +39,11 @@ def level(request):
 
 @pytest.fixture(scope="module")
 def grader(level):
-    with Grader(Assignment(tasks=(Task("softmax"),), seed=11, limits=LIMITS, walls=LEVELS[level])) as grader:
+    try:
+        grader = Grader(Assignment(tasks=(Task("softmax"),), seed=11, limits=LIMITS, walls=LEVELS[level]))
+    except OSError as error:  # root, and Python's files where no other user can read them
+        pytest.skip(str(error))
+    with grader:
         yield grader
 
 
