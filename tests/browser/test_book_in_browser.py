@@ -142,7 +142,7 @@ def test_every_button_of_the_header_is_in_the_header(visit, address, width, heig
 @pytest.mark.parametrize("address", CHAPTERS)
 def test_the_notebook_can_be_downloaded(visit, site, address):
     page = visit(address).page
-    link = page.locator("a[href$='.ipynb']").first
+    link = page.locator("a[href*='_sources/'][href$='.ipynb']").first
     response = page.request.get(urljoin(f"{site.address}/{address}", link.get_attribute("href")))
     notebook = nbformat.reads(response.text(), as_version=4)
     assert any(cell.get("outputs") for cell in notebook.cells)
