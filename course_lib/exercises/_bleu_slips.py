@@ -502,15 +502,19 @@ _SLIPS: list[tuple[str, str, Callable]] = [
     ),
     # What comes back.
     ("a_tensor", "The result is a tensor. The contract asks for a float.", bleu(form=torch.tensor, guarded=True)),
-    ("whole_number", "The result is cut down to a whole number. Leave that to whoever prints it.", bleu(form=int)),
+    (
+        "whole_number",
+        "The result is cut down to a whole number. Round only where the number is printed.",
+        bleu(form=int),
+    ),
     (
         "rounded_to_whole",
-        "The result is rounded to a whole number. Leave that to whoever prints it.",
+        "The result is rounded to a whole number. Round only where the number is printed.",
         bleu(form=lambda x: float(round(x))),
     ),
     (
         "rounded_to_one",
-        "The result is rounded to one decimal. Leave that to whoever prints it.",
+        "The result is rounded to one decimal. Round only where the number is printed.",
         bleu(form=lambda x: round(x, 1)),
     ),
 ]

@@ -252,7 +252,7 @@ _SLIPS: list[tuple[str, str, Callable]] = [
     ),
     (
         "no_cache_after_the_first_step",
-        "The first step gives no cache back, so the second has none to go on from.",
+        "The first step gives no cache back, so the second has none to continue from.",
         _none_at_first,
     ),
     (

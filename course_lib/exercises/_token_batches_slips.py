@@ -206,7 +206,7 @@ _SLIPS: list[tuple[str, str, Callable]] = [
     ),
     (
         "appended_at_every_step",
-        "The open batch is put into the result at every sentence, so it stands there many times: the last line is "
+        "The open batch is put into the result at every sentence, so it appears there many times: the last line is "
         "indented into the loop.",
         _appended_at_every_step,
     ),

@@ -104,7 +104,7 @@ def add_pair_slips(exercise: Exercise) -> None:
             (
                 "targets_filled_up",
                 "The inputs are the whole sentence, and the targets are filled up with padding. What comes after the "
-                "last token is nobody's question: both are one token shorter than the sentence.",
+                "last token has no next token to predict: both are one token shorter than the sentence.",
                 pair(lambda t: t, lambda t: torch.cat([t[:, 1:], torch.zeros_like(t[:, :1])], 1)),
             ),
             (

@@ -1476,7 +1476,7 @@ BLEU.misconception(
 )(bleu(times=1))
 BLEU.misconception(
     "rounded",
-    "The result is rounded. Leave that to whoever prints it.",
+    "The result is rounded. Round only where the number is printed.",
 )(lambda hypotheses, references: round(corpus_bleu(hypotheses, references), 2))
 BLEU.misconception(
     "words_only",

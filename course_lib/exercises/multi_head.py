@@ -1996,7 +1996,7 @@ for _key, _says, _wrong in (
 ):
     COUNT.misconception(_key, _says)(_wrong)
 
-# Splitting, attending and merging are parts of the module; what stands here already is not inherited again.
+# Splitting, attending and merging are parts of the module; what is listed here already is not inherited again.
 add_slips(ATTENTION, _variant, _Unchecked)
 # Those left out end in errors of many causes here, which are explained as such, or are another mistake of the module.
 ATTENTION.contains(
