@@ -358,7 +358,7 @@ _SLIPS: list[tuple[str, str, Callable]] = [
     ),
     (
         "exponent_outside",
-        "The exponential is taken of the ratio alone, and the 1 stands outside: 1 − e^(r/h) is no factor between 0 "
+        "The exponential is taken of the ratio alone, and the 1 stands outside: 1 − e^(r/h) is not a factor between 0 "
         "and 1.",
         bleu(brevity=_shorter_only(lambda h, r: 1 - math.exp(r / h))),
     ),
@@ -460,12 +460,12 @@ _SLIPS: list[tuple[str, str, Callable]] = [
     # Zeros.
     (
         "smoothed_guarded",
-        "One is added to each count. Here is no smoothing: a precision is matches over n-grams, nothing more.",
+        "One is added to each count. There is no smoothing here: a precision is matches over n-grams, nothing more.",
         bleu(share=smoothed, guarded=True),
     ),
     (
         "smoothed_above_one_guarded",
-        "One is added to the counts of n-grams longer than one, also where there are matches. Here is no smoothing.",
+        "One is added to the counts of n-grams above one, also where there are matches. There is no smoothing here.",
         bleu(share=smoothed_above_one, guarded=True),
     ),
     (

@@ -595,12 +595,12 @@ LATE = (
     ),
     (
         "minus_infinity_after_softmax",
-        "−∞ is filled into the finished weights. It belongs into the scores: the softmax makes a zero of it.",
+        "−∞ is filled into the finished weights. It belongs in the scores: the softmax makes a zero of it.",
         _masked_late(lambda w, mask: w.masked_fill(~mask, -INF)),
     ),
     (
         "large_number_after_softmax",
-        "A large negative number is filled into the finished weights. It belongs into the scores: the softmax makes a "
+        "A large negative number is filled into the finished weights. It belongs in the scores: the softmax makes a "
         "zero of it.",
         _masked_late(lambda w, mask: w.masked_fill(~mask, -1e9)),
     ),

@@ -144,7 +144,7 @@ _GREEDY: list[Slip] = [
     ),
     (
         "eos_always_added",
-        "eos is put at the end of every result, also where it was never generated. It is no part of the result.",
+        "eos is put at the end of every result, also where it was never generated. It is not part of the result.",
         greedy(result=lambda tokens, ended, eos: [*tokens[1:], eos]),
     ),
     (
@@ -541,7 +541,7 @@ _COMMON_IN_BEAM: dict[str, tuple[str, dict]] = {
         {"competing": lambda finished, still_open: finished or still_open},
     ),
     "penalty_ignored": ("the penalty has no effect", {"score": lambda total, n, penalty: total}),
-    "always_a_mean": ("the penalty is no exponent", {"score": lambda total, n, penalty: total / n}),
+    "always_a_mean": ("the penalty is not an exponent", {"score": lambda total, n, penalty: total / n}),
     "ends_with_a_full_list": (
         "the search ends too early, with a full list",
         {"over": lambda finished, still_open, beam_size: len(finished) >= beam_size or not still_open},

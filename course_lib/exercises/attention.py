@@ -388,12 +388,12 @@ SOFTMAX.misconception(
 )(lambda scores, dim=-1: (scores == _largest(scores, dim)).to(scores.dtype))
 SOFTMAX.misconception(
     "scaled_by_root",
-    "The scores are divided by the root of their number first. That root belongs to dot products and is no part of the "
-    "softmax.",
+    "The scores are divided by the root of their number first. That root belongs to dot products and is not part of "
+    "the softmax.",
 )(lambda scores, dim=-1: softmax(scores / scores.shape[dim] ** 0.5, dim))
 SOFTMAX.misconception(
     "twice",
-    "The softmax is applied twice. Weights are no scores: the second time evens them out.",
+    "The softmax is applied twice. Weights are not scores: the second time evens them out.",
 )(lambda scores, dim=-1: softmax(softmax(scores, dim), dim))
 SOFTMAX.misconception(
     "mean_for_sum",
@@ -519,7 +519,7 @@ def _(draw):
     yield Case(args=_additive_inputs(draw, dtype=torch.float64))
 
 
-@ADDITIVE.holds("Zero, one or two batch dimensions work alike, in float32 and float64")
+@ADDITIVE.holds("It works with zero, one or two batch dimensions, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
@@ -922,7 +922,7 @@ def _(draw):
     yield Case(args=square, edge="equal lengths", note="L_q = L_k = d_v")
 
 
-@ATTEND.holds("Zero, one or two batch dimensions work alike, in float32 and float64")
+@ATTEND.holds("It works with zero, one or two batch dimensions, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
@@ -935,7 +935,7 @@ def _(draw):
     yield Case(args=cube, edge="equal lengths", note="B = L_q = L_k = d_v")
 
 
-@ATTEND.holds("Equal scores give the plain mean of the values, a score far ahead gives its value alone")
+@ATTEND.holds("Equal scores give the plain mean of the values; a score far above the others gives its value only")
 def _(draw):
     len_k, d_v = draw.sizes(2)
     value = draw.normal(len_k, d_v)
@@ -1085,7 +1085,7 @@ ATTEND.misconception(
 )(_attend(lambda s: softmax(-s)))
 ATTEND.misconception(
     "softmax_twice",
-    "The softmax is applied twice. Weights are no scores: the second time evens them out.",
+    "The softmax is applied twice. Weights are not scores: the second time evens them out.",
 )(_attend(lambda s: softmax(softmax(s))))
 ATTEND.misconception(
     "scaled_by_keys",
@@ -1114,7 +1114,7 @@ ATTEND.misconception(
 )(_attend(average=lambda w, v: w.transpose(-2, -1) @ v))
 ATTEND.misconception(
     "values_turned",
-    "The values are transposed. They have one row a key already, and it is the keys that are summed over; the "
+    "The values are transposed. They have one row per key already, and it is the keys that are summed over; the "
     "transpose belongs to query times key.",
 )(_attend(average=lambda w, v: w @ v.transpose(-2, -1)))
 ATTEND.misconception(
@@ -1316,7 +1316,7 @@ def _(draw):
         yield Case(args=(*_points(draw, dtype=dtype), _width(draw, 0.4, 1.6)))
 
 
-@KERNEL.holds("The bandwidth says how near is near")
+@KERNEL.holds("The bandwidth sets how fast the weights fall with distance")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
         yield Case(args=(*_points(draw, dtype=dtype), _width(draw, 2.0, 4.0)), note="a wide kernel")

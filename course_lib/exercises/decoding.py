@@ -142,7 +142,7 @@ def _(draw):
     yield _greedy_case(draw, lambda n: n >= 4, 7, 9, long=True, note="a longer sequence")
 
 
-@GREEDY.holds("It ends with eos, which is not in the result, nor is bos")
+@GREEDY.holds("It stops at eos; neither eos nor bos is in the result")
 def _(draw):
     yield _greedy_case(draw, lambda n: n == 0, 4, 3, eos=1.0, note="the first token is eos")
     for length in (1, 2):
@@ -152,7 +152,7 @@ def _(draw):
     yield _greedy_case(draw, lambda n: 3 <= n < 10, 6, 12, long=True, note="eos long before max_length")
 
 
-@GREEDY.holds("It ends after max_length tokens, with or without eos")
+@GREEDY.holds("It stops after max_length tokens, with or without eos")
 def _(draw):
     for max_length in (1, 3):
         note = f"eos does not come within {max_length} token{'s' * (max_length > 1)}"
@@ -167,7 +167,7 @@ def _without_eos(log_probs, bos, eos):
 
 GREEDY.misconception(
     "eos_included",
-    "eos stands at the end of the result. It says that the sequence is over, and is no part of it: when do you look "
+    "eos stands at the end of the result. It says that the sequence is over, and is not part of it: when do you look "
     "at the new token, before or after it is appended?",
 )(_greedy(result=lambda tokens, ended, eos: tokens[1:] + [eos] * ended))
 GREEDY.misconception(
@@ -180,7 +180,7 @@ GREEDY.misconception(
 )(_greedy(result=lambda tokens, ended, eos: tokens + [eos] * ended))
 GREEDY.misconception(
     "last_of_all_dropped",
-    "One token too few comes back: something is cut from the end that is no eos.",
+    "One token too few comes back: something is cut from the end that is not eos.",
 )(_greedy(result=lambda tokens, ended, eos: tokens[1:-1]))
 GREEDY.misconception(
     "max_length_ignored",
@@ -515,7 +515,7 @@ def _(draw):
     yield _beam_case(draw, 4, vocab=7, max_length=9, long=True, unlike=(_greedy_for_beam,), note="longer sequences")
 
 
-@BEAM.holds("Survivors that end in eos are set aside, and those that do not survive are lost", weight=2)
+@BEAM.holds("Survivors that end in eos are set aside; candidates that do not survive are dropped", weight=2)
 def _(draw):
     yield _beam_case(draw, 2, vocab=4, max_length=4, unlike=(_staying,), penalty=1.0)
     yield _beam_case(draw, 3, unlike=(_beam(split=_filled_up),), penalty=0.8)
@@ -546,7 +546,7 @@ def _(draw):
         yield _beam_case(draw, 3, penalty=0.9, unlike=(wrong,))
 
 
-@BEAM.holds("What has not ended after max_length tokens competes as it stands")
+@BEAM.holds("Sequences without eos after max_length tokens compete as they are")
 def _(draw):
     yield _beam_case(draw, 2, vocab=4, max_length=2, unlike=(_only_finished,), note="the winner has not ended")
     yield _beam_case(draw, 3, penalty=1.0, max_length=3, unlike=(_only_finished,), note="the winner has not ended")
@@ -568,7 +568,7 @@ def _(draw):
     yield _beam_case(draw, 1, penalty=0.7, vocab=4, eos=-0.5, unlike=(wide,), note="beam_size 1")
 
 
-@BEAM.holds("A beam wider than the vocabulary works, up to all sequences there are")
+@BEAM.holds("A beam wider than the vocabulary works, up to the number of possible sequences")
 def _(draw):
     table = {
         (): [0.01, 0.09, 0.45, 0.45],
@@ -849,7 +849,7 @@ BEAM.misconception(
 )(_beam(steps=lambda max_length: max_length + 1))
 BEAM.misconception(
     "eos_included",
-    "eos stands at the end of the result. It counts in n, and is no part of the result.",
+    "eos stands at the end of the result. It counts in n, and is not part of the result.",
 )(_beam(result=lambda tokens, total, bos, eos: tokens))
 BEAM.misconception(
     "bos_included",
@@ -861,7 +861,7 @@ BEAM.misconception(
 )(_beam(result=lambda tokens, total, bos, eos: [bos, *tokens]))
 BEAM.misconception(
     "last_token_dropped",
-    "The last token is cut off where it is no eos, too.",
+    "The last token is cut off where it is not eos, too.",
 )(_beam(result=lambda tokens, total, bos, eos: tokens[:-1]))
 BEAM.misconception(
     "score_returned_too",
@@ -1330,7 +1330,7 @@ def _(draw):
         yield Case(args=_corpus(draw, sentences, test=test))
 
 
-@BLEU.holds("An n-gram matches at most as often as it stands in its own reference", weight=2)
+@BLEU.holds("An n-gram matches at most as often as it occurs in its own reference", weight=2)
 def _(draw):
     reference = ["a", "dog", "sees", "the", "old", "cat"]
     yield Case(args=([[*reference, "the", "the"]], [reference]), note="one word too often")
@@ -1353,7 +1353,7 @@ def _(draw):
     yield Case(args=(hypotheses, references), note="one sentence matches nowhere")
 
 
-@BLEU.holds("Too few tokens cost the brevity penalty, too many cost nothing more")
+@BLEU.holds("Too few tokens incur the brevity penalty; too many incur no further penalty")
 def _(draw):
     reference = ["a", "dog", "sees", "the", "old", "cat", "and", "runs", "home"]
     yield Case(args=([reference[:4]], [reference]), note="right as far as it goes, less than half as long")
@@ -1448,11 +1448,11 @@ BLEU.misconception(
 )(lambda hypotheses, references: bleu()(references, hypotheses))
 BLEU.misconception(
     "smoothed",
-    "One is added to each count. Here is no smoothing: an order without a match gives 0.0.",
+    "One is added to each count. There is no smoothing here: an order without a match gives 0.0.",
 )(bleu(share=_bleu_parts.smoothed))
 BLEU.misconception(
     "smoothed_above_one",
-    "One is added to the counts of n-grams longer than one. Here is no smoothing.",
+    "One is added to the counts of n-grams longer than one. There is no smoothing here.",
 )(bleu(share=_bleu_parts.smoothed_above_one))
 BLEU.misconception(
     "small_number_for_zero",
@@ -1598,7 +1598,7 @@ def _step(draw: Draw, sizes=None, dtype=torch.float32, scale=1.0, first=False):
     return (*new, *(() if first else (old,)))
 
 
-@CACHED.holds("The first step attends to itself, and begins the cache")
+@CACHED.holds("The first token attends to itself and starts the cache")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
         yield Case(args=_step(draw, first=True, dtype=dtype), note="no cache yet")
@@ -1612,7 +1612,7 @@ def _(draw):
         yield Case(args=_step(draw, dtype=dtype))
 
 
-@CACHED.holds("The cache grows by one token at its end, along the axis of the tokens", weight=2)
+@CACHED.holds("The cache grows by one token at its end, along the token axis", weight=2)
 def _(draw):
     yield Case(args=_step(draw, (2, 3, 1, 4)), note="one token before", edge="a past of one token on purpose")
     yield Case(args=_step(draw, (2, 4, 9, 3)), note="nine tokens before")

@@ -49,7 +49,7 @@ Any id can be `pad_id`, and padding can stand anywhere in a sequence: at its end
     minutes=5,
     stub='''\
 def padding_mask(tokens, pad_id):
-    """Bool (B, 1, 1, L): True where the key is no padding."""
+    """Bool (B, 1, 1, L): True where the key is not padding."""
     raise NotImplementedError
 ''',
     hints=(
@@ -66,20 +66,20 @@ def padding_mask(tokens, pad_id):
 )
 
 
-@PADDING.holds("A key may be attended to where it is no padding; the shape is (B, 1, 1, L)", weight=2)
+@PADDING.holds("A key may be attended to if it is not padding; the shape is (B, 1, 1, L)", weight=2)
 def _(draw):
     yield Case(args=(torch.tensor([[5, 8, 0]]), 0), edge="the smallest case, to be read by eye")
     for _ in range(2):
         yield Case(args=(_tokens(draw, 0), 0), note="padding at the end, pad_id 0")
 
 
-@PADDING.holds("pad_id decides what padding is, whatever its number")
+@PADDING.holds("pad_id decides which tokens are padding, whatever its value")
 def _(draw):
     for pad_id in (1, 4, -1):
         yield Case(args=(_tokens(draw, pad_id), pad_id), note=f"pad_id {pad_id}")
 
 
-@PADDING.holds("Padding is found wherever it stands")
+@PADDING.holds("Padding is found anywhere in the sequence")
 def _(draw):
     for where in ("start", "middle"):
         yield Case(args=(_tokens(draw, 2, where), 2), note=f"padding at the {where}, pad_id 2")
@@ -297,7 +297,7 @@ def causal_mask(length):
 )
 
 
-@CAUSAL.holds("A query may attend to itself and to what stands before it, to nothing after it", weight=2)
+@CAUSAL.holds("A query may attend to itself and to earlier positions, but to no later ones", weight=2)
 def _(draw):
     yield Case(args=(3,), edge="a small case, to be read by eye")
     for length in draw.sizes(2, 4, 9):
@@ -433,7 +433,7 @@ A decoder that learns from a padded batch has two things to hide from its self-a
 
 `tokens` is an int tensor `(B, L)` of token ids, `pad_id` the id of padding. Return a **bool** tensor `(B, 1, L, L)`,
 rows for queries and columns for keys, the axis of length one for the heads. It is True where query $i$ of a sequence
-may attend to key $j$: where $j \\le i$ **and** key $j$ is no padding.
+may attend to key $j$: where $j \\le i$ **and** key $j$ is not padding.
 
 Only keys are tested for padding. The rows of padded queries are left as this rule makes them: what they compute is
 not used. Padding can stand at the start of a sequence as well; then the first rows allow nothing at all, and stay
@@ -442,7 +442,7 @@ so.""",
     minutes=10,
     stub='''\
 def decoder_mask(tokens, pad_id):
-    """Bool (B, 1, L, L): True where key <= query and the key is no padding."""
+    """Bool (B, 1, L, L): True where key <= query and the key is not padding."""
     raise NotImplementedError
 ''',
     hints=(
@@ -461,7 +461,7 @@ def decoder_mask(tokens, pad_id):
 
 
 @DECODER.holds(
-    "A key is allowed where it is not later than the query and no padding; the shape is (B, 1, L, L)", weight=3
+    "A key is allowed if it is not later than the query and not padding; the shape is (B, 1, L, L)", weight=3
 )
 def _(draw):
     yield Case(args=(torch.tensor([[5, 8, 0]]), 0), edge="the smallest case, to be read by eye")
@@ -469,7 +469,7 @@ def _(draw):
         yield Case(args=(_tokens(draw, 0), 0), note="padding at the end, pad_id 0")
 
 
-@DECODER.holds("pad_id decides what padding is, whatever its number")
+@DECODER.holds("pad_id decides which tokens are padding, whatever its value")
 def _(draw):
     for pad_id in (1, 4, -1):
         yield Case(args=(_tokens(draw, pad_id), pad_id), note=f"pad_id {pad_id}")
@@ -549,7 +549,7 @@ DECODER.misconception(
 )(_decoder(join=operator.or_))
 DECODER.misconception(
     "or_with_the_future",
-    "A pair is allowed where the key is no padding *or* lies in the future. It must pass both masks, and the causal "
+    "A pair is allowed where the key is not padding *or* lies in the future. It must pass both masks, and the causal "
     "one has the opposite meaning.",
 )(_decoder(past=lambda length: _square(length).triu(1), join=operator.or_))
 DECODER.misconception(
@@ -594,7 +594,7 @@ DECODER.misconception(
 DECODER.misconception(
     "queries_masked_too",
     "Besides the padded keys, the rows of padded queries are masked. The contract leaves those rows as they are: "
-    "nobody reads them, and rows without any key only make trouble in a softmax.",
+    "they are never read, and rows without any key only make trouble in a softmax.",
 )(_decoder(real=_pairs))
 DECODER.misconception(
     "padded_queries_see_everything",
@@ -631,7 +631,7 @@ DECODER.misconception(
 )(_decoder(join=lambda real, past: (real & past) | (torch.arange(len(past)) == 0)))
 DECODER.misconception(
     "without_itself",
-    "The diagonal is missing: a query may attend to itself if it is no padding.",
+    "The diagonal is missing: a query may attend to itself if it is not padding.",
     look="masking: No look ahead",
 )(_decoder(past=lambda length: _square(length).tril(-1)))
 DECODER.misconception(
@@ -839,7 +839,7 @@ def _scores(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
     return draw.normal(*batch, len_q, len_k, dtype=dtype, scale=scale)
 
 
-@SOFTMAX.holds("Masked keys get weight zero; the others share one, by the softmax of their scores", weight=3)
+@SOFTMAX.holds("Masked keys get weight zero; the weights of the others are the softmax of their scores", weight=3)
 def _(draw):
     yield Case(
         args=(torch.tensor([[1.0, 2.0, -1.0]]), torch.tensor([[True, False, True]])),
@@ -902,7 +902,7 @@ def _(draw):
     yield Case(args=(scores, draw.mask(*scores.shape)), note="in float64", gradients=False)
 
 
-@SOFTMAX.holds("A fully masked row is all zeros, and the rows beside it are not touched", weight=2)
+@SOFTMAX.holds("A fully masked row is all zeros, and the other rows are not affected", weight=2)
 def _(draw):
     for batch, dtype in (((), torch.float32), ((2,), torch.float64), ((2,), torch.float16), ((), torch.bfloat16)):
         scores = _scores(draw, batch, dtype)
@@ -1120,12 +1120,12 @@ SOFTMAX.misconception(
 )(_fill(-1e4, _times))
 SOFTMAX.misconception(
     "filled_with_zero",
-    "Masked scores become 0, filled or multiplied. A score of 0 is no small score: its weight is e⁰ over the sum.",
+    "Masked scores become 0, filled or multiplied. A score of 0 is not a small score: its weight is e⁰ over the sum.",
     look=FILL,
 )(_fill(0.0))
 SOFTMAX.misconception(
     "filled_with_zero_then_zeroed",
-    "Masked scores become 0, and only fully masked rows are cleared. A score of 0 is no small score: in all other "
+    "Masked scores become 0, and only fully masked rows are cleared. A score of 0 is not a small score: in all other "
     "rows its key still gets e⁰ over the sum.",
     look=FILL,
 )(_fill(0.0, _zeroed))
@@ -1151,7 +1151,7 @@ SOFTMAX.misconception(
 )(lambda scores, mask: scores.softmax(-1))
 SOFTMAX.misconception(
     "mask_added",
-    "The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is no number to add.",
+    "The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is not a number to add.",
 )(_add(lambda scores, mask: mask))
 SOFTMAX.misconception(
     "mask_added_then_zeroed",
@@ -1393,13 +1393,13 @@ SOFTMAX.misconception(
 )(lambda scores, mask: masked_softmax(scores / math.sqrt(scores.shape[-1]), mask))
 SOFTMAX.misconception(
     "one_minus_a_bool",
-    "`1 - mask` is no operation for a bool tensor. Its opposite is written with another sign, or the mask can be made "
+    "`1 - mask` is not defined for a bool tensor. Its opposite is written with another sign, or the mask can be made "
     "a number first; but then, what would you add?",
     look=FILL,
 )(_add(lambda scores, mask: (1 - mask) * -1e9))
 SOFTMAX.misconception(
     "minus_a_bool",
-    "`-mask` is no operation for a bool tensor. The opposite of a bool is written with another sign.",
+    "`-mask` is not defined for a bool tensor. The opposite of a bool is written with another sign.",
 )(_fill(hide=operator.neg))
 SOFTMAX.misconception(
     "largest_with_its_place",
@@ -1520,7 +1520,7 @@ def _(draw):
         yield Case(args=(draw.integer(window + 3, 9), window), note=f"window {window}")
 
 
-@WINDOW.holds("With a window of one, every query sees itself alone")
+@WINDOW.holds("With a window of one, every query sees only itself")
 def _(draw):
     for length in draw.sizes(2, 3, 8):
         yield Case(args=(length, 1), note="window 1")
@@ -1618,8 +1618,8 @@ WINDOW.misconception(
 )(_by_distance(lambda d, w, i, j, n: ~((d >= 0) & (d < w))))
 WINDOW.misconception(
     "blocks",
-    "The sequence is cut into blocks of the window's length, and nobody sees across a border. A window moves with the "
-    "query.",
+    "The sequence is cut into blocks of the window's length, and no query sees across a border. A window moves with "
+    "the query.",
 )(_by_distance(lambda d, w, i, j, n: (d >= 0) & (i // w == j // w)))
 WINDOW.misconception(
     "blocks_both_sides",
@@ -1637,7 +1637,7 @@ WINDOW.misconception(
 )(_by_distance(lambda d, w, i, j, n: (d >= 0) & (j >= n - w)))
 WINDOW.misconception(
     "wraps_around",
-    "The window of the first queries goes on at the end of the sequence: diagonals that are rolled come in again on "
+    "The window of the first queries continues at the end of the sequence: diagonals that are rolled come in again on "
     "the other side. That is the future.",
 )(_by_distance(lambda d, w, i, j, n: d % n < w))
 WINDOW.misconception(
@@ -1754,6 +1754,6 @@ DECODER.misconception(
 )(_decoder(join=lambda real, past: torch.zeros((real & past).shape).masked_fill(~(real & past), -1e9)))
 SOFTMAX.misconception(
     "minus_infinity_after_softmax",
-    "−∞ is filled into the finished weights. It belongs into the scores, before the softmax, which makes a zero of it.",
+    "−∞ is filled into the finished weights. It belongs in the scores, before the softmax, which makes a zero of it.",
     look=BEFORE,
 )(lambda scores, mask: scores.softmax(-1).masked_fill(~mask, -INF))

@@ -109,7 +109,7 @@ def _(draw):
         yield Case(args=_features(draw, pair, ()))
 
 
-@SPLIT.holds("Zero, one or two batch dimensions work alike, in float32 and float64", weight=2)
+@SPLIT.holds("It works with zero, one or two batch dimensions, in float32 and float64", weight=2)
 def _(draw):
     for batch, pair in zip(draw.batches(but=(2, 3, 4, 6, 8)), PAIRS, strict=False):
         for dtype in (torch.float64, torch.float32):
@@ -446,7 +446,7 @@ def _heads(draw: Draw, batch=(), dtype=torch.float32):
     return (draw.normal(*batch, *draw.sizes(3, 2, 7, but=batch), dtype=dtype),)
 
 
-@MERGE.holds("At every position stand the features of head 0, then those of head 1, and so on", weight=2)
+@MERGE.holds("Each position holds the features of head 0, then those of head 1, and so on", weight=2)
 def _(draw):
     x = torch.tensor([[[1.0, 2.0], [5.0, 6.0]], [[3.0, 4.0], [7.0, 8.0]]])
     yield Case(args=(x,), note="two heads, two positions, two features", edge="the smallest case, to be read by eye")
@@ -454,7 +454,7 @@ def _(draw):
         yield Case(args=_heads(draw))
 
 
-@MERGE.holds("Zero, one or two batch dimensions work alike, in float32 and float64", weight=2)
+@MERGE.holds("It works with zero, one or two batch dimensions, in float32 and float64", weight=2)
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
@@ -464,7 +464,7 @@ def _(draw):
     yield Case(args=(turned,), note="a tensor that lies in memory as split_heads leaves it")
 
 
-@MERGE.holds("One head, heads of one feature, a single position and a batch of one are no exceptions")
+@MERGE.holds("It works for one head, heads of one feature, a single position and a batch of one")
 def _(draw):
     batch, num_heads, length, d_head = draw.sizes(4)
     for note, shape in (
@@ -723,9 +723,7 @@ def _masked(draw: Draw, pair, shape, dtype=torch.float32, **options) -> dict:
     return {**call, "args": (*call["args"], draw.mask(*(lengths[axis] for axis in shape)))}
 
 
-@ATTENTION.holds(
-    "Each head attends in its own slice of the projected features; out_proj mixes what the heads bring home", weight=3
-)
+@ATTENTION.holds("Each head attends in its own slice of the projected features; out_proj mixes the results", weight=3)
 def _(draw):
     # The first cases are called in train mode too, and for gradients; the small ones below are what is shown.
     for pair, dtype in zip(PAIRS, (torch.float32, torch.float64) * 2, strict=True):
@@ -794,7 +792,7 @@ def _(draw):
         yield Case(**{**call, "args": (x, x, x)}, note="self-attention", edge="queries and keys are the same")
 
 
-@ATTENTION.holds("A key that is masked gets weight zero, the others share its weight; masks broadcast", weight=2)
+@ATTENTION.holds("A masked key gets weight zero and the others share all the weight; masks broadcast", weight=2)
 def _(draw):
     yield Case(**_masked(draw, (2, 3), "qk"), note="a mask (L_q, L_k)")
     yield Case(**_masked(draw, (3, 2), "B11k", torch.float64), note="a mask (B, 1, 1, L_k)")
@@ -825,7 +823,9 @@ def _(draw):
         yield Case(**call, note=f"a mask {axes}, {alike}", edge="equal lengths on purpose")
 
 
-@ATTENTION.holds("One head works, and d_model heads; where num_heads does not divide, the constructor says ValueError")
+@ATTENTION.holds(
+    "One head works, and so do d_model heads; if num_heads does not divide d_model, the constructor raises ValueError"
+)
 def _(draw):
     yield Case(**_call(draw, (1, 5)), note="one head, an odd number of features", edge="one head on purpose")
     yield Case(**_call(draw, (4, 1)), note="as many heads as features", edge="heads of one feature on purpose")
@@ -1332,12 +1332,12 @@ ATTENTION.misconception("mask_ignored", "The weights do not depend on the mask."
 )
 ATTENTION.misconception(
     "mask_filled_with_zero",
-    "Masked scores become 0 or nearly 0, filled or multiplied. A score of 0 is no small score: its weight is e⁰ over "
-    "the sum. Which score gives weight zero?",
+    "Masked scores become 0 or nearly 0, filled or multiplied. A score of 0 is not a small score: its weight is e⁰ "
+    "over the sum. Which score gives weight zero?",
 )(_variant(attend=_attend(hide=lambda scores, mask: scores * mask)))
 ATTENTION.misconception(
     "mask_added",
-    "The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is no number to add.",
+    "The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is not a number to add.",
 )(_variant(attend=_attend(hide=lambda scores, mask: scores + mask)))
 ATTENTION.misconception(
     "zero_times_infinity",
@@ -1394,7 +1394,7 @@ ATTENTION.misconception(
 
 ATTENTION.misconception(
     "one_minus_a_bool",
-    "`1 - mask` is no opposite of a bool tensor: PyTorch does not subtract bools. They have a logical *not*.",
+    "`1 - mask` does not negate a bool tensor: PyTorch does not subtract bools. They have a logical *not*.",
     look=MASKS,
 )(_variant(mask_as=lambda mask: 1 - mask))
 ATTENTION.misconception(
@@ -1487,7 +1487,7 @@ ATTENTION.misconception(
 )(_variant(finish=lambda output, weights: (output, weights.movedim(1, -1))))
 ATTENTION.misconception(
     "weights_transposed",
-    "The weights have one row a key: (B, H, L_k, L_q). A row belongs to a query.",
+    "The weights have one row per key: (B, H, L_k, L_q). A row belongs to a query.",
 )(_variant(finish=lambda output, weights: (output, weights.transpose(-2, -1))))
 ATTENTION.misconception(
     "weights_batch_and_heads_in_one",
@@ -1789,7 +1789,7 @@ def _(draw):
         yield Case(args=(12, num_heads), note=f"{num_heads} heads for 12 features", edge="an extreme number of heads")
 
 
-@COUNT.holds("Without biases the matrices are left")
+@COUNT.holds("Without biases only the matrices are counted")
 def _(draw):
     for pair in PAIRS:
         yield Case(args=(pair[0] * pair[1], pair[0], False), note="bias=False")

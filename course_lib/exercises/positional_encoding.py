@@ -82,7 +82,7 @@ def _(draw):
     yield Case(args=(3, 514), note="a wide model")
 
 
-@SINUSOIDAL.holds("An odd d_model works, and ends on a sine")
+@SINUSOIDAL.holds("An odd d_model works, and the last column is a sine")
 def _(draw):
     for d_model in (3, 5, 7):
         (length,) = draw.sizes(1, 3, 9, but=(d_model,))
@@ -156,11 +156,11 @@ SINUSOIDAL.misconception(
 )(_table(first=torch.cos, second=torch.sin))
 SINUSOIDAL.misconception(
     "sines_only",
-    "Every column is a sine. A pair needs sine and cosine of the angle, or moving by an offset is no rotation.",
+    "Every column is a sine. A pair needs sine and cosine of the angle, or moving by an offset is not a rotation.",
 )(_table(second=torch.sin))
 SINUSOIDAL.misconception(
     "cosines_only",
-    "Every column is a cosine. A pair needs sine and cosine of the angle, or moving by an offset is no rotation.",
+    "Every column is a cosine. A pair needs sine and cosine of the angle, or moving by an offset is not a rotation.",
 )(_table(first=torch.cos))
 SINUSOIDAL.misconception(
     "plain_angles",
@@ -617,7 +617,7 @@ def _learned(draw: Draw, dtype=torch.float32, more=0, **options):
     )
 
 
-@LEARNED.holds("Each position gets its own vector on top, the same in every sequence", weight=3)
+@LEARNED.holds("The vector of its position is added to each token, the same in every sequence", weight=3)
 def _(draw):
     yield Case(
         init=(4, 2),
@@ -632,7 +632,7 @@ def _(draw):
         yield _learned(draw, torch.float64, more=more)
 
 
-@LEARNED.holds("x may be as long as there are vectors, and much shorter")
+@LEARNED.holds("x may have max_length positions, or far fewer")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
         yield _learned(draw, dtype, more=0, note="L = max_length", edge="two axes of one length on purpose")
@@ -654,7 +654,7 @@ def _(draw):
         yield Case(init=(max_length, d_model), state=state, args=(draw.normal(*shape),), note=note)
 
 
-@LEARNED.holds("A ValueError says that x is longer than max_length")
+@LEARNED.holds("If x is longer than max_length, a ValueError is raised")
 def _(draw):
     yield _learned(draw, more=1, raises=ValueError, note="L = max_length + 1")
     yield _learned(draw, more=3, raises=ValueError, note="L = max_length + 3")
@@ -1030,7 +1030,7 @@ class WithDropout(LearnedPositionalEmbedding):
 
 @LEARNED.misconception(
     "padding_index",
-    "The values are right, but row 0 of the table never learns: `padding_idx` freezes it. Position 0 is no padding.",
+    "The values are right, but row 0 of the table never learns: `padding_idx` freezes it. Position 0 is not padding.",
 )
 class WithPadding(LearnedPositionalEmbedding):
     def __init__(self, max_length, d_model):
@@ -1120,7 +1120,7 @@ def shift_matrix(offset, d_model):
 )
 
 
-@SHIFT.holds("It takes the code of every position p to the code of p + offset", weight=3)
+@SHIFT.holds("It maps the code of every position p to the code of p + offset", weight=3)
 def _(draw):
     yield Case(args=(1, 2), note="one pair, one step: cosine and sine of 1 in the first row")
     for d_model in (4, 6, 8):
@@ -1454,7 +1454,7 @@ def _(draw):
         yield Case(args=(x, _in_order(x)), note="positions 0, 1, 2, …")
 
 
-@ROTARY.holds("Zero, one or two batch dimensions work alike, in float32 and float64")
+@ROTARY.holds("It works with zero, one or two batch dimensions, in float32 and float64")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
         d = draw.choice((4, 6))
@@ -1465,7 +1465,7 @@ def _(draw):
     yield Case(args=(x, _in_order(x)), note="batch dimensions: 3")
 
 
-@ROTARY.holds("It is the given positions that count, in any order and from anywhere", weight=2)
+@ROTARY.holds("The angles depend on the given positions, in any order and starting anywhere", weight=2)
 def _(draw):
     for dtype in (torch.float32, torch.float32, torch.float64):
         x = draw.normal(7, 5, 4, dtype=dtype)
@@ -1479,7 +1479,7 @@ def _(draw):
     )
 
 
-@ROTARY.holds("The base is the one that is given")
+@ROTARY.holds("The given base is used")
 def _(draw):
     for base in (100.0, 500_000.0):
         x = _rows(draw, 6, (2,))
@@ -2070,7 +2070,7 @@ def _(draw):
     yield Case(args=(4, 1), note="one position")
 
 
-@ALIBI.holds("Far keys are lowered on and on, in proportion to their distance")
+@ALIBI.holds("The bias keeps falling in proportion to the distance, however far the key is")
 def _(draw):
     yield Case(args=(2, 40), note="40 positions")
     yield Case(args=(4, 30), note="30 positions")

@@ -121,7 +121,7 @@ def _(draw):
     yield Case(args=turned, note="tensors that are transposed in memory")
 
 
-@ATTENTION.holds("A key that is masked gets weight zero, the others share its weight; masks broadcast", weight=2)
+@ATTENTION.holds("A masked key gets weight zero and the others share all the weight; masks broadcast", weight=2)
 def _(draw):
     query, key = torch.tensor([[2.0, 0, 1, -1]]), torch.tensor([[1.0, 2, -1, 0], [2, 1, 0, 2], [1, 0, 2, 0]])
     mask = torch.tensor([[True, False, True]])
@@ -236,7 +236,7 @@ ATTENTION.misconception(
 )(lambda query, key, value, mask=None: _attention(query, key, value))
 ATTENTION.misconception(
     "mask_filled_with_zero",
-    "Masked scores become 0, filled or multiplied. A score of 0 is no small score: its weight is e⁰ over the sum. "
+    "Masked scores become 0, filled or multiplied. A score of 0 is not a small score: its weight is e⁰ over the sum. "
     "Which score gives weight zero?",
 )(_variant(fill=0.0))
 ATTENTION.misconception(
@@ -261,7 +261,7 @@ def _(query, key, value, mask=None):
 
 @ATTENTION.misconception(
     "mask_added",
-    "The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is no number to add.",
+    "The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is not a number to add.",
 )
 def _(query, key, value, mask=None):
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
@@ -439,7 +439,7 @@ ATTENTION.misconception(
 )
 ATTENTION.misconception(
     "mask_in_bool_arithmetic",
-    "`1 - mask` or `-mask` does not work with bool tensors: they are no numbers. The opposite of a bool mask is "
+    "`1 - mask` or `-mask` does not work with bool tensors: they are not numbers. The opposite of a bool mask is "
     "`~mask`.",
 )(lambda query, key, value, mask=None: _attention(query, key, value, None if mask is None else (1 - mask).bool()))
 ATTENTION.misconception(
@@ -542,7 +542,7 @@ def _(draw):
         yield Case(args=(_weights(draw, length), draw.normal(length)))
 
 
-@SOFTMAX_BACKWARD.holds("Every row is treated alone, under any number of batch dimensions", weight=2)
+@SOFTMAX_BACKWARD.holds("Each row is treated separately, with any number of batch dimensions", weight=2)
 def _(draw):
     yield Case(
         args=(torch.tensor([[0.25, 0.75], [0.5, 0.5]]), torch.tensor([[2.0, -2], [4, 1]])),

@@ -88,7 +88,7 @@ def _(draw):
     yield Case(args=(tokens,), note="start 41, end 42, padding 43")
 
 
-@PAIR.holds("It works for the shortest sentences and for one alone")
+@PAIR.holds("It works for the shortest sentences and for a single sentence")
 def _(draw):
     yield Case(args=(_sentences(draw, 3, 2),), note="a start token and one more: one target each")
     yield Case(args=(_sentences(draw, 1, 6),), note="a batch of one sentence", edge="one sentence on purpose")
@@ -335,7 +335,7 @@ def _(draw):
             yield Case(args=(logits, targets, smoothing, pad_id), note=f"smoothing {smoothing}, no padding")
 
 
-@LOSS.holds("Padding counts for nothing: not in the sum, not in the number that divides it", weight=2)
+@LOSS.holds("Padding is ignored, both in the sum and in the number that divides it", weight=2)
 def _(draw):
     for smoothing in (0.0, 0.2):
         for pad_id in (0, 2, -1):
@@ -718,7 +718,7 @@ def _(draw):
     yield Case(args=(1, 2, 1), note="a warm-up of one update")
 
 
-@RATE.holds("The paper's own numbers come out")
+@RATE.holds("It gives the rates of the paper's own settings")
 def _(draw):
     for step in (1, 400, 4000, 100_000):
         yield Case(args=(step, 512, 4000), note=f"d_model 512, 4,000 steps of warm-up, step {step:,}")
@@ -866,7 +866,7 @@ def token_batches(lengths, max_tokens):
 
 
 def _indices_sorted(value: Any) -> list | None:
-    """Batches without the order of batches, and of sentences in a batch; None for what is no list of lists of ints."""
+    """Batches without the order of batches, and of sentences in a batch; None unless it is a list of lists of ints."""
     if not isinstance(value, list | tuple) or not all(isinstance(batch, list | tuple) for batch in value):
         return None
     if not all(type(index) is int for batch in value for index in batch):
@@ -1016,7 +1016,7 @@ def _corpus(draw: Draw, count: int, low: int, high: int) -> list[int]:
 
 
 @BATCHES.holds(
-    "Every index stands in exactly one batch, and no batch holds more than max_tokens, padding counted",
+    "Every index is in exactly one batch, and no batch holds more than max_tokens, padding included",
     weight=2,
     fault=_not_batches,
 )
@@ -1040,7 +1040,7 @@ def _(draw):
         yield Case(args=_corpus(draw, count, 2, 2 * count), note=f"{count} sentences")
 
 
-@BATCHES.holds("Equal lengths, one sentence, and a sentence as long as max_tokens are no exceptions", fault=_too_padded)
+@BATCHES.holds("It works for equal lengths, one sentence, and a sentence of max_tokens tokens", fault=_too_padded)
 def _(draw):
     yield Case(args=([4, 4, 4, 4, 4], 12), note="equal lengths")
     yield Case(args=([3, 9, 2, 9, 3], 9), note="sentences as long as max_tokens")
@@ -1120,7 +1120,7 @@ BATCHES.misconception(
 )(_greedy(lambda batch, length, longest, room, lengths: (len(batch) + 1) * lengths[batch[0]] <= room))
 BATCHES.misconception(
     "only_equal_lengths",
-    "Only sentences of equal length share a batch. There is no padding then, but there are many more batches than "
+    "Only sentences of equal length share a batch. There is not padding then, but there are many more batches than "
     "needed.",
 )(
     _greedy(

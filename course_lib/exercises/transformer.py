@@ -100,7 +100,7 @@ def _(draw):
         yield Case(args=_vectors(draw, (*batch, *rows)))
 
 
-@LAYER_NORM.holds("One vector alone, and any number of axes before the last, work alike, in float32 and float64")
+@LAYER_NORM.holds("It works for a single vector and for any number of axes before the last, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
@@ -487,7 +487,7 @@ def _(draw):
 
 
 @FEED_FORWARD.holds(
-    "One position alone, and any number of axes before the features, work alike, in float32 and float64"
+    "It works for a single position and for any number of axes before the features, in float32 and float64"
 )
 def _(draw):
     for batch in draw.batches():

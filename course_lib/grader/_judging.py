@@ -382,7 +382,7 @@ def _compare_sequence(expected: Sequence, actual: Any, case: Case, name: str) ->
 
 
 def _listed(value: Any) -> str:
-    """A list of numbers as it is written; what is no list and no number as `describe` has it."""
+    """A list of numbers as it is written; what is not a list and no number as `describe` has it."""
     if isinstance(value, Sequence):
         inside = ", ".join(map(_listed, value.items))
         return f"[{inside}]" if value.type == "list" else f"({inside}{',' * (len(value.items) == 1)})"
@@ -393,7 +393,7 @@ def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
     if type(expected) is int and type(actual) is float and actual == expected:
         return [Finding("structure", f"expected the int {expected}, got the float {actual}", name)]
     if type(expected) is float and type(actual) is int:
-        actual = float(actual)  # 0 for 0.0 is no mistake
+        actual = float(actual)  # 0 for 0.0 is not a mistake
     if type(actual) is not type(expected):
         return [Finding("structure", f"expected {describe(expected)}, got {describe(actual)}", name)]
     # In proportion, since a rate may be a millionth; a result of 0.0 is exact.

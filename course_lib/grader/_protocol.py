@@ -201,7 +201,7 @@ def _tensor(spec: dict, blobs: _Blobs) -> Tensor:
     raw = blobs.take(start, count * dtype.itemsize)
     if count == 0:
         return torch.empty(shape, dtype=dtype)
-    if dtype == torch.bool:  # a byte that is neither 0 nor 1 would be a bool that is no bool
+    if dtype == torch.bool:  # a byte that is neither 0 nor 1 would be a bool that is not a bool
         return (torch.frombuffer(raw, dtype=torch.uint8) != 0).reshape(shape)
     return torch.frombuffer(raw, dtype=dtype).reshape(shape)
 
@@ -215,7 +215,7 @@ def clean(text: Any, longest: int, *, lines: bool = False) -> str:
         lines: whether it may have several lines; in a report they are indented.
 
     Raises:
-        ProtocolError: it is no string.
+        ProtocolError: it is not a string.
     """
     if not isinstance(text, str):
         raise ProtocolError("a text is not as agreed")
