@@ -42,25 +42,34 @@ def layer_norm(
 class FeedForward(nn.Module):
     """The same two-layer network at every position.
 
-    FFN(x) = W_2 relu(W_1 x + b_1) + b_2.
+    FFN(x) = W_2 f(W_1 x + b_1) + b_2, with f = relu in the paper.
 
     Args:
         d_model: features in and out.
         d_ff: features between.
         dropout: probability of dropping a hidden feature while training.
+        activation: f, applied to each hidden feature; BERT takes `torch.nn.functional.gelu`.
 
     Source: Vaswani et al. (2017), section 3.3.
     """
 
-    def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0):
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        activation: Callable[[Tensor], Tensor] = torch.relu,
+    ):
         super().__init__()
         self.linear1 = nn.Linear(d_model, d_ff)
         self.linear2 = nn.Linear(d_ff, d_model)
         self.dropout = nn.Dropout(dropout)
+        self.activation = activation
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """`(..., d_model)` to `(..., d_model)`; positions do not see each other."""
-        return self.linear2(self.dropout(self.linear1(x).relu()))
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
 class _Residual(nn.Module):
@@ -90,6 +99,8 @@ class EncoderLayer(nn.Module):
         dropout: used on attention weights, hidden features and the output of both sub-layers while training.
         norm_first: True for pre-norm.
         position: a position code inside attention, such as `RotaryPosition()`.
+        activation: of the feed-forward network.
+        norm_eps: keeps the layer norms' roots away from zero.
 
     Raises:
         ValueError: num_heads does not divide d_model.
@@ -106,12 +117,14 @@ class EncoderLayer(nn.Module):
         dropout: float = 0.0,
         norm_first: bool = False,
         position: AttentionPosition | None = None,
+        activation: Callable[[Tensor], Tensor] = torch.relu,
+        norm_eps: float = 1e-5,
     ):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, num_heads, dropout=dropout, position=position)
-        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout)
-        self.norm1 = nn.LayerNorm(d_model)
-        self.norm2 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout, activation=activation)
+        self.norm1 = nn.LayerNorm(d_model, eps=norm_eps)
+        self.norm2 = nn.LayerNorm(d_model, eps=norm_eps)
         self.residual = _Residual(dropout, norm_first)
 
     def forward(
@@ -136,8 +149,8 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention, then cross-attention to the encoder's output, then feed-forward.
 
-    The arguments are those of `EncoderLayer`; the position code acts in self-attention, since a source and a target
-    position have no distance.
+    The arguments are those of `EncoderLayer`, without activation and norm_eps; the position code acts in
+    self-attention, since a source and a target position have no distance.
 
     Raises:
         ValueError: num_heads does not divide d_model.

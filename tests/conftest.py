@@ -12,7 +12,10 @@ import torch
 # purpose, to read the library's own error, it takes the fixture `unchecked`.
 # The grader meets whatever people write, so its own calls are not checked this way.
 _LIBRARY = Path(__file__).parents[1] / "course_lib"
-_CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.stem != "__init__"] + ["course_lib.viz"]
+_CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.stem != "__init__"] + [
+    "course_lib.bert",
+    "course_lib.viz",
+]
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
 
