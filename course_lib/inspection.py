@@ -1,0 +1,199 @@
+"""What attention maps say: how broad a head is, what it looks at, and where information flows through the layers.
+
+Functions of attention weights alone. `course_lib.weighted_values` adds the values to the weights,
+`course_lib.interventions` changes a model while it runs, `course_lib.importance` asks what its output depends on, and
+`course_lib.readouts` reads its hidden states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from course_lib._typing import Bool, Float, Int
+
+__all__ = ["attention_between_words", "attention_entropy", "attention_rollout", "head_scores"]
+
+
+def attention_entropy(weights: Float[Tensor, "*batch len_q len_k"]) -> Float[Tensor, "*batch len_q"]:
+    """How widely each query spreads its attention, in nats.
+
+    H_i = −Σ_j w_ij log w_ij, with 0 · log 0 = 0: zero for a query that attends to one key, log L_k for one that attends
+    to all keys alike.
+
+    Args:
+        weights: `(..., L_q, L_k)`, attention weights: not negative, each row sums to one.
+
+    Returns:
+        `(..., L_q)`.
+
+    Raises:
+        ValueError: a weight is negative, as the scores before the softmax are.
+
+    Source: Shannon (1948), section 6; of attention heads: Clark et al. (2019), section 3.3.
+    """
+    _check_weights(weights)
+    # log 0 never enters the graph: its gradient, 0 · ∞, would be NaN even where the result is multiplied by zero.
+    logarithms = torch.where(weights > 0, weights, 1).log()
+    return -(weights * logarithms).sum(-1)
+
+
+def attention_rollout(
+    weights: Float[Tensor, "layers batch heads length length"],
+) -> Float[Tensor, "batch length length"]:
+    """How much of each input token reaches each output position, if attention and residuals were all there is.
+
+    R = Â_N ⋯ Â_2 Â_1 with Â_l = ½ A_l + ½ I, where A_l is the mean of the heads of layer l, and I stands for the
+    residual connection. Row i of R says where the vector at position i after the last layer comes from.
+
+    Args:
+        weights: `(num_layers, B, H, L, L)` of self-attention, the first layer first.
+
+    Returns:
+        `(B, L, L)`, rows sum to one. A query that attends to nothing keeps what it has.
+
+    Raises:
+        ValueError: the weights are not square in their last two axes, or have other than five axes, or one is negative.
+
+    Source: Abnar & Zuidema (2020), section 3.
+    """
+    if weights.dim() != 5 or weights.shape[-1] != weights.shape[-2] or len(weights) == 0:
+        raise ValueError(
+            f"weights must be those of self-attention, (num_layers, batch, heads, length, length) with at least one "
+            f"layer, got {tuple(weights.shape)}; stack the layers with torch.stack"
+        )
+    _check_weights(weights)
+    mixed = weights.mean(2) + torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
+    mixed = mixed / mixed.sum(-1, keepdim=True)  # halves a row that sums to one; the row of a masked query becomes I
+    rollout = mixed[0]  # (B, L, L)
+    for layer in mixed[1:]:
+        rollout = layer @ rollout
+    return rollout
+
+
+def head_scores(
+    weights: Float[Tensor, "*layers batch heads length length"],
+    tokens: Int[Tensor, "batch length"],
+    *,
+    delimiters: Iterable[int] = (),
+    mask: Bool[Tensor, "..."] | None = None,
+) -> dict[str, Float[Tensor, "*layers batch heads"]]:
+    """What each head looks at in each sentence: five numbers between 0 and 1.
+
+    | score | mean over the words of a sentence of |
+    |---|---|
+    | `"previous"` | the weight on the token before |
+    | `"next"` | the weight on the token after |
+    | `"same"` | the weight on all occurrences of the query's own token, its own position included |
+    | `"delimiter"` | the weight on delimiters |
+    | `"broad"` | the entropy, divided by that of equal weights: log(number of keys that the query may attend to) |
+
+    Delimiters and padding are keys like others, but they are not counted as queries. Nor is a query that may not attend
+    to any key in question: the first word has no token before it, and in a decoder no word has one after it. A score
+    for which no query of the sentence counts is 0.
+
+    Args:
+        weights: `(..., B, H, L, L)` of self-attention; `(num_layers, B, H, L, L)` for a whole model.
+        tokens: ids, `(B, L)`.
+        delimiters: ids of tokens such as [CLS] and [SEP].
+        mask: the mask of the attention, True = may attend, broadcasts to `(B, 1, L, L)`: `padding_mask(tokens)` or
+            `decoder_mask(tokens)`.
+
+    Returns:
+        Name of the score to `(..., B, H)`.
+
+    Raises:
+        TypeError: the mask is not bool.
+        ValueError: the tokens are not those of the weights, or a weight is negative.
+
+    Source: after Clark et al. (2019), section 3.
+    """
+    batch, _, length, _ = weights.shape[-4:]
+    if tokens.shape != (batch, length):
+        raise ValueError(
+            f"tokens must be one for each key, (batch, length) = {(batch, length)}, got {tuple(tokens.shape)}; pass "
+            f"the ids that the weights were computed for"
+        )
+    may_attend = _mask_of_all_heads(mask, batch, length, weights.device)  # (B, L, L)
+    is_delimiter = torch.isin(tokens, torch.tensor(list(delimiters), dtype=tokens.dtype, device=tokens.device))
+    # A padded position is a query like any other, but it is the key of none.
+    is_word = may_attend.any(-2) & ~is_delimiter  # (B, L)
+    place = torch.arange(length, device=weights.device)
+    steps_back = (place[:, None] - place).expand(batch, -1, -1)  # query minus key
+    keys = {
+        "previous": steps_back == 1,
+        "next": steps_back == -1,
+        "same": tokens[:, :, None] == tokens[:, None, :],
+        "delimiter": is_delimiter[:, None, :].expand(-1, length, -1),
+    }
+    scores = {}
+    for name, of_interest in keys.items():
+        of_interest = of_interest & may_attend
+        share = (weights * of_interest[:, None]).sum(-1)  # (..., B, H, L)
+        scores[name] = _mean_over(share, is_word & of_interest.any(-1))
+    num_keys = may_attend.sum(-1)  # (B, L)
+    equal = num_keys.clamp(min=2).to(weights.dtype).log()  # its place is taken by no query of fewer than two keys
+    scores["broad"] = _mean_over(attention_entropy(weights) / equal[:, None], is_word & (num_keys > 1))
+    return scores
+
+
+def attention_between_words(
+    weights: Float[Tensor, "*batch len_q len_k"], query_words: Int[Tensor, " len_q"], key_words: Int[Tensor, " len_k"]
+) -> Float[Tensor, "*batch words_q words_k"]:
+    """Attention between words from attention between their pieces.
+
+    W_uv = mean over the pieces i of word u of Σ_{pieces j of word v} w_ij: the weights *to* the pieces of a word are
+    added, the weights *from* them averaged, so that the attention of a word still sums to one.
+
+    Args:
+        weights: `(..., L_q, L_k)` between tokens.
+        query_words: number of the word that each query token belongs to, counted from 0, `(L_q,)`; −1 leaves it out.
+        key_words: the same for the keys, `(L_k,)`. The weight on a key that is left out is lost.
+
+    Returns:
+        `(..., number of query words, number of key words)`.
+
+    Raises:
+        ValueError: there is not one word per token, or a word between 0 and the last has no token.
+
+    Source: Clark et al. (2019), section 4.1.
+    """
+    queries = _membership("query_words", query_words, weights.shape[-2]).to(weights)  # (L_q, words_q)
+    keys = _membership("key_words", key_words, weights.shape[-1]).to(weights)  # (L_k, words_k)
+    return (queries / queries.sum(0)).T @ weights @ keys
+
+
+def _membership(name: str, words: Tensor, length: int) -> Tensor:
+    """Bool `(length, words)`: which token belongs to which word."""
+    if words.shape != (length,):
+        raise ValueError(f"{name} must have one word number per token, {length} of them, got {tuple(words.shape)}")
+    number = int(words.max()) + 1
+    belongs = words[:, None] == torch.arange(number, device=words.device)
+    if not belongs.any(0).all() or number == 0:
+        missing = (~belongs.any(0)).nonzero().flatten().tolist() if number else "all of them"
+        raise ValueError(f"{name} must number the words 0, 1, 2, … without gaps, missing: {missing}")
+    return belongs
+
+
+def _mean_over(values: Tensor, counted: Tensor) -> Tensor:
+    """Mean of `(..., B, H, L)` over the positions that count, `(B, L)`; 0 where none does."""
+    counted = counted[:, None]  # (B, 1, L)
+    return (values * counted).sum(-1) / counted.sum(-1).clamp(min=1)
+
+
+def _mask_of_all_heads(mask: Tensor | None, batch: int, length: int, device: torch.device) -> Tensor:
+    if mask is None:
+        return torch.ones(batch, length, length, dtype=torch.bool, device=device)
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask must be bool with True = may attend, got {mask.dtype}; convert it with mask.bool()")
+    return mask.expand(batch, 1, length, length)[:, 0]
+
+
+def _check_weights(weights: Tensor) -> None:
+    if (weights < 0).any():
+        raise ValueError(
+            f"attention weights are not negative, got {weights.min():.3g}; pass what the softmax returns, not "
+            f"the scores"
+        )

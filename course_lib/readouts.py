@@ -1,0 +1,89 @@
+"""What hidden states hold: the next token that each layer would predict, and the sense of a word."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from course_lib._typing import Float, Int
+from course_lib.models import LanguageModel, Transformer
+
+__all__ = ["leave_one_out_labels", "logit_lens"]
+
+
+def logit_lens(
+    model: LanguageModel | Transformer, *inputs: Int[Tensor, "batch _"]
+) -> Float[Tensor, "layers_and_one batch length vocab"]:
+    """The logits that a model would give if its decoder ended after each of its layers.
+
+    logits_l = W_out norm(x_l), where x_0 is the embedded input, x_l the output of layer l, and norm the model's last
+    norm (nothing in a post-norm model, whose layers end with one of their own).
+
+    Args:
+        model: a decoder: `LanguageModel` or `Transformer`, in eval mode unless dropout is wanted.
+        inputs: what the model is called with: `(B, L)` ids, for a `Transformer` source and target.
+
+    Returns:
+        `(num_layers + 1, B, L, vocabulary)`; the last are the model's own.
+
+    Raises:
+        TypeError: the model is of another class.
+
+    Source: nostalgebraist (2020), "interpreting GPT: the logit lens".
+    """
+    if not isinstance(model, LanguageModel | Transformer):
+        raise TypeError(
+            f"expected a LanguageModel or a Transformer, whose output projection reads each layer, got "
+            f"{type(model).__name__}"
+        )
+    stack = model.layers if isinstance(model, LanguageModel) else model.decoder
+    states: list[Tensor] = []
+
+    def keep_input(_layer: nn.Module, args: tuple) -> None:
+        states.append(args[0])
+
+    def keep_output(_layer: nn.Module, _args: tuple, output: Tensor) -> None:
+        states.append(output)
+
+    handles = [stack.layers[0].register_forward_pre_hook(keep_input)]
+    handles += [layer.register_forward_hook(keep_output) for layer in stack.layers]
+    try:
+        model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.stack([model.output(stack.norm(x)) for x in states])
+
+
+def leave_one_out_labels(vectors: Float[Tensor, "*batch n d"], labels: Int[Tensor, " n"]) -> Int[Tensor, "*batch n"]:
+    """Label each vector like the nearest centroid, the centroids being those of all *other* vectors.
+
+    c_ky = mean of the x_i with label y and i ≠ k; label k is argmin_y ‖x_k − c_ky‖. If a vector helped to make the
+    centroid it is compared with, even noise would be told apart.
+
+    Args:
+        vectors: `(..., n, d)`; for instance those of one word in n sentences, after each layer.
+        labels: of the vectors, `(n,)`, such as the word's sense in each sentence.
+
+    Returns:
+        Predicted labels, `(..., n)`.
+
+    Raises:
+        ValueError: there is not one label per vector, or a label has a single vector and so no other to compare with.
+
+    Source: nearest centroids as Tibshirani et al. (2002), without shrinkage; of word senses: Wiedemann et al. (2019).
+    """
+    if labels.shape != vectors.shape[-2:-1]:
+        raise ValueError(f"expected one label per vector, {vectors.shape[-2]} of them, got {tuple(labels.shape)}")
+    names, places, counts = labels.unique(return_inverse=True, return_counts=True)
+    if (counts < 2).any():
+        raise ValueError(
+            f"each label needs at least two vectors, so that one can be left out, got one of "
+            f"{names[counts < 2].tolist()}; add another example"
+        )
+    member = nn.functional.one_hot(places).to(vectors)  # (n, labels)
+    sums = member.T @ vectors  # (..., labels, d)
+    others = sums[..., None, :, :] - member[..., None] * vectors[..., :, None, :]  # (..., n, labels, d)
+    centroids = others / (counts - member)[..., None]
+    distances = (vectors[..., :, None, :] - centroids).norm(dim=-1)  # (..., n, labels)
+    return names[distances.argmin(-1)]

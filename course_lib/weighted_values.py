@@ -1,0 +1,115 @@
+"""A weight says how much of a value is added, not how large the value is: weights and values together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from course_lib._typing import Float
+from course_lib.interventions import named_attentions
+from course_lib.multi_head import MultiHeadAttention, split_heads
+
+__all__ = ["record_value_norms", "twin_weights", "value_norms"]
+
+
+def value_norms(
+    attention: MultiHeadAttention, value: Float[Tensor, "batch len_k d_model"]
+) -> Float[Tensor, "batch heads len_k"]:
+    """How long the vector is that a head adds to the output for a key with weight one.
+
+    n_hj = ‖W_O^h (W_V^h x_j + b_V^h)‖. The output of the module is Σ_h Σ_j w_hij · (that vector) + b_O, so
+    `weights * value_norms(attention, x)[:, :, None]`, `(B, H, L_q, L_k)`, shows what a map of the weights hides: a
+    large weight on a short vector adds almost nothing.
+
+    Args:
+        attention: whose projections are taken.
+        value: what the module attends to, `(B, L_k, d_model)`.
+
+    Returns:
+        `(B, H, L_k)`.
+
+    Source: Kobayashi, Kuribayashi, Yokoi & Inui (2020), section 3.
+    """
+    heads = split_heads(attention.v_proj(value), attention.num_heads)  # (B, H, L_k, d_head)
+    # Head h owns the columns h · d_head to (h + 1) · d_head − 1 of the output projection.
+    output = attention.out_proj.weight.unflatten(1, (attention.num_heads, -1))  # (d_model, H, d_head)
+    return torch.einsum("bhkd,ohd->bhko", heads, output).norm(dim=-1)
+
+
+@contextmanager
+def record_value_norms(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect `value_norms` of every `MultiHeadAttention` in a model while the block runs.
+
+        with record_attention(model) as maps, record_value_norms(model) as norms:
+            model(tokens)
+        name = "encoder.layers.0.self_attention"
+        maps[name] * norms[name][:, :, None]  # (B, H, L_q, L_k)
+
+    Yields:
+        A dictionary from the module's name to its latest norms `(B, H, L_k)`, detached.
+
+    Raises:
+        ValueError: there is no `MultiHeadAttention` in the model.
+    """
+    norms: dict[str, Tensor] = {}
+
+    def keep(name):
+        def hook(module, args, kwargs, _result):
+            value = kwargs["value"] if "value" in kwargs else args[2]
+            with torch.no_grad():
+                norms[name] = value_norms(module, value)
+
+        return hook
+
+    handles = [m.register_forward_hook(keep(name), with_kwargs=True) for name, m in named_attentions(model).items()]
+    try:
+        yield norms
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def twin_weights(
+    weights: Float[Tensor, "len_q len_k"], values: Float[Tensor, "len_k d_v"]
+) -> Float[Tensor, "len_q len_k"]:
+    """Other attention weights with the same output, as far from the given ones as one direction leads.
+
+    Where L_k > d_v + 1, some directions n have n V = 0 and Σ_j n_j = 0: adding them changes neither the output nor the
+    sum of a row. Of these directions, each row takes the one nearest to what would make its weights equal (or, if they
+    are equal, any), and goes along it, that way or the other, until the first weight becomes zero.
+
+    Args:
+        weights: of one head, `(L_q, L_k)`; a weight of exactly zero can only grow, so take a map without a mask.
+        values: of the same head, `(L_k, d_v)`.
+
+    Returns:
+        `(L_q, L_k)`: not negative, rows sum to one, `twin_weights(w, v) @ v` equals `w @ v`.
+
+    Raises:
+        ValueError: L_k ≤ d_v + 1 or so many independent values that the output determines the weights.
+
+    Source: Brunner et al. (2020), section 3.
+    """
+    len_k, d_v = values.shape
+    constraints = torch.cat((values, values.new_ones(len_k, 1)), dim=1).double()  # (L_k, d_v + 1)
+    left, sizes, _ = torch.linalg.svd(constraints)
+    rank = int((sizes > sizes[0] * len_k * torch.finfo(values.dtype).eps).sum())
+    free = left[:, rank:]  # (L_k, L_k − rank), orthonormal, each column orthogonal to values and ones
+    if free.shape[1] == 0:
+        raise ValueError(
+            f"with {len_k} keys and values of {d_v} features (rank {rank} together with the sum) the output determines "
+            f"the weights; take more than {d_v + 1} keys"
+        )
+    given = weights.double()
+    towards_equal = (1 / len_k - given) @ free @ free.T  # (L_q, L_k)
+    some = free[:, 0].expand_as(given)
+    direction = torch.where(towards_equal.norm(dim=-1, keepdim=True) > 1e-9, towards_equal, some)
+    both = torch.stack((direction, -direction))  # (2, L_q, L_k)
+    limits = torch.where(both < 0, given / -both, torch.inf)
+    steps = limits.amin(-1, keepdim=True)  # (2, L_q, 1), until the first weight is zero
+    moved = (given + steps * both).clamp(min=0)
+    farther = (steps * both).abs().sum(-1).argmax(0)  # (L_q,)
+    return moved[farther, torch.arange(len(given))].to(weights.dtype)
