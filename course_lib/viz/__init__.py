@@ -6,6 +6,7 @@ from course_lib.viz.decoding_views import beam_tree, cache_work, next_token_bars
 from course_lib.viz.describing import describe
 from course_lib.viz.diagram import BlockDiagram, block_diagram
 from course_lib.viz.heads_map import heads_map
+from course_lib.viz.inspection_heads import head_view, model_view
 from course_lib.viz.masking_views import leak_detector, mask_painter
 from course_lib.viz.multi_head_views import head_grid, head_split
 from course_lib.viz.positional_encoding_views import rotary_pair, sinusoid_probe
@@ -29,9 +30,11 @@ __all__ = [
     "description_of",
     "head_grid",
     "head_split",
+    "head_view",
     "heads_map",
     "leak_detector",
     "mask_painter",
+    "model_view",
     "next_token_bars",
     "norm_switch",
     "parameter_calculator",

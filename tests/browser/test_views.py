@@ -17,6 +17,7 @@ def weights(*shape):
 
 
 WORDS = ["the", "cat", "sat", "on", "it"]
+PAIR = ["[CLS]", "it", "sat", "[SEP]", "who", "sat", "[SEP]"]
 VIEWS = {
     "query_plane": lambda: viz.query_plane(torch.randn(4, 2), torch.randn(4)),
     "alignment": lambda: viz.alignment(weights(4, 5), list("wxyz"), WORDS),
@@ -39,6 +40,8 @@ VIEWS = {
         [["a", "b", "<eos>"], ["a", "<eos>"]], [[-1, -1, -1], [0, 0]], [[-0.4, -2.0, -1.0], [-0.5, -1.0]], 2
     ),
     "cache_work": lambda: viz.cache_work(5, 4, 8, 2),
+    "model_view": lambda: viz.model_view(weights(2, 3, 7, 7), PAIR),
+    "head_view": lambda: viz.head_view(weights(2, 3, 4, 7), list("wxyz"), keys=PAIR),
 }
 each_view = pytest.mark.parametrize("name", VIEWS)
 
@@ -46,7 +49,7 @@ each_view = pytest.mark.parametrize("name", VIEWS)
 def test_every_kind_of_view_is_here():
     from course_lib.viz.view import _SCRIPTS
 
-    assert {path.stem for path in _SCRIPTS.glob("*.js")} - {"core"} == set(VIEWS)
+    assert {path.stem for path in _SCRIPTS.glob("*.js")} - {"core"} == {make().kind for make in VIEWS.values()}
 
 
 @each_view
@@ -78,7 +81,8 @@ def test_all_that_can_be_moved_is_reached_by_tab(show, name):
     """Every button, slider, list, field and handle; of a map of cells one cell, from which arrows go on."""
     page = show(VIEWS[name]()).page
     wanted = page.evaluate(
-        "[...document.querySelectorAll('button,input,select,[tabindex=\"0\"]')].filter(n => n.checkVisibility()).length"
+        "[...document.querySelectorAll('button,input,select,[tabindex=\"0\"]')]"
+        ".filter(n => n.checkVisibility() && !n.disabled && n.tabIndex >= 0).length"
     )
     reached = set()
     for _ in range(wanted + 1):

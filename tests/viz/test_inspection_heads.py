@@ -1,0 +1,145 @@
+"""The views of attention heads, without a browser: pictures, data, words, sizes and errors."""
+
+import base64
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from course_lib.viz import head_view, model_view
+from course_lib.viz.view import fixed
+from tests.viz.test_inspection_inputs import decoded
+
+TOKENS = ["[CLS]", "the", "cat", "sat", "[SEP]", "it", "ran", "[SEP]"]
+
+
+def weights(*shape, sharpness=2.0):
+    return (sharpness * torch.randn(shape)).softmax(-1)
+
+
+def previous(length):
+    """A head that looks at the token before; the first looks at itself."""
+    head = torch.eye(length).roll(-1, 1)
+    head[0] = torch.eye(length)[0]
+    return head
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize(("num_layers", "limit"), [(6, 100_000), (12, 180_000)])
+def test_all_heads_of_a_model_are_small(num_layers, limit, sharpness):
+    view = model_view(weights(num_layers, 12, 20, 20, sharpness=sharpness), [f"token{i}" for i in range(20)])
+    assert len(view.html().encode()) <= limit
+
+
+@pytest.mark.parametrize("make", [model_view, head_view])
+def test_all_weights_and_scores_are_handed_over_in_three_decimals(make):
+    given = weights(2, 3, 8, 8)
+    data = make(given, TOKENS).data
+    assert [fixed(t / 1000) for t in decoded(data["w"])] == [fixed(x) for x in given.flatten().tolist()]
+    scores = torch.tensor(decoded(data["scores"])).view(6, 5) / 1000
+    by_hand = given.flatten(0, 1).diagonal(-1, 1, 2).mean(-1)
+    torch.testing.assert_close(scores[:, data["names"].index("previous token")], by_hand, atol=0.000501, rtol=0)
+    assert (data["H"], data["second"], data["marks"]) == (3, 5, [0, 4, 7])
+    json.dumps(data)
+
+
+def test_the_small_maps_are_one_picture_of_all_weights():
+    given = weights(2, 3, 5, 7)
+    body = model_view(given, list("abcde"), keys=list("tuvwxyz")).body
+    (url,) = re.findall(r"url\(data:image/png;base64,([^)]+)\)", body)
+    alpha = np.array(Image.open(io.BytesIO(base64.b64decode(url))).convert("RGBA"))[..., 3] / 255
+    expected = given.permute(0, 2, 1, 3).reshape(10, 21).sqrt().numpy()
+    assert abs(alpha - expected).max() <= 0.5 / 15 + 0.002
+    places = re.findall(r'aria-label="layer (\d), head (\d),[^>]*><i style="mask-position:([\d.]+)%? ([\d.]+)%?"', body)
+    assert [(int(n), int(h), float(x), float(y)) for n, h, x, y in places] == [
+        (n + 1, h + 1, 50.0 * h, 100.0 * n) for n in range(2) for h in range(3)
+    ]
+
+
+def test_the_picture_begins_with_the_head_that_follows_a_pattern_most():
+    given = weights(3, 2, 8, 8)
+    given[1, 1] = previous(8)
+    for view in (model_view(given, TOKENS), head_view(given, TOKENS)):
+        assert (view.data["layer"], view.data["on"]) == (1, [1])
+        assert re.findall(r'data-h="(\d)" aria-pressed="true"', view.body) == ["1"]
+        lines = re.search(r'<g data-k="lines">(.*?)</g>', view.body)[1]
+        assert re.findall(r'stroke-opacity="([\d.]+)"', lines) == ["1"]
+        drawn = re.findall(r"M118 (\d+)L222 (\d+)", lines)
+        assert [((int(a) - 58) / 24, (int(b) - 58) / 24) for a, b in drawn] == [(i, max(i - 1, 0)) for i in range(8)]
+        assert re.search(r'data-k="score0" class="end small">([\d.]+)<', view.body)[1] == "1.000"
+    assert re.findall(r'data-t="([^"]*)"', model_view(given, TOKENS).body)[3] == "2·2\n←"
+
+
+def test_lines_are_as_strong_as_weights():
+    given = torch.zeros(1, 1, 2, 4)
+    given[0, 0] = torch.tensor([[0.024, 0.025, 0.451, 0.5], [1.0, 0.0, 0.0, 0.0]])
+    body = head_view(given, ["a", "b"], keys=list("wxyz")).body
+    found = re.findall(r'd="(M118[^"]*)"[^>]*stroke-opacity="([\d.]+)"', body)
+    assert found == [
+        ("M118 58L222 82", "0.05"),
+        ("M118 58L222 106", "0.45"),
+        ("M118 58L222 130", "0.5"),
+        ("M118 82L222 58", "1"),
+    ]
+
+
+def test_the_strongest_links_leave_out_delimiters_and_the_token_itself():
+    given = torch.eye(8)[None, None] * 0.4 + 0.1 * torch.eye(8)[0] + 0.5 * previous(8)
+    given[0, 0, 5] = torch.tensor([0.0, 0.0, 0.663, 0.0, 0.3, 0.0, 0.037, 0.0])
+    links = re.findall(r"<li>(.*?)</li>", head_view(given, TOKENS).body)
+    assert links[:3] == ["“it” → “cat” 0.663", "“cat” → “the” 0.500", "“sat” → “cat” 0.500"]
+    assert not [link for link in links if link.split("→")[1].startswith(" “[")]
+
+
+def test_the_description_names_the_heads():
+    given = torch.full((2, 3, 8, 8), 1 / 8)
+    given[1, 2] = previous(8)
+    given[0, 1] = 0.7 * torch.eye(8)[0] + 0.3 * torch.eye(8)[3]
+    words = model_view(given, TOKENS).description
+    assert "6 heads (2 layers of 3), 8 queries over 8 keys." in words
+    assert "1 head puts at least half of the weight on the previous token: layer 2, head 3 (1.000)." in words
+    assert "No head puts half of its weight on the next token; most: layer 1, head 1 (0.125)." in words
+    assert "1 head puts at least half of the weight on the delimiter: layer 1, head 2 (0.700)." in words
+    assert "Entropy is largest in layer 1, head 1 (1.000 of ln L_k) and smallest in layer 2, head 3 (0.000)." in words
+    assert head_view(given, TOKENS).description.startswith("layer 2, head 3: Attention weights of 8 queries")
+    many = torch.full((4, 3, 8, 8), 0.0)
+    many[..., 0] = 1.0
+    assert "12 heads put at least half of the weight on the delimiter" in model_view(many, TOKENS).description
+    assert "and others." in model_view(many, TOKENS).description
+    assert len(model_view(weights(12, 12, 8, 8), TOKENS).description) < 800
+
+
+@pytest.mark.parametrize(("num_heads", "columns"), [(1, 1), (4, 4), (12, 12), (16, 8), (13, 12), (32, 8), (7, 7)])
+def test_small_maps_are_in_rows_that_fit_a_phone(num_heads, columns):
+    body = model_view(torch.full((1, num_heads, 3, 3), 1 / 3)).body
+    assert f'data-c="{columns}"' in body
+
+
+def test_sentences_can_be_chosen_only_for_pairs():
+    assert "A → B" in head_view(weights(1, 1, 8, 8), TOKENS).body
+    assert "A → B" not in head_view(weights(1, 1, 7, 7), list("abcdefg")).body
+    assert 'aria-label="key it, sentence B"' in head_view(weights(1, 1, 8, 8), TOKENS).body
+
+
+def test_layer_and_heads_can_be_given():
+    view = head_view(weights(3, 5, 2, 2), layer=2, heads=[4, 1])
+    assert (view.data["layer"], view.data["on"]) == (2, [4, 1])
+    assert 'data-k="name" class="start">layer 3, head 5<' in view.body
+    assert head_view(weights(3, 5, 2, 2), heads=[2]).data["layer"] == 0
+    assert head_view(weights(3, 5, 2, 2), layer=1).data["on"] == [0]
+
+
+@pytest.mark.parametrize("settings", [{"layer": 3}, {"layer": -1}, {"heads": [5]}, {"heads": []}])
+def test_a_head_that_does_not_exist_is_refused(settings):
+    with pytest.raises(ValueError, match="a layer from 0 to 2 and at least one head from 0 to 4"):
+        head_view(weights(3, 5, 2, 2), **settings)
+
+
+def test_tokens_are_text_not_markup():
+    body = model_view(weights(1, 1, 2, 2), ["<b>", '"&']).body
+    assert "<b>" not in body
+    assert "&lt;b&gt;" in body
