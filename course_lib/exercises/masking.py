@@ -394,6 +394,10 @@ CAUSAL.misconception(
     "that every query meets every key.",
 )(lambda length: torch.arange(length) <= torch.arange(length))
 CAUSAL.misconception(
+    "one_size_only",
+    "`torch.ones(length)` has one axis, but a triangle is cut out of a matrix. Give the size of both axes.",
+)(lambda length: torch.ones(length, dtype=torch.bool).tril())
+CAUSAL.misconception(
     "column_compared_with_itself",
     "The mask is `(L, 1)`: queries and keys both stand upright, so each meets only itself. One of the two has to lie.",
 )(lambda length: torch.arange(length)[:, None] <= torch.arange(length)[:, None])

@@ -1989,6 +1989,17 @@ for _key, _says, _wrong in (
         lambda d_model, num_heads, bias=True: int(4.0 * d_model * d_model) + (4 * d_model if bias else 0),
     ),
     (
+        "default_without_bias",
+        "A call without `bias` counts no biases. In the contract the default is True.",
+        lambda d_model, num_heads, bias=False: 4 * d_model * d_model + (4 * d_model if bias else 0),
+    ),
+    (
+        "output_of_one_head",
+        "The output projection is counted as if its input had the width of one head. It takes the features of all "
+        "heads, side by side.",
+        _count(lambda d, h: 3 * d * d + d // h * d),
+    ),
+    (
         "two_biases_a_layer",
         "Each layer is given two biases, or the four of them are counted twice.",
         _count(biases=lambda d, h: 8 * d),

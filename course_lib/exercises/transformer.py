@@ -289,6 +289,10 @@ LAYER_NORM.misconception(
     "Mean and variance run over the last two axes together. Each position has its own.",
 )(_over(-2, -1))
 LAYER_NORM.misconception(
+    "over_last_two_if_there_are_two",
+    "Mean and variance run over the last two axes together where there are two. Each position has its own.",
+)(lambda x, gain, bias, eps=1e-5: (_over(-2, -1) if x.dim() > 1 else layer_norm)(x, gain, bias, eps))
+LAYER_NORM.misconception(
     "over_everything",
     "One mean and one variance are taken of all numbers together. Each vector along the last axis has its own.",
 )(_norm(centre=lambda x: x.mean(), power=lambda x: x.var(correction=0)))
