@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -55,28 +54,44 @@ class Patterns:
 
 
 def patterns_of(attention: Attention) -> Patterns:
-    """Score every head by five patterns; in cross-attention only by the last two.
+    """Score every head by five patterns, as `course_lib.head_scores` does; in cross-attention only by the last two.
 
-    - previous token: the mean weight on the key just before the query, over queries that have one.
-    - next token: the mean weight on the key just after it.
-    - same word: the mean weight on all keys with the query's own token, itself included, over ordinary tokens.
-    - delimiter: the mean weight on [CLS], [SEP] and their like.
-    - broad: the mean entropy of a row divided by ln L_k, so that 1 means equal weights.
+    All are means over the queries that are ordinary tokens, delimiters such as [CLS] and [SEP] left out:
+
+    - previous token, next token: the weight on the key just before or after the query, over queries that have one;
+    - same word: the weight on all keys with the query's own token, itself included;
+    - delimiter: the weight on delimiters;
+    - broad: the entropy divided by that of equal weights, ln(number of keys that the query may attend to).
+
+    Later keys count as masked where no head of any layer gives them weight.
     """
     flat = attention.weights.flatten(0, 1)  # (N, L_q, L_k)
     queries, keys = attention.queries, attention.keys
-    found: dict[str, Tensor] = {}
+    causal = attention.own and not flat.triu(1).any()
+    may_attend = torch.ones(flat.shape[1:], dtype=torch.bool)  # (L_q, L_k)
+    may_attend = may_attend.tril() if causal else may_attend
+    words = torch.tensor([query not in DELIMITERS for query in queries])
+    if not words.any():
+        words = ~words
+    marks = torch.tensor([key in DELIMITERS for key in keys])
+    of_interest: dict[str, Tensor] = {}
     if attention.own:
+        back = torch.arange(len(queries))[:, None] - torch.arange(len(keys))
         if len(queries) > 1:
-            found["previous token"] = flat.diagonal(-1, 1, 2).mean(-1)
-            found["next token"] = flat.diagonal(1, 1, 2).mean(-1)
-        ordinary = [i for i, token in enumerate(queries) if token not in DELIMITERS]
-        if ordinary:
-            alike = torch.tensor([[float(queries[i] == key) for key in keys] for i in ordinary], dtype=flat.dtype)
-            found["same word"] = (flat[:, ordinary] * alike).sum(-1).mean(-1)
-    marks = torch.tensor([float(key in DELIMITERS) for key in keys], dtype=flat.dtype)
+            of_interest |= {"previous token": back == 1, "next token": back == -1}
+        of_interest["same word"] = torch.tensor([[query == key for key in keys] for query in queries])
     if marks.any():
-        found["delimiter"] = (flat @ marks).mean(-1)
-    entropy = torch.special.entr(flat.clamp(min=0.0)).sum(-1).mean(-1)
-    found["broad"] = entropy / math.log(len(keys)) if len(keys) > 1 else torch.zeros(len(flat), dtype=flat.dtype)
+        of_interest["delimiter"] = marks.expand(len(queries), -1)
+    found = {}
+    for name, wanted in of_interest.items():
+        wanted = wanted & may_attend
+        found[name] = _mean_over((flat * wanted).sum(-1), words & wanted.any(-1))
+    number = may_attend.sum(-1)  # (L_q,)
+    entropy = torch.special.entr(flat.clamp(min=0.0)).sum(-1) / number.clamp(min=2).log()
+    found["broad"] = _mean_over(entropy, words & (number > 1))
     return Patterns(list(found), torch.stack([scores.clamp(0, 1) for scores in found.values()], 1))
+
+
+def _mean_over(values: Tensor, counted: Tensor) -> Tensor:
+    """Mean of `(N, L_q)` over the queries that count; 0 where there are none."""
+    return values[:, counted].mean(-1) if counted.any() else values.new_zeros(len(values))

@@ -5,6 +5,7 @@ import torch
 import transformers
 
 from course_lib import MultiHeadAttention, Transformer, TransformerConfig, record_attention
+from course_lib.inspection import head_scores
 from course_lib.viz.inspection_inputs import attention_of, encoded, thousandths
 from course_lib.viz.inspection_patterns import patterns_of
 from course_lib.viz.view import fixed
@@ -221,14 +222,29 @@ def test_patterns_computed_by_hand():
     )
     found = patterns_of(attention_of(rows[None, None], tokens))
     score = dict(zip(found.names, found.scores[0].tolist(), strict=True))
-    assert score["previous token"] == pytest.approx((0.5 + 1.0 + 0.75 + 0.5) / 4)
-    assert score["next token"] == pytest.approx((0.2 + 0.0 + 0.0 + 0.0) / 4)
-    assert score["same word"] == pytest.approx((0.1 + 0.3 + 0.0 + 0.25) / 3)  # of a, b, a; not of [CLS] and [SEP]
-    assert score["delimiter"] == pytest.approx((0.4 + 0.6 + 0.0 + 0.0 + 0.5) / 5)
-    entropy = torch.distributions.Categorical(rows).entropy().mean() / torch.log(torch.tensor(5.0))
+    # over a, b, a; not over [CLS] and [SEP]
+    assert score["previous token"] == pytest.approx((0.5 + 1.0 + 0.75) / 3)
+    assert score["next token"] == pytest.approx(0.0)
+    assert score["same word"] == pytest.approx((0.1 + 0.3 + 0.0 + 0.25) / 3)
+    assert score["delimiter"] == pytest.approx((0.6 + 0.0 + 0.0) / 3)
+    entropy = torch.distributions.Categorical(rows[1:4]).entropy().mean() / torch.tensor(5.0).log()
     assert score["broad"] == pytest.approx(entropy.item())
-    assert found.told(0) == "previous token 0.688"
+    assert found.told(0) == "previous token 0.750"
     assert found.first() == 0
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_patterns_are_those_of_the_library(causal):
+    length, ids = 7, [5, 11, 12, 11, 6, 13, 6]
+    mask = torch.ones(length, length, dtype=torch.bool)
+    mask = mask.tril() if causal else mask
+    given = torch.randn(2, 3, length, length, dtype=torch.float64).masked_fill(~mask, -torch.inf).softmax(-1)
+    expected = head_scores(given[:, None], torch.tensor([ids]), delimiters=[5, 6], mask=mask[None, None])
+    tokens = [{5: "[CLS]", 6: "[SEP]"}.get(i, str(i)) for i in ids]
+    found = patterns_of(attention_of(given, tokens))
+    assert found.names == ["previous token", "next token", "same word", "delimiter", "broad"]
+    for p, name in enumerate(["previous", "next", "same", "delimiter", "broad"]):
+        torch.testing.assert_close(found.scores[:, p], expected[name].flatten())
 
 
 def test_equal_weights_are_broad_and_a_mixture_has_no_pattern():
