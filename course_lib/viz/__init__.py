@@ -7,6 +7,7 @@ from course_lib.viz.describing import describe
 from course_lib.viz.diagram import BlockDiagram, block_diagram
 from course_lib.viz.heads_map import heads_map
 from course_lib.viz.inspection_heads import head_view, model_view
+from course_lib.viz.inspection_neurons import neuron_view
 from course_lib.viz.masking_views import leak_detector, mask_painter
 from course_lib.viz.multi_head_views import head_grid, head_split
 from course_lib.viz.positional_encoding_views import rotary_pair, sinusoid_probe
@@ -35,6 +36,7 @@ __all__ = [
     "leak_detector",
     "mask_painter",
     "model_view",
+    "neuron_view",
     "next_token_bars",
     "norm_switch",
     "parameter_calculator",
