@@ -477,7 +477,7 @@ class Sheet:
 
     def run(self, solution: Callable) -> list[Observation]:
         """Observations of a solution in this process."""
-        return [observe(solution, self.exercise, t.case, t.cotangents, train_too=t.train_too) for t in self.trials]
+        return [self._observe(solution, trial, trial.cotangents, trial.train_too) for trial in self.trials]
 
     def misconception(self, key: str) -> list[Observation]:
         """Observations of a misconception of the exercise."""
@@ -499,9 +499,7 @@ class Sheet:
             if place not in self._observed:
                 (solution,) = (m.solution for m in self.exercise.misconceptions if m.key == key)
                 cotangents, train_too = ((), False) if cheaper else (trial.cotangents, trial.train_too)
-                self._observed[place] = observe(
-                    solution, self.exercise, trial.case, cotangents, train_too=train_too, watch=False
-                )
+                self._observed[place] = self._observe(solution, trial, cotangents, train_too, watch=False)
         return self._observed[place]
 
     def misconception_facets(self, key: str, trial: Trial, *, values_only: bool = False) -> frozenset[str]:
@@ -517,6 +515,14 @@ class Sheet:
         if place not in self._facets:
             self._facets[place] = frozenset(finding.facet for finding in findings_of(self.exercise, trial, seen))
         return self._facets[place]
+
+    def _observe(
+        self, solution: Callable, trial: Trial, cotangents: tuple, train_too: bool, *, watch: bool = True
+    ) -> Observation:
+        # What draws numbers (a dropout, say) draws the same ones every time, or its diagnosis would be left to chance.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(trial.number)
+            return observe(solution, self.exercise, trial.case, cotangents, train_too=train_too, watch=watch)
 
 
 # An observation looks at state that all threads share: the random generator, the filters of warnings.

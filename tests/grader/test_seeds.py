@@ -5,9 +5,9 @@ import zlib
 import pytest
 import torch
 
-from course_lib.exercises import all_exercises
+from course_lib.exercises import all_exercises, find
 from course_lib.grader._assignment import draw_seed
-from course_lib.grader._judging import _drawn_for, trials_of
+from course_lib.grader._judging import Sheet, _drawn_for, trials_of
 from course_lib.grader._running import _chance
 
 SOFTMAX = all_exercises()["softmax"]
@@ -52,3 +52,16 @@ def test_lines_and_exercises_have_generators_of_their_own():
     seeds = {_drawn_for(7, name, line) for name in all_exercises() for line in range(20)}
     assert len(seeds) == 20 * len(all_exercises())
     assert _drawn_for(7, "a", 11) != _drawn_for(7, "a\x001", 1)
+
+
+def test_what_a_mistake_draws_depends_on_nothing_but_the_case():
+    exercise, numbers = find("EncoderLayer"), []
+    (dropout,) = (m.solution for m in exercise.misconceptions if m.key == "dropout")
+    for state in (1, 2):
+        torch.manual_seed(state)
+        sheet = Sheet(exercise, 0, trials_of(exercise, 0))
+        of_mistakes, of_solutions = sheet.misconception("dropout"), sheet.run(dropout)
+        numbers.append([seen.training for seen in of_mistakes + of_solutions if seen.training is not None])
+        assert torch.initial_seed() == state  # and the caller's own draws are as before
+    assert len(numbers[0]) >= 2
+    torch.testing.assert_close(*numbers, rtol=0, atol=0)
