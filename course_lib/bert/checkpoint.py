@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -74,20 +75,16 @@ def parameter_names(config: BertConfig) -> dict[str, str]:
     return names
 
 
-def parameter_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
-    """Our name of each parameter, and its shape, pooler included where the family has one."""
-    from course_lib.bert.model import BertEncoder
-
-    with torch.device("meta"):  # shapes without memory
-        encoder = BertEncoder(config, pooler=config.family != "distilbert")
-    return {name: tuple(parameter.shape) for name, parameter in encoder.named_parameters()}
-
-
-def read_checkpoint(folder: Path, config: BertConfig) -> dict[str, Tensor]:
+def read_checkpoint(folder: Path, config: BertConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
     """The parameters in a folder's `model.safetensors`, under our names and in float32.
 
     Heads for other tasks (such as the prediction of masked words) are left out. A checkpoint may lack the pooler, then
     the result has none. Everything is compared before the first tensor is read.
+
+    Args:
+        folder: with the file.
+        config: says which tensors there must be.
+        shapes: what each of our parameters must be like.
 
     Raises:
         FileNotFoundError: the folder has no such file.
@@ -103,7 +100,6 @@ def read_checkpoint(folder: Path, config: BertConfig) -> dict[str, Tensor]:
             found = _encoder_names(list(file.keys()), config.family, path)
             _check_counters({name: file.get_tensor(key) for name, key in found.items() if name in _COUNTERS}, path)
             names = _matching(config, {name for name in found if name not in _COUNTERS}, path)
-            shapes = parameter_shapes(config)
             for ours, theirs in names.items():
                 part = file.get_slice(found[theirs])
                 shape, dtype = tuple(part.get_shape()), part.get_dtype()

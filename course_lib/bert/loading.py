@@ -29,13 +29,16 @@ def load_encoder(source: str | Path | HubModel, *, download: bool = True) -> Ber
     Raises:
         EncoderUnavailable: no place has the name; the message says where it was looked for.
         FileNotFoundError: a file of the folder is missing.
-        ValueError: a file is damaged, of another architecture or of another model.
+        ValueError: a file is damaged, of another architecture or of another model. A tokenizer that is whole, but of a
+            kind unknown to the installed library, is found out at the first sentence.
     """
     folder = find_encoder(source, download=download)
     config, pooling = read_config(folder / "config.json"), read_pooling(folder)
     tokenizer = SentenceTokenizer.load(folder / "tokenizer.json", config)
-    state = read_checkpoint(folder, config)
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
-        encoder = BertEncoder(config, tokenizer, pooler="pooler.weight" in state, pooling=pooling)
+        encoder = BertEncoder(config, tokenizer, pooler=config.family != "distilbert", pooling=pooling)
+    state = read_checkpoint(folder, config, {name: tuple(p.shape) for name, p in encoder.named_parameters()})
+    if "pooler.weight" not in state:
+        encoder.pooler = None
     encoder.load_state_dict(state, assign=True)
     return encoder.eval()

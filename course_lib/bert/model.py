@@ -52,8 +52,10 @@ class BertEmbedding(nn.Module):
     def __init__(self, config: BertConfig):
         super().__init__()
         self.config = config
-        self.token = nn.Embedding(config.vocab_size, config.d_model)
-        self.position = nn.Embedding(config.max_positions, config.d_model)
+        # Padding learns nothing: the rows that belong to it collect no gradient.
+        row_of_padding = config.pad_id if config.family == "roberta" else None
+        self.token = nn.Embedding(config.vocab_size, config.d_model, padding_idx=config.pad_id)
+        self.position = nn.Embedding(config.max_positions, config.d_model, padding_idx=row_of_padding)
         self.segment = nn.Embedding(config.num_segments, config.d_model) if config.num_segments else None
         self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
         self.dropout = nn.Dropout(config.dropout)

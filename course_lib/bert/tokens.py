@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,28 +47,29 @@ class TokenBatch:
 class SentenceTokenizer:
     """The tokenizer of one model: adds its special tokens, and pads a batch at the right.
 
+    Building the tokenizer takes longer than loading a small model, so that waits until a sentence comes; whether the
+    file is whole and belongs to the model is found out at once.
+
     Args:
-        tokenizer: from the library `tokenizers`; its own padding and truncation are switched off.
+        text: content of a `tokenizer.json`; its own padding and truncation are switched off.
         config: of the model; gives the longest sequence, the padding and the size of the vocabulary.
+        name: what errors call it.
 
     Raises:
-        ValueError: it has more tokens than the model, or adds no special tokens.
+        ValueError: the text is damaged, has more tokens than the model, or adds no special tokens.
     """
 
-    def __init__(self, tokenizer: Tokenizer, config: BertConfig):
-        size = max(tokenizer.get_vocab().values(), default=-1) + 1
-        if size > config.vocab_size:
-            raise ValueError(
-                f"the tokenizer must have at most the model's {config.vocab_size} tokens, got {size}; take the one "
-                f"that belongs to the model"
-            )
-        if not tokenizer.num_special_tokens_to_add(False):
-            raise ValueError("the tokenizer must add special tokens such as [CLS] and [SEP], got one that adds none")
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        self.tokenizer = tokenizer
+    def __init__(self, text: str, config: BertConfig, *, name: str = "the tokenizer"):
+        self.name = name
         self.max_length = config.max_length
         self.pad_id = config.pad_id
+        self._text = text
+        size = _vocabulary_size(text, name)
+        if size > config.vocab_size:
+            raise ValueError(
+                f"{name} must have at most the model's {config.vocab_size} tokens, got {size}; take the one that "
+                f"belongs to the model"
+            )
 
     @classmethod
     def load(cls, path: Path, config: BertConfig) -> SentenceTokenizer:
@@ -76,17 +79,32 @@ class SentenceTokenizer:
             FileNotFoundError: there is no such file.
             ValueError: it is damaged, or belongs to another model.
         """
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path} is missing; fetch it, or write it with save_pretrained of the model's fast tokenizer"
+            )
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is damaged: expected UTF-8 ({error}); fetch it again") from None
+        return cls(text, config, name=str(path))
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The library's object, built when first needed.
+
+        Raises:
+            ValueError: the library cannot read it.
+        """
         from tokenizers import Tokenizer
 
-        text = path.read_bytes()
         try:
-            tokenizer = Tokenizer.from_buffer(text)
+            tokenizer = Tokenizer.from_str(self._text)
         except Exception as error:  # the library raises nothing more specific
-            raise ValueError(f"{path} is damaged: expected a tokenizer, got {error}; fetch the file again") from None
-        try:
-            return cls(tokenizer, config)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise ValueError(f"{self.name} is no tokenizer that can be read here ({error}); fetch it again") from None
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
 
     def __call__(
         self,
@@ -150,6 +168,25 @@ class SentenceTokenizer:
             words=[e.word_ids for e in encodings],
             sentences=[e.sequence_ids for e in encodings],
         )
+
+
+def _vocabulary_size(text: str, name: str) -> int:
+    """One more than the largest id in a `tokenizer.json` that is whole and adds special tokens."""
+    try:
+        content = json.loads(text)
+        vocabulary = content["model"]["vocab"]
+        ids = [*(vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary)))]
+        ids += [token["id"] for token in content.get("added_tokens") or ()]
+        size = max(ids) + 1
+        processor = content.get("post_processor") or {}
+        adds_tokens = processor.get("type") not in (None, "ByteLevel")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{name} is damaged: expected a vocabulary in JSON ({type(error).__name__}: {error}); fetch it again"
+        ) from None
+    if not adds_tokens:
+        raise ValueError(f"{name} must add special tokens such as [CLS] and [SEP], got one that adds none")
+    return size
 
 
 def _check_texts(name: str, texts: Sequence[str]) -> None:
