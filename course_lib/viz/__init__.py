@@ -8,6 +8,7 @@ from course_lib.viz.diagram import BlockDiagram, block_diagram
 from course_lib.viz.heads_map import heads_map
 from course_lib.viz.inspection_heads import head_view, model_view
 from course_lib.viz.inspection_neurons import neuron_view
+from course_lib.viz.inspection_pairs import pair_view
 from course_lib.viz.masking_views import leak_detector, mask_painter
 from course_lib.viz.multi_head_views import head_grid, head_split
 from course_lib.viz.positional_encoding_views import rotary_pair, sinusoid_probe
@@ -39,6 +40,7 @@ __all__ = [
     "neuron_view",
     "next_token_bars",
     "norm_switch",
+    "pair_view",
     "parameter_calculator",
     "query_plane",
     "rotary_pair",

@@ -42,6 +42,7 @@ VIEWS = {
     "cache_work": lambda: viz.cache_work(5, 4, 8, 2),
     "model_view": lambda: viz.model_view(weights(2, 3, 7, 7), PAIR),
     "neuron_view": lambda: viz.neuron_view(torch.randn(3, 4), torch.randn(7, 4), PAIR),
+    "pair_view": lambda: viz.pair_view(weights(2, 3, 7, 7), PAIR),
     "head_view": lambda: viz.head_view(weights(2, 3, 4, 7), list("wxyz"), keys=PAIR),
 }
 each_view = pytest.mark.parametrize("name", VIEWS)
