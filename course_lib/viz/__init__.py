@@ -9,6 +9,7 @@ from course_lib.viz.heads_map import heads_map
 from course_lib.viz.inspection_heads import head_view, model_view
 from course_lib.viz.inspection_neurons import neuron_view
 from course_lib.viz.inspection_pairs import pair_view
+from course_lib.viz.inspection_words import contextual_words
 from course_lib.viz.masking_views import leak_detector, mask_painter
 from course_lib.viz.multi_head_views import head_grid, head_split
 from course_lib.viz.positional_encoding_views import rotary_pair, sinusoid_probe
@@ -28,6 +29,7 @@ __all__ = [
     "block_diagram",
     "block_stepper",
     "cache_work",
+    "contextual_words",
     "describe",
     "description_of",
     "head_grid",

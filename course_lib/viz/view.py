@@ -75,7 +75,7 @@ class View:
             f"<style>body{{font-family:system-ui,sans-serif;max-width:46rem;margin:1rem auto;padding:0 .8rem}}"
             f":root{{color-scheme:light dark;background:Canvas;color:CanvasText}}h1{{font-size:1.3rem}}"
             f"attention-view .title{{display:none}}</style><main><h1>{html.escape(self.title)}</h1>{self.html()}"
-            f"<style>@media(prefers-color-scheme:dark){{attention-view{{{_variables(DARK)}}}}}</style>"
+            f"<style>{dark_stylesheet()}</style>"
             f"<p>{html.escape(self.description)}</p></main></html>\n"
         )
         with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
@@ -148,6 +148,11 @@ def stylesheet() -> str:
         )
     )
     return f"attention-view{{{_variables(PALETTE)}}}{dark}{{{_variables(DARK)}}}" + _CSS.strip()
+
+
+def dark_stylesheet() -> str:
+    """Dark colours of all views in a page that follows the system's setting; comes after the views."""
+    return f"@media(prefers-color-scheme:dark){{attention-view{{{_variables(DARK)}}}}}"
 
 
 _CSS = """

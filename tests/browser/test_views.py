@@ -43,6 +43,7 @@ VIEWS = {
     "model_view": lambda: viz.model_view(weights(2, 3, 7, 7), PAIR),
     "neuron_view": lambda: viz.neuron_view(torch.randn(3, 4), torch.randn(7, 4), PAIR),
     "pair_view": lambda: viz.pair_view(weights(2, 3, 7, 7), PAIR),
+    "contextual_words": lambda: viz.contextual_words(torch.randn(3, 5, 4), WORDS, list("xyxyx"), word="it"),
     "head_view": lambda: viz.head_view(weights(2, 3, 4, 7), list("wxyz"), keys=PAIR),
 }
 each_view = pytest.mark.parametrize("name", VIEWS)
@@ -69,7 +70,7 @@ def test_it_shows_without_a_script(browser, tmp_path, name):
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
     page.goto(VIEWS[name]().save(tmp_path / "view.html").as_uri())
-    for svg in page.locator("svg").all():
+    for svg in page.locator("svg:not([aria-hidden])").all():
         if svg.is_visible():
             box = svg.bounding_box()
             assert box["width"] > 100

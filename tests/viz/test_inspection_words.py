@@ -1,0 +1,107 @@
+"""The view of a word in its contexts, without a browser: planes, cosines, words and errors."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib.viz import contextual_words
+
+SENTENCES = ["s0", "s1", "s2", "s3", "s4"]
+SENSES = ["x", "y", "x", "y", "y"]
+
+
+def test_figures_computed_by_hand():
+    layer = torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, 0.0], [0.0, 2.0], [3.0, 4.0]])
+    view = contextual_words(layer[None], SENTENCES, SENSES, word="flies")
+    # within: (0, 2) 1; (1, 3) 1; (1, 4) 0.8; (3, 4) 0.8. across: 0, 0, 0.6 for each of the two of sense x
+    assert view.data["told"][0].startswith("Layer 0: mean cosine 0.900 within a sense and 0.200 across senses; ")
+    assert "the nearest one has the same sense for 5 of 5; the plane shows 1.000" in view.data["told"][0]
+    assert view.data["near"][0][0] == [2, "1.000"]
+    assert view.data["near"][0][4][1] == "0.800"
+    assert view.description.startswith(
+        "“flies” in 5 sentences, 2 senses (x, y), from the embedding (layer 0) to layer 0."
+    )
+    assert "the plane shows 1.000 of the variance" in view.description
+
+
+def test_the_plane_is_that_of_numpy_and_fills_the_picture():
+    vectors = torch.randn(3, 5, 7)
+    view = contextual_words(vectors, SENTENCES, SENSES)
+    for layer, places in zip(vectors.double().numpy(), view.data["places"], strict=True):
+        centred = layer - layer.mean(0)
+        values, axes = np.linalg.eigh(centred.T @ centred)
+        plane = centred @ axes[:, [-1, -2]]  # up to the signs
+        shown = (np.array(places) - [170, 150]) * [1, -1]
+        scale = np.abs(shown).max() / np.abs(plane).max()
+        assert np.abs(shown).max() == pytest.approx(124, abs=0.06)
+        np.testing.assert_allclose(np.abs(shown), scale * np.abs(plane), atol=0.06)
+        share = values[-2:].sum() / values.sum()
+        number = view.data["places"].index(places)
+        assert f"the plane shows {share:.3f} of the variance" in view.data["told"][number]
+
+
+def test_signs_follow_the_largest_loading_above_and_agree_below():
+    vectors = torch.randn(1, 5, 7).expand(4, -1, -1).clone() + 0.02 * torch.randn(4, 5, 7)
+    places = torch.tensor(contextual_words(vectors).data["places"])
+    assert (places - places[-1]).abs().max() < 25  # nothing turns over from layer to layer
+    mirrored = torch.tensor(contextual_words(-vectors).data["places"])
+    torch.testing.assert_close(
+        mirrored[-1] - places[-1], 2 * (torch.tensor([170.0, 150.0]) - places[-1]), atol=0.2, rtol=0
+    )
+    centred = vectors[-1].double() - vectors[-1].double().mean(0)
+    loading = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -1]
+    projected = centred @ (loading * loading[loading.abs().argmax()].sign())
+    assert torch.equal(projected > 0, places[-1, :, 0] > 170)
+
+
+def test_equal_vectors_lie_in_the_middle():
+    vectors = torch.randn(2, 5, 7)
+    vectors[0] = vectors[0, 0]
+    data = contextual_words(vectors, SENTENCES, SENSES).data
+    assert data["places"][0] == [[170.0, 150.0]] * 5
+    assert "mean cosine 1.000 within a group and 1.000 across groups" in data["told"][0]
+
+
+def test_one_feature_is_a_line():
+    places = torch.tensor(contextual_words(torch.randn(2, 5, 1)).data["places"])
+    assert (places[..., 1] == 150).all()
+
+
+def test_the_picture_begins_with_the_last_layer_and_names_all():
+    view = contextual_words(torch.randn(3, 5, 4), SENTENCES, SENSES, word="<b>")
+    assert "<b>" not in view.body
+    shown = re.findall(r'aria-label="(\d): (s\d)" style="transform:translate\(([\d.]+)px,([\d.]+)px\)"', view.body)
+    assert [(float(x), float(y)) for *_, x, y in shown] == [tuple(p) for p in view.data["places"][2]]
+    assert [int(n) for n, *_ in shown] == [1, 2, 3, 4, 5]
+    assert re.findall(r"(s\d) \((\w)\)</li>", view.body) == list(zip(SENTENCES, SENSES, strict=True))
+    assert view.data["senses"] == SENSES
+
+
+def test_without_senses_there_is_nothing_across():
+    view = contextual_words(torch.randn(3, 5, 4))
+    assert "across" not in view.data["told"][0]
+    assert 'data-k="across"' not in view.body
+    assert "sentence 0" in view.body
+    assert "within" not in contextual_words(torch.randn(3, 3, 4), senses=list("abc")).data["told"][0]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "settings", "error", "message"),
+    [
+        ([1.0], {}, TypeError, r"must be a tensor \(num_layers \+ 1, n, d_model\), got list"),
+        (torch.ones(3, 4), {}, ValueError, r"got \(3, 4\); take the word's position"),
+        (torch.ones(3, 0, 4), {}, ValueError, r"got \(3, 0, 4\)"),
+        (torch.ones(3, 2, 4), {}, ValueError, "3 to 40 words and at most 64 layers, got 2 and 3"),
+        (torch.ones(3, 41, 4), {}, ValueError, "got 41 and 3"),
+        (torch.ones(65, 3, 4), {}, ValueError, "got 3 and 65"),
+        (torch.ones(3, 5, 4) / 0, {}, ValueError, "finite vectors"),
+        (torch.ones(3, 5, 4), {"labels": ["a"]}, ValueError, "labels must have a label for each of the 5, got 1"),
+        (torch.ones(3, 5, 4), {"senses": ["a"]}, ValueError, "senses must have a label for each of the 5, got 1"),
+        (torch.ones(3, 5, 4), {"senses": list("abcde")}, ValueError, "at most 4 senses, got 5: a, b, c, d, e"),
+    ],
+)
+def test_what_is_refused(unchecked, vectors, settings, error, message):
+    with pytest.raises(error, match=message):
+        contextual_words(vectors, **settings)
