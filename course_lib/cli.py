@@ -1,4 +1,4 @@
-"""The command `course-lib`: grading for teachers, training and translating for everyone."""
+"""The command `course-lib`: grading for teachers; training, translating and inspecting for everyone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import torch
 
-from course_lib import __version__, translating
+from course_lib import __version__, inspecting, translating
 from course_lib.grader import cli as grading
 
 __all__ = ["main"]
@@ -68,7 +68,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 def _main(arguments: list[str] | None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        if options.command not in translating.COMMANDS:
+        if options.command not in (*translating.COMMANDS, *inspecting.COMMANDS):
             warnings.simplefilter("ignore", SyntaxWarning)  # about students' code
             torch.set_num_threads(1)  # many small tensors; several submissions run side by side
         return options.run(options)
@@ -92,12 +92,14 @@ def _main(arguments: list[str] | None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="course-lib",
-        description="Of the course “Attention, Proven”: grade its exercises; train its translator, and translate.",
+        description="Of the course “Attention, Proven”: grade its exercises; train its translator, and translate; "
+        "look inside a trained encoder.",
     )
     parser.add_argument("--version", action="version", version=f"course-lib {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     grading.add_commands(commands)
     translating.add_commands(commands)
+    inspecting.add_commands(commands)
     return parser
 
 

@@ -48,6 +48,7 @@ ORDER = (
     "trainer",
     "translator",
     "translating",
+    "inspecting",
     "cli",
 )
 CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in {stem for stem, *_ in CHAPTERS}]
