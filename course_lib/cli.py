@@ -25,6 +25,7 @@ PACKAGES = {
     "pytorch_lightning": ("pytorch-lightning", "training"),
     "tokenizers": ("tokenizers", "training"),
     "safetensors": ("safetensors", "training"),
+    "huggingface_hub": ("huggingface-hub", "models"),
     "sacrebleu": ("sacrebleu", "training"),
     "platformdirs": ("platformdirs", "training"),
 }

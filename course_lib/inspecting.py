@@ -77,7 +77,9 @@ def _inspect(options: argparse.Namespace) -> int:
     encoder = load_encoder(options.model)
     last = len(encoder.layers), encoder.layers[0].self_attention.num_heads
     if options.head and not (options.head[0] < last[0] and options.head[1] < last[1]):
-        raise ValueError(f"--head must be from 1.1 to {last[0]}.{last[1]}, got {options.head[0] + 1}.{options.head[1] + 1}")
+        raise ValueError(
+            f"--head must be from 1.1 to {last[0]}.{last[1]}, got {options.head[0] + 1}.{options.head[1] + 1}"
+        )
     batch = encoder.tokenize(sentences[:1], sentences[1:] or None)
     views = _views(encoder, batch, options.head)
     write_whole(options.out, _html(sentences, Path(options.model).name, views))
