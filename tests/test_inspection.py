@@ -180,13 +180,15 @@ def test_a_head_that_does_one_thing_has_that_score_of_one():
     assert_close(scores["broad"][:, :4], torch.zeros(2, 4))
 
 
-def test_padding_changes_no_score():
+@pytest.mark.parametrize("delimiters", [(), [8, 9]])
+def test_padding_changes_no_score(delimiters):
+    """Without delimiters the last word has no token after it, though it has padding there."""
     tokens = torch.tensor([[8, 1, 2, 3, 1, 9]])
     padded = torch.tensor([[8, 1, 2, 3, 1, 9, 0, 0]])
     scores = torch.randn(LAYERS, 1, HEADS, 8, 8, dtype=torch.float64)
     weights = scores.masked_fill(~padding_mask(padded, 0), -torch.inf).softmax(-1)
-    found = head_scores(weights, padded, delimiters=[8, 9], mask=padding_mask(padded, 0))
-    alone = head_scores(weights[..., :6, :6], tokens, delimiters=[8, 9])
+    found = head_scores(weights, padded, delimiters=delimiters, mask=padding_mask(padded, 0))
+    alone = head_scores(weights[..., :6, :6], tokens, delimiters=delimiters)
     for name in alone:
         assert found[name].shape == (LAYERS, 1, HEADS)
         assert_close(found[name], alone[name], **CLOSE)
