@@ -43,8 +43,8 @@ def test_sentences_are_added_before_they_are_divided():
 
 
 def test_each_target_word_is_aligned_with_its_largest_weight():
-    weights = torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]])
-    assert attention_alignment(weights) == {(1, 0), (0, 1)}
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]])
+    assert attention_alignment(weights) == {(2, 0), (0, 1)}  # (source word, target word)
 
 
 def test_the_known_alignment_of_a_caption_has_no_errors_and_a_shifted_one_many():
