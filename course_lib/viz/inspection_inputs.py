@@ -161,7 +161,7 @@ def _same_shape(layers: list[Tensor]) -> list[Tensor]:
 
 def _layers_of(maps: Mapping[str, object], part: str | None) -> list[object]:
     """The layers of one attention of a dictionary, in the order of the model."""
-    if "attentions" in maps or "last_hidden_state" in maps:
+    if {"attentions", "last_hidden_state", "logits"} & maps.keys():
         raise TypeError("expected attention weights, got the whole output of a model; pass outputs.attentions")
     found: dict[str, list[object]] = {}
     for name, weights in maps.items():
