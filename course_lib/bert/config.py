@@ -176,6 +176,8 @@ def read_pooling(folder: Path) -> Pooling:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; expected it beside model.safetensors and tokenizer.json; fetch it")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -27,11 +28,19 @@ def load_encoder(source: str | Path | HubModel, *, download: bool = True) -> Ber
         download: False for what is on this machine.
 
     Raises:
+        ImportError: safetensors or tokenizers is not installed.
         EncoderUnavailable: no place has the name; the message says where it was looked for.
         FileNotFoundError: a file of the folder is missing.
         ValueError: a file is damaged, of another architecture or of another model. A tokenizer that is whole, but of a
             kind unknown to the installed library, is found out at the first sentence.
     """
+    for library in ("safetensors", "tokenizers"):
+        try:
+            import_module(library)
+        except ImportError:
+            raise ImportError(
+                f'load_encoder needs {library}, which is not installed: pip install "{library}"'
+            ) from None
     folder = find_encoder(source, download=download)
     config, pooling = read_config(folder / "config.json"), read_pooling(folder)
     tokenizer = SentenceTokenizer.load(folder / "tokenizer.json", config)
