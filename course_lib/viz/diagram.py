@@ -285,7 +285,7 @@ def _feed_forward(module: nn.Module, record: _Record) -> Wired:
     column = _Column(record)
     column.put("x", "input", narrow, shape=tuple(record.inputs[0].shape))
     column.put("linear1", "module", wide)
-    column.put("relu", "function", wide, shape=record.taken["dropout"][0])
+    column.put(module.activation.__name__, "function", wide, shape=record.taken["dropout"][0])
     column.put("dropout", "module", wide, note=f"p = {module.dropout.p:g}")
     column.put("linear2", "module", narrow)
     column.put("output", "output", narrow, shape=tuple(record.output[0].shape))

@@ -190,6 +190,12 @@ def test_feed_forward_is_drawn_for_any_leading_axes(lead):
     assert first.axes == (*{0: (), 1: ("L",), 2: ("B", "L"), 3: ("B", "N0", "L")}[len(lead)], "d_model")
 
 
+@pytest.mark.parametrize(("activation", "name"), [(torch.relu, "relu"), (nn.functional.gelu, "gelu")])
+def test_the_activation_is_called_by_its_name(activation, name):
+    drawn = block_diagram(cl.FeedForward(3, 7, activation=activation), torch.randn(2, 3))
+    assert f"{name} takes linear1" in drawn._repr_mimebundle_()["text/plain"]
+
+
 def test_self_attention_is_drawn_with_its_three_projections():
     x = torch.randn(2, 5, 12)
     mask = torch.ones(5, 5, dtype=torch.bool).tril()
