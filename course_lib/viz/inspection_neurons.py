@@ -28,7 +28,7 @@ from course_lib.viz.view import (
 __all__ = ["neuron_view"]
 
 WIDTH, ROW, TOP = 340, 24, 44
-STRIP, STRIP_WIDTH = 82, 152  # where the products of a row begin, and how wide they are
+STRIP, STRIP_WIDTH = 82, 144  # where the products of a row begin, and how wide they are
 BARS, BARS_TOP, BAND = 308, 62, 78  # width of the three rows of bars, middle of the first, distance of the next
 LEVELS = 8
 MOST_NUMBERS = 16_384
