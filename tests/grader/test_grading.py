@@ -118,6 +118,14 @@ def test_an_instructor_may_allow_pytorchs_own_function(tmp_path):
     assert points == {False: 0.0, True: 1.0}
 
 
+def test_the_packages_own_function_never_counts(tmp_path):
+    path = tmp_path / "s.py"
+    path.write_text("import course_lib as cl\ndef softmax(scores, dim=-1):\n    return cl.softmax(scores, dim)\n")
+    with Grader(Assignment(tasks=(Task("softmax", 1.0, allow_twins=True),), seed=1)) as own:
+        (task,) = own.grade(read_submission("s", [path])).tasks
+    assert (task.status, task.points) == ("not counted", 0)
+
+
 MISBEHAVIOUR = {
     "hangs": ("while True: pass", "took longer than 1 s"),
     "exits": ("import os; os._exit(0)", "exit status 0"),
