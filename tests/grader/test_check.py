@@ -46,7 +46,7 @@ def test_each_property_has_a_line(capsys):
     for prop in exercise.properties:
         assert prop.says in text
     assert "  ✓ The result has the right dtype" in text
-    assert "  ✗ A key that is masked" in text
+    assert "  ✗ A masked key gets weight zero" in text
 
 
 def test_html_has_a_heat_map_and_text_for_screen_readers():

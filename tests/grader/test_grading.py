@@ -74,7 +74,7 @@ def test_a_wrong_one_gets_points_for_what_holds_and_the_name_of_its_mistake(grad
     assert task.diagnosis["key"] == "mask_ignored"
     held = {line["says"] for line in task.lines if line["holds"]}
     assert any(says.startswith("It works with any number of batch dimensions") for says in held)
-    assert not any(says.startswith("A key that is masked") for says in held)
+    assert not any(says.startswith("A masked key gets weight zero") for says in held)
     assert 0 < task.points < 4
 
 
