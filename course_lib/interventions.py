@@ -11,31 +11,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from course_lib.multi_head import MultiHeadAttention, merge_heads, split_heads
+from course_lib.multi_head import MultiHeadAttention, merge_heads, named_attentions, split_heads
 
 __all__ = [
     "heads_off",
-    "named_attentions",
     "patch_heads",
     "patch_outputs",
     "record_heads",
     "record_outputs",
 ]
-
-
-def named_attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
-    """Every `MultiHeadAttention` in a model by its name, in the order of the modules; "" is the model itself.
-
-    Raises:
-        ValueError: there is none.
-    """
-    attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
-    if not attentions:
-        raise ValueError(
-            f"expected a model with at least one course_lib MultiHeadAttention, got {type(model).__name__} with none; "
-            f"an nn.MultiheadAttention can be converted with MultiHeadAttention.from_torch"
-        )
-    return attentions
 
 
 @contextmanager

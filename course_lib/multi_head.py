@@ -19,6 +19,7 @@ __all__ = [
     "MultiHeadAttention",
     "merge_heads",
     "multi_head_parameter_count",
+    "named_attentions",
     "record_attention",
     "split_heads",
 ]
@@ -363,6 +364,21 @@ class KeyValueCache:
             self._keys, self._values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
 
 
+def named_attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
+    """Every `MultiHeadAttention` in a model by its name, in the order of the modules; "" is the model itself.
+
+    Raises:
+        ValueError: there is none.
+    """
+    attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    if not attentions:
+        raise ValueError(
+            f"expected a model with at least one course_lib MultiHeadAttention, got {type(model).__name__} with none; "
+            f"an nn.MultiheadAttention can be converted with MultiHeadAttention.from_torch"
+        )
+    return attentions
+
+
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the attention weights of every `MultiHeadAttention` in a model while the block runs.
@@ -382,12 +398,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Raises:
         ValueError: there is no `MultiHeadAttention` in the model, so nothing could ever be recorded.
     """
-    attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
-    if not attentions:
-        raise ValueError(
-            f"expected a model with at least one course_lib MultiHeadAttention, got {type(model).__name__} with none; "
-            f"an nn.MultiheadAttention can be converted with MultiHeadAttention.from_torch"
-        )
+    attentions = named_attentions(model)
     maps: dict[str, Tensor] = {}
 
     def ask_for_weights(_module, args, kwargs):

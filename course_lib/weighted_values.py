@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib._typing import Float
-from course_lib.interventions import named_attentions
-from course_lib.multi_head import MultiHeadAttention, split_heads
+from course_lib.multi_head import MultiHeadAttention, named_attentions, split_heads
 
 __all__ = ["record_value_norms", "twin_weights", "value_norms"]
 

@@ -12,14 +12,13 @@ from torch.testing import assert_close
 
 from course_lib.interventions import (
     heads_off,
-    named_attentions,
     patch_heads,
     patch_outputs,
     record_heads,
     record_outputs,
 )
 from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
-from course_lib.multi_head import MultiHeadAttention, record_attention
+from course_lib.multi_head import MultiHeadAttention, named_attentions, record_attention
 
 SIZES = {"vocab_size": 17, "d_model": 22, "num_heads": 2, "num_layers": 3, "d_ff": 13, "dropout": 0.0}
 SELF, CROSS = "encoder.layers.1.self_attention", "decoder.layers.2.cross_attention"

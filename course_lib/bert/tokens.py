@@ -101,7 +101,9 @@ class SentenceTokenizer:
         try:
             tokenizer = Tokenizer.from_str(self._text)
         except Exception as error:  # the library raises nothing more specific
-            raise ValueError(f"{self.name} is no tokenizer that can be read here ({error}); fetch it again") from None
+            raise ValueError(
+                f"{self.name} is not a tokenizer that can be read here ({error}); fetch it again"
+            ) from None
         tokenizer.no_padding()
         tokenizer.no_truncation()
         return tokenizer

@@ -157,7 +157,10 @@ def _figures(layer: Tensor, senses: list[int]) -> _Figures:
     sense = torch.tensor(senses)
     same = sense[:, None] == sense
     other = ~torch.eye(len(senses), dtype=torch.bool)
-    mean = lambda pairs: cosines[pairs].mean().item() if pairs.any() else None  # noqa: E731
+
+    def mean(pairs: Tensor) -> float | None:
+        return cosines[pairs].mean().item() if pairs.any() else None
+
     best = cosines.masked_fill(~other, -2.0).max(-1)
     nearest = list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
     right = sum(senses[i] == senses[j] for i, (j, _) in enumerate(nearest))
@@ -200,7 +203,10 @@ def _chart(figures: list[_Figures], chosen: int, noun: str) -> str:
     at = [CHART_LEFT + CHART_WIDTH * n / steps for n in range(len(figures))]
     values = [x for figure in figures for x in (figure.within, figure.across) if x is not None]
     low = min(math.floor(10 * min(values)) / 10, 0.9)
-    height = lambda x: CHART_TOP + CHART_HEIGHT * (1 - (x - low) / (1 - low))  # noqa: E731
+
+    def height(x: float) -> float:
+        return CHART_TOP + CHART_HEIGHT * (1 - (x - low) / (1 - low))
+
     parts = [
         words(0, 10, f"mean cosine: ── within a {noun}, ╌╌ across", class_="start small"),
         words(CHART_LEFT - 6, height(1), "1", class_="end small"),

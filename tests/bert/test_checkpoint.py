@@ -174,7 +174,7 @@ def test_damage_is_one_clear_error(folder, damage, kind, message, unchecked):
 def test_a_tokenizer_of_an_unknown_kind_is_found_out_at_the_first_sentence(folder):
     tokenizer(normalizer={"type": "FromTheFuture"})(folder)
     encoder = load_encoder(folder)
-    with pytest.raises(ValueError, match=r"tokenizer\.json is no tokenizer that can be read here"):
+    with pytest.raises(ValueError, match=r"tokenizer\.json is not a tokenizer that can be read here"):
         encoder.tokenize(["a"])
 
 

@@ -215,6 +215,9 @@ def test_small_maps_show_their_weights(show):
     box = page.locator(".maps button").nth(6).locator("i").bounding_box()
     size = box["width"] / 8
     picture = Image.open(io.BytesIO(page.screenshot())).convert("L")
-    at = lambda i, j: picture.getpixel((int(box["x"] + (j + 0.5) * size), int(box["y"] + (i + 0.5) * size)))  # noqa: E731
+
+    def at(i, j):
+        return picture.getpixel((int(box["x"] + (j + 0.5) * size), int(box["y"] + (i + 0.5) * size)))
+
     assert all(at(i, i - 1) < 100 for i in range(1, 8))
     assert all(at(i, i) > 200 for i in range(1, 8))
