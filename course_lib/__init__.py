@@ -22,6 +22,14 @@ from course_lib.attention import (
     softmax,
 )
 from course_lib.decoding import beam_search, cached_attention, corpus_bleu, greedy_decode, top_p_filter
+from course_lib.inspection import (
+    attention_between_words,
+    attention_entropy,
+    attention_rollout,
+    head_scores,
+    head_switched_off,
+    previous_token_score,
+)
 from course_lib.masking import causal_mask, decoder_mask, masked_softmax, padding_mask, sliding_window_mask
 from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
 from course_lib.multi_head import (
@@ -97,7 +105,10 @@ __all__ = [
     "assemble",
     "assemble_set_encoder",
     "attend",
+    "attention_between_words",
+    "attention_entropy",
     "attention_flops",
+    "attention_rollout",
     "beam_search",
     "cached_attention",
     "causal_mask",
@@ -107,6 +118,8 @@ __all__ = [
     "dot_product_score",
     "fused_attention",
     "greedy_decode",
+    "head_scores",
+    "head_switched_off",
     "hint",
     "kernel_regression",
     "label_smoothing_loss",
@@ -115,6 +128,7 @@ __all__ = [
     "merge_heads",
     "multi_head_parameter_count",
     "padding_mask",
+    "previous_token_score",
     "progress",
     "record_attention",
     "reversal",

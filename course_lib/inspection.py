@@ -13,8 +13,16 @@ import torch
 from torch import Tensor
 
 from course_lib._typing import Bool, Float, Int
+from course_lib.multi_head import merge_heads
 
-__all__ = ["attention_between_words", "attention_entropy", "attention_rollout", "head_scores"]
+__all__ = [
+    "attention_between_words",
+    "attention_entropy",
+    "attention_rollout",
+    "head_scores",
+    "head_switched_off",
+    "previous_token_score",
+]
 
 
 def attention_entropy(weights: Float[Tensor, "*batch len_q len_k"]) -> Float[Tensor, "*batch len_q"]:
@@ -137,6 +145,61 @@ def head_scores(
     equal = num_keys.clamp(min=2).to(weights.dtype).log()  # its place is taken by no query of fewer than two keys
     scores["broad"] = _mean_over(attention_entropy(weights) / equal[:, None], is_word & (num_keys > 1))
     return scores
+
+
+def previous_token_score(weights: Float[Tensor, "*batch length length"]) -> Float[Tensor, "*batch"]:
+    """How much of its weight a head puts on the token before, over all queries that have one.
+
+    s = 1 / (L − 1) · Σ_{i ≥ 1} w_{i, i−1}. `head_scores` measures the same over words alone.
+
+    Args:
+        weights: `(..., L, L)` of self-attention, with L ≥ 2.
+
+    Returns:
+        `(...)`, from 0 to 1.
+
+    Raises:
+        ValueError: the weights are not square, or there are fewer than two tokens.
+
+    Source: Clark et al. (2019), section 3.1.
+    """
+    if weights.dim() < 2 or weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 2:
+        raise ValueError(
+            f"weights must be those of self-attention, (..., length, length) with at least two tokens, got "
+            f"{tuple(weights.shape)}"
+        )
+    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)  # (...)
+
+
+def head_switched_off(
+    heads: Float[Tensor, "batch num_heads length d_head"],
+    weight: Float[Tensor, "d_out d_model"],
+    bias: Float[Tensor, " d_out"],
+    off: int,
+) -> Float[Tensor, "batch length d_out"]:
+    """Output of multi-head attention in which one head adds nothing.
+
+    y = Σ_{h ≠ off} W_O^h head_h + b_O. `course_lib.interventions.heads_off` does it inside a model.
+
+    Args:
+        heads: what the heads computed, weights times values, `(B, H, L, d_head)`.
+        weight: of the output projection, `(d_out, H · d_head)`.
+        bias: of the output projection, `(d_out,)`.
+        off: number of the head, counted from 0.
+
+    Returns:
+        `(B, L, d_out)`.
+
+    Raises:
+        ValueError: there is no such head.
+
+    Source: Michel, Levy & Neubig (2019), section 2.3.
+    """
+    if not 0 <= off < heads.shape[1]:
+        raise ValueError(f"expected one of the heads 0 … {heads.shape[1] - 1}, got {off}")
+    rest = heads.clone()  # the caller's heads stay as they are
+    rest[:, off] = 0
+    return merge_heads(rest) @ weight.T + bias  # (B, L, d_out)
 
 
 def attention_between_words(

@@ -6,11 +6,20 @@ import math
 
 import pytest
 import torch
-from oracles import CLOSE, leaf, no_side_effects
+from oracles import CLOSE, leaf, no_side_effects, randomise
 from torch.testing import assert_close
 
-from course_lib.inspection import attention_between_words, attention_entropy, attention_rollout, head_scores
+from course_lib.inspection import (
+    attention_between_words,
+    attention_entropy,
+    attention_rollout,
+    head_scores,
+    head_switched_off,
+    previous_token_score,
+)
+from course_lib.interventions import heads_off, record_heads
 from course_lib.masking import decoder_mask, padding_mask
+from course_lib.multi_head import MultiHeadAttention
 
 LAYERS, BATCH, HEADS, LENGTH = 3, 2, 5, 7
 
@@ -212,6 +221,41 @@ def test_head_scores_of_other_tokens_or_of_a_wrong_mask_are_errors(unchecked):
         head_scores(weights, torch.zeros(2, 5, dtype=torch.long))
     with pytest.raises(TypeError, match=r"mask must be bool with True = may attend, got torch\.int64"):
         head_scores(weights, torch.zeros(2, 7, dtype=torch.long), mask=torch.ones(7, 7, dtype=torch.long))
+
+
+def test_previous_token_score_by_hand():
+    # Query 1 puts 0.9 on key 0, query 2 puts 0.5 on key 1: 0.7. Query 0 has no token before it.
+    weights = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.5, 0.3]])
+    assert_close(previous_token_score(weights), torch.tensor(0.7))
+    assert_close(previous_token_score(weights.expand(3, 2, 3, 3)), torch.full((3, 2), 0.7))
+
+
+def test_without_delimiters_it_is_the_score_of_head_scores():
+    weights = random_weights(LAYERS, BATCH, HEADS, LENGTH, LENGTH)
+    scores = head_scores(weights, torch.zeros(BATCH, LENGTH, dtype=torch.long))
+    assert_close(previous_token_score(weights), scores["previous"], **CLOSE)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (3, 1, 1)])
+def test_a_previous_token_needs_two_tokens_and_a_square(shape, unchecked):
+    with pytest.raises(ValueError, match="at least two tokens, got"):
+        previous_token_score(torch.ones(shape))
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_head_switched_off_adds_nothing(off):
+    module = randomise(MultiHeadAttention(22, 2)).double()
+    x = torch.randn(3, 7, 22, dtype=torch.float64)
+    with record_heads(module) as heads, heads_off(module, {"": [off]}):
+        expected, _ = module(x, x, x)
+    with no_side_effects(heads[""]):
+        found = head_switched_off(heads[""], module.out_proj.weight, module.out_proj.bias, off)
+    assert_close(found, expected, **CLOSE)
+
+
+def test_a_head_that_does_not_exist_cannot_be_switched_off():
+    with pytest.raises(ValueError, match=r"one of the heads 0 … 1, got -1"):
+        head_switched_off(torch.ones(3, 2, 5, 7), torch.ones(11, 14), torch.ones(11), -1)
 
 
 # --- from pieces to words ---------------------------------------------------------------------------------------------

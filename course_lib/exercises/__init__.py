@@ -21,6 +21,7 @@ STEMS = (
     "transformer",
     "training",
     "decoding",
+    "inspection",
 )
 
 

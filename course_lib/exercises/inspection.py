@@ -8,7 +8,13 @@ import torch
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
-from course_lib.inspection import attention_between_words, attention_entropy, attention_rollout
+from course_lib.inspection import (
+    attention_between_words,
+    attention_entropy,
+    attention_rollout,
+    head_switched_off,
+    previous_token_score,
+)
 
 __all__ = ["BETWEEN_WORDS", "ENTROPY", "PREVIOUS_TOKEN", "ROLLOUT", "SWITCHED_OFF"]
 
@@ -254,11 +260,6 @@ ROLLOUT.misconception(
 
 # previous_token_score
 
-
-def previous_token_score(weights):
-    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)  # (...)
-
-
 PREVIOUS_TOKEN = Exercise(
     name="previous_token_score",
     title="A head that looks one token back",
@@ -435,14 +436,6 @@ BETWEEN_WORDS.misconception(
 
 # switched_off
 
-
-def head_switched_off(heads, weight, bias, off):
-    rest = heads.clone()  # the caller's heads stay as they are
-    rest[:, off] = 0
-    merged = rest.transpose(1, 2).flatten(2)  # (B, L, d_model)
-    return merged @ weight.T + bias
-
-
 SWITCHED_OFF = Exercise(
     name="head_switched_off",
     title="The output without one head",
@@ -450,15 +443,15 @@ SWITCHED_OFF = Exercise(
 A map shows where a head looks. What the head *does* shows when it is switched off: the output of multi-head attention
 in which head `off` adds nothing.
 
-`heads` is `(B, H, L, d_head)`, what the heads computed (weights times values). `weight` `(d_model, d_model)` and
-`bias` `(d_model,)` are those of the output projection, an `nn.Linear`: $y = W x + b$ for the heads' vectors side by
+`heads` is `(B, H, L, d_head)`, what the heads computed (weights times values). `weight` `(d_out, d_model)` and
+`bias` `(d_out,)` are those of the output projection, an `nn.Linear`: $y = W x + b$ for the heads' vectors side by
 side, head $h$ in features $h \\cdot d_{head}$ to $(h + 1) \\cdot d_{head} - 1$. `off` is the number of the head.
-Return the output, `(B, L, d_model)`. The bias stays.""",
+Return the output, `(B, L, d_out)`. The bias stays.""",
     difficulty=2,
     minutes=15,
     stub='''\
 def head_switched_off(heads, weight, bias, off):
-    """Output of multi-head attention without head `off`: (B, H, L, d_head) to (B, L, d_model)."""
+    """Output of multi-head attention without head `off`: (B, H, L, d_head) to (B, L, d_out)."""
     raise NotImplementedError
 ''',
     hints=(
@@ -467,26 +460,25 @@ def head_switched_off(heads, weight, bias, off):
         "To put the heads side by side, the axis H has to come next to d_head before the two become one.",
     ),
     reference=head_switched_off,
-    shapes={"heads": "batch num_heads length d_head", "weight": "d_model d_model", "bias": "d_model"},
+    shapes={"heads": "batch num_heads length d_head", "weight": "d_out d_model", "bias": "d_out"},
     returns=("output",),
     look="inspection: Where maps mislead",
 )
 
 
-def _projection(draw: Draw, num_heads: int, d_head: int):
-    d_model = num_heads * d_head
-    return draw.normal(d_model, d_model), draw.normal(d_model)
+def _projection(draw: Draw, num_heads: int, d_head: int, d_out: int):
+    return draw.normal(d_out, num_heads * d_head), draw.normal(d_out)
 
 
 @SWITCHED_OFF.holds("The output is the projection of all other heads, plus the bias", weight=2)
 def _(draw):
     for off in (0, 1, 2):
-        yield Case(args=(draw.normal(2, 3, 7, 5), *_projection(draw, 3, 5), off), note=f"head {off} of 3 is off")
+        yield Case(args=(draw.normal(2, 3, 7, 5), *_projection(draw, 3, 5, 11), off), note=f"head {off} of 3 is off")
 
 
 @SWITCHED_OFF.holds("Without its only head the output is the bias")
 def _(draw):
-    yield Case(args=(draw.normal(2, 1, 3, 5), *_projection(draw, 1, 5), 0), note="one head", edge="a single head")
+    yield Case(args=(draw.normal(2, 1, 3, 5), *_projection(draw, 1, 5, 4), 0), note="one head", edge="a single head")
 
 
 def _side_by_side(heads):
@@ -534,5 +526,5 @@ SWITCHED_OFF.misconception(
 )
 SWITCHED_OFF.misconception(
     "counted_from_one",
-    "Head `off − 1` is switched off. Heads are counted from 0.",
+    "Head `off − 1` is switched off. Heads are counted from 0, as everything here.",
 )(lambda heads, weight, bias, off: _side_by_side(_without(heads, off - 1)) @ weight.T + bias)
