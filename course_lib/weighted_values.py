@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from course_lib._typing import Float
 from course_lib.multi_head import MultiHeadAttention, named_attentions, split_heads
 
-__all__ = ["record_value_norms", "twin_weights", "value_norms"]
+__all__ = ["distant_twin_weights", "record_value_norms", "twin_weights", "value_norms"]
 
 
 def value_norms(
@@ -112,3 +112,61 @@ def twin_weights(
     moved = (given + steps * both).clamp(min=0)
     farther = (steps * both).abs().sum(-1).argmax(0)  # (L_q,)
     return moved[farther, torch.arange(len(given))].to(weights.dtype)
+
+
+def distant_twin_weights(
+    weights: Float[Tensor, "*batch len_q len_k"], values: Float[Tensor, "*batch len_k d_v"]
+) -> Float[Tensor, "*batch len_q len_k"]:
+    """Other attention weights with the same output, from as few keys as possible: at most d_v + 1.
+
+    Walks away from the given weights w, always in the direction that lowers their overlap Σ_j w_j w'_j most without
+    changing the output or the sum of the row. A weight that becomes zero stays zero; the walk ends when the output
+    determines the weights that are left. It need not find the twin that overlaps least.
+
+    Args:
+        weights: of one head or several, `(..., L_q, L_k)`; a weight of zero stays zero.
+        values: of the same heads, `(..., L_k, d_v)`.
+
+    Returns:
+        `(..., L_q, L_k)`: not negative, rows sum to one, `distant_twin_weights(w, v) @ v` equals `w @ v`. A row that
+        the output determines is as given.
+
+    Source: at most d_v + 1 keys are needed by Carathéodory's theorem (Rockafellar, 1970, section 17); the walk is the
+    gradient projection of Rosen (1960).
+    """
+    # One row per query, each with its own constraints: the keys in use differ from row to row.
+    rows = weights.double().flatten(0, -2).clone()  # (N, L_k)
+    constraints = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1).double()  # (..., L_k, d_v + 1)
+    constraints = constraints[..., None, :, :].expand(*weights.shape[:-1], -1, -1).flatten(0, -3)  # (N, L_k, d_v + 1)
+    # Of equal weights every twin has the same overlap; the small term chooses one.
+    downhill = -rows - 1e-6 * rows.amax(-1, keepdim=True) * torch.arange(rows.shape[-1]).cos()
+    walking = torch.arange(len(rows))
+    while len(walking):
+        kept = rows[walking] > 0  # (n, L_k)
+        here = constraints[walking] * kept[..., None]
+        direction = _without_components(downhill[walking] * kept, here)
+        limits = torch.where(direction < 0, rows[walking] / -direction, torch.inf)
+        step, key = limits.min(-1)
+        goes_on = (direction.norm(dim=-1) > 1e-9 * downhill[walking].norm(dim=-1)) & step.isfinite()
+        walking, key = walking[goes_on], key[goes_on]
+        rows[walking] = (rows[walking] + step[goes_on, None] * direction[goes_on]).clamp(min=0)
+        rows[walking, key] = 0
+    return rows.view(weights.shape).to(weights.dtype)
+
+
+def _without_components(vectors: Tensor, basis: Tensor) -> Tensor:
+    """The part of each vector `(n, L)` that is orthogonal to the columns of its `(n, L, d)`, independent or not."""
+
+    def removed(x: Tensor, columns: Tensor, solve) -> Tensor:
+        return x - (columns @ solve(columns.mT @ columns, columns.mT @ x[..., None]))[..., 0]
+
+    rest = removed(vectors, basis, lambda gram, y: torch.linalg.solve_ex(gram, y)[0])
+    off = (basis.mT @ rest[..., None])[..., 0].norm(dim=-1)
+    wrong = ~(off <= 1e-11 * basis.flatten(1).norm(dim=-1) * rest.norm(dim=-1))  # NaN is wrong too: dependent columns
+    if wrong.any():
+        rest[wrong] = vectors[wrong]
+        for _ in range(2):  # what rounding leaves the first time is small beside the vector, not beside the rest
+            rest[wrong] = removed(
+                rest[wrong], basis[wrong], lambda gram, y: torch.linalg.pinv(gram, rtol=1e-11, hermitian=True) @ y
+            )
+    return rest

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from course_lib.models import Transformer, TransformerConfig
 from course_lib.multi_head import MultiHeadAttention, merge_heads, record_attention, split_heads
-from course_lib.weighted_values import record_value_norms, twin_weights, value_norms
+from course_lib.weighted_values import distant_twin_weights, record_value_norms, twin_weights, value_norms
 
 
 def test_value_norms_by_hand():
@@ -134,3 +134,67 @@ def test_in_single_precision_the_outputs_agree_to_its_digits():
     assert twins.dtype == torch.float32
     assert_close(twins @ values, weights @ values, rtol=0, atol=1e-5)
     assert math.isclose(twins.sum(), 5, rel_tol=1e-6)
+
+
+# --- twins of few keys ------------------------------------------------------------------------------------------------
+
+
+def test_distant_twins_by_hand():
+    # Values 0, 1, 2, 3 and an output of 1.5 from keys 1 and 2 above all: the twin of least overlap uses 0 and 3 only.
+    values = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+    weights = torch.tensor([[0.1, 0.4, 0.4, 0.1]])
+    assert_close(distant_twin_weights(weights, values), torch.tensor([[0.5, 0.0, 0.0, 0.5]]), rtol=0, atol=1e-5)
+
+
+def test_distant_twins_have_the_same_output_from_few_keys():
+    weights = torch.randn(2, 3, 5, 23, dtype=torch.float64).softmax(-1)
+    values = torch.randn(2, 3, 23, 7, dtype=torch.float64)
+    with no_side_effects(weights, values):
+        twins = distant_twin_weights(weights, values)
+    assert_close(twins @ values, weights @ values, **CLOSE)
+    assert_close(twins.sum(-1), torch.ones(2, 3, 5, dtype=torch.float64), **CLOSE)
+    assert (twins >= 0).all()
+    assert ((twins > 0).sum(-1) == 8).all()
+    assert ((twins * weights).sum(-1) < (weights * weights).sum(-1)).all()
+
+
+def test_a_distant_twin_is_farther_than_one_direction_leads():
+    weights, values = torch.randn(5, 47, dtype=torch.float64).softmax(-1), torch.randn(47, 11, dtype=torch.float64)
+    near, far = twin_weights(weights, values), distant_twin_weights(weights, values)
+    assert ((far - weights).abs().sum(-1) > (near - weights).abs().sum(-1)).all()
+
+
+def test_equal_weights_have_distant_twins_too():
+    weights = torch.full((1, 13), 1 / 13, dtype=torch.float64)
+    values = torch.randn(13, 7, dtype=torch.float64)
+    twin = distant_twin_weights(weights, values)
+    assert_close(twin @ values, weights @ values, **CLOSE)
+    assert (twin > 0).sum() == 8
+
+
+def test_values_that_depend_on_one_another_need_fewer_keys():
+    values = torch.randn(17, 2, dtype=torch.float64) @ torch.randn(2, 11, dtype=torch.float64)  # of rank 2
+    weights = torch.randn(3, 17, dtype=torch.float64).softmax(-1)
+    twins = distant_twin_weights(weights, values)
+    assert_close(twins @ values, weights @ values, **CLOSE)
+    assert ((twins > 0).sum(-1) == 3).all()
+
+
+def test_keys_with_one_value_are_exchanged_freely():
+    values = torch.ones(5, 3, dtype=torch.float64)
+    twin = distant_twin_weights(torch.tensor([[0.5, 0.2, 0.1, 0.1, 0.1]], dtype=torch.float64), values)
+    assert_close(twin.sort(-1).values, torch.tensor([[0.0, 0.0, 0.0, 0.0, 1.0]], dtype=torch.float64))
+    assert twin[0, 0] == 0
+
+
+def test_a_row_that_the_output_determines_stays():
+    values = torch.randn(7, 11, dtype=torch.float64)
+    weights = torch.randn(3, 7, dtype=torch.float64).softmax(-1)
+    assert_close(distant_twin_weights(weights, values), weights, **CLOSE)
+
+
+def test_in_single_precision_distant_twins_agree_to_its_digits():
+    weights, values = torch.randn(5, 47).softmax(-1), 3 * torch.randn(47, 32)
+    twins = distant_twin_weights(weights, values)
+    assert twins.dtype == torch.float32
+    assert_close(twins @ values, weights @ values, rtol=0, atol=1e-5)
