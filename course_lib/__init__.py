@@ -1,13 +1,14 @@
 """Reference implementations of the course "Attention, Proven": attention and transformers in PyTorch.
 
-One module a chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
-`positional_encoding`, `transformer`, `training`, `decoding`. A real translator: `data` (corpora, vocabulary, batches),
-`recipes` and `trainer` (PyTorch Lightning), `generating` (batched decoding with a cache), `translator` (text in, text
-out, saved and loaded). Beside them `models` stacks the blocks, `recurrent` is the model that attention
-was invented for, `bert` loads trained encoders into these blocks, `measuring` counts, and `viz` draws. `tasks` has
-small tasks and trains a model on one (`train_on`), `assembling` makes a transformer from a learner's own parts
-(`assemble`), which `fitting_parts` tries and puts in their places. `exercises` and `grader` are the course's exercises
-and what checks them: `check`, `hint`, `solution`, `progress`. Every mask is a bool tensor with True = may attend.
+One module per chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
+`positional_encoding`, `transformer`, `training`, `decoding`, `inspection`. A real translator: `data` (corpora,
+vocabulary, batches), `recipes` and `trainer` (PyTorch Lightning), `generating` (batched decoding with a cache),
+`translator` (text in, text out, saved and loaded). Beside them `models` stacks the blocks, `recurrent` is the model
+that attention was invented for, `bert` loads trained encoders into these blocks, `measuring` counts, and `viz` draws.
+`tasks` has small tasks and trains a model on one (`train_on`), `assembling` makes a transformer from a learner's own
+parts (`assemble`), which `fitting_parts` tries and puts in their places. `exercises` and `grader` are the course's
+exercises and what checks them: `check`, `hint`, `solution`, `progress`. Every mask is a bool tensor with True = may
+attend.
 """
 
 from importlib.metadata import PackageNotFoundError, version

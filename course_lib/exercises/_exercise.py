@@ -162,6 +162,8 @@ class Exercise:
         one_sign: arguments whose values have one sign by their meaning (weights, a bandwidth).
         differentiable: whether gradients are checked.
         constant: arguments whose gradient is left open, since right formulas differ in it.
+        sum_to_one: arguments whose last axis sums to one by their meaning. Their gradients are compared up to one
+            number per row, because a formula may also divide by that sum.
         twins: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
             of PyTorch's ("softmax"), a dotted one a module and a function or class in it ("sacrebleu.corpus_bleu").
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
@@ -182,6 +184,7 @@ class Exercise:
     one_sign: tuple[str, ...] = ()
     differentiable: bool = True
     constant: tuple[str, ...] = ()
+    sum_to_one: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     up_to: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)

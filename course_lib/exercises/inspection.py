@@ -1,42 +1,51 @@
-"""Exercises of the chapter on the inside of a trained model: entropy, rollout and the scores of a head."""
+"""Exercises of the chapter on the inside of a trained model: what a head attends to, and what it contributes."""
 
 from __future__ import annotations
-
-import math
 
 import torch
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
-from course_lib.inspection import (
-    attention_between_words,
-    attention_entropy,
-    attention_rollout,
-    head_switched_off,
-    previous_token_score,
-)
+from course_lib.exercises._inspection_between import add_slips as add_between_slips
+from course_lib.exercises._inspection_entropy import add_slips as add_entropy_slips
+from course_lib.exercises._inspection_previous import add_slips as add_previous_slips
+from course_lib.exercises._inspection_rollout import add_slips as add_rollout_slips
+from course_lib.exercises._inspection_switched_off import add_slips as add_switched_off_slips
 
 __all__ = ["BETWEEN_WORDS", "ENTROPY", "PREVIOUS_TOKEN", "ROLLOUT", "SWITCHED_OFF"]
 
 
-def _weights(draw: Draw, *shape: int) -> torch.Tensor:
-    """Attention weights without a zero."""
-    return draw.normal(*shape, scale=1.5).softmax(-1)
+def _weights(draw: Draw, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Attention weights, all of them positive."""
+    return draw.normal(*shape, scale=1.5, dtype=dtype).softmax(-1)
 
 
 # attention_entropy
 
+
+def attention_entropy(weights):
+    logarithms = torch.where(weights > 0, weights, 1).log()  # 0 where the weight is 0
+    return -(weights * logarithms).sum(-1)  # (..., L_q)
+
+
 ENTROPY = Exercise(
     name="attention_entropy",
-    title="How widely a query looks",
+    title="How widely a query attends",
     statement="""\
-A query that attends to one key has an entropy of 0, one that attends to all $L_k$ keys alike has $\\log L_k$:
+Some heads put all the weight of a query on one key; others spread it over the whole sentence. The entropy of the
+weights measures how widely they are spread:
 
 $$H_i = -\\sum_j w_{ij} \\log w_{ij}, \\qquad 0 \\cdot \\log 0 = 0.$$
 
-`weights` is `(..., L_q, L_k)`, what a softmax returned: each row sums to one, and a masked key has a weight of exactly
-0. Return the entropy of each query in nats (natural logarithm), `(..., L_q)`. The gradient at a weight of zero is not
-asked for.""",
+It is 0 for a query with all its weight on one key, and $\\log L_k$, the largest possible value, for equal weights on
+all $L_k$ keys.
+
+- `weights` is `(..., L_q, L_k)`, the output of a softmax: each row sums to one, and a masked key has a weight of
+  exactly 0. The dots stand for any number of batch dimensions, none included.
+- Return the entropy of each query, `(..., L_q)`, in nats: with the natural logarithm.
+
+`weights` is float32 or float64, and the result has the same dtype. Gradients flow through the positive weights; the
+gradient at a weight of 0 is not checked.""",
     difficulty=1,
     minutes=10,
     stub='''\
@@ -45,16 +54,17 @@ def attention_entropy(weights):
     raise NotImplementedError
 ''',
     hints=(
-        "Which axis does the sum run over: that of the queries, or that of the keys?",
-        "What is `torch.tensor(0.0).log()`, and what is 0 times that? Find the weights for which it goes wrong.",
-        "Give the logarithm a harmless number wherever the weight is zero: `torch.where(condition, a, b)`. The factor "
-        "in front of it is zero anyway.",
+        "Each query has a distribution over the keys. Which axis does the sum run over, and which axes remain?",
+        "What is `torch.tensor(0.0).log()`, and what is 0 times that? A masked key has such a weight.",
+        "Where the weight is zero, take the logarithm of some harmless number instead: the factor in front of it is "
+        "zero anyway. `torch.where(condition, a, b)` chooses entry by entry.",
     ),
     reference=attention_entropy,
     shapes={"weights": "... len_q len_k"},
     returns=("entropy",),
     look="inspection: The mathematics",
     one_sign=("weights",),
+    sum_to_one=("weights",),
     twins=("torch.special.entr",),
 )
 
@@ -62,93 +72,74 @@ def attention_entropy(weights):
 @ENTROPY.holds("The entropy of each query is −Σ w log w over its keys, in nats", weight=2)
 def _(draw):
     yield Case(args=(torch.tensor([[0.5, 0.25, 0.25]]),), edge="the smallest case, to be read by eye")
-    for leading in draw.batches(but=(5, 7)):
-        yield Case(args=(_weights(draw, *leading, 5, 7),))
+    for dtype in (torch.float32, torch.float64, torch.float32):
+        yield Case(args=(_weights(draw, *draw.sizes(2, 2, 9), dtype=dtype),))
 
 
-@ENTROPY.holds("A key with a weight of zero adds nothing: 0 · log 0 = 0")
+@ENTROPY.holds("It works with zero, one or two batch dimensions, in float32 and float64")
+def _(draw):
+    for batch in draw.batches(but=(5, 7)):
+        for dtype in (torch.float32, torch.float64):
+            yield Case(args=(_weights(draw, *batch, 5, 7, dtype=dtype),), note=f"batch dimensions: {len(batch)}")
+    yield Case(args=(_weights(draw, 2, 1, 3, 4, 6),), note="batch dimensions: 3", edge="some are short")
+    turned = _weights(draw, 2, 6, 4).mT
+    yield Case(args=(turned / turned.sum(-1, keepdim=True),), note="transposed in memory")
+
+
+@ENTROPY.holds("A key with a weight of zero adds nothing: 0 · log 0 = 0", weight=2)
 def _(draw):
     yield Case(
-        args=(torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.0, 0.5]]),), note="one key of three, two of three", gradients=False
+        args=(torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.0, 0.5]]),),
+        note="all weight on one key, and on two",
+        edge="to be read by eye",
+        gradients=False,
     )
-    scores = draw.normal(3, 5, 7).masked_fill(~draw.mask(3, 5, 7), -torch.inf)
-    yield Case(args=(scores.softmax(-1),), note="masked keys", gradients=False)
+    for dtype in (torch.float32, torch.float64):
+        scores = draw.normal(3, 5, 7, dtype=dtype).masked_fill(~draw.mask(3, 5, 7), -torch.inf)
+        yield Case(args=(scores.softmax(-1),), note="masked keys", gradients=False)
 
 
-@ENTROPY.holds("Equal weights on L_k keys have the entropy log L_k")
+@ENTROPY.holds("Equal weights on L_k keys have the entropy log L_k, and a sharp distribution one close to 0")
 def _(draw):
     for len_k in draw.sizes(2, 3, 11):
-        yield Case(args=(torch.full((2, len_k), 1 / len_k),), note=f"{len_k} keys alike")
+        yield Case(args=(torch.full((2, len_k), 1 / len_k),), note=f"equal weights on {len_k} keys")
+    yield Case(args=(torch.full((2, 300), 1 / 300, dtype=torch.float64),), note="equal weights on 300 keys")
+    sharp = draw.normal(5, 7, dtype=torch.float64, scale=15).softmax(-1)
+    yield Case(args=(sharp,), note="weights from nearly 1 to below 1e-9", gradients=False)
 
 
-def _entropy(log=lambda w: torch.where(w > 0, w, 1).log(), combine=lambda terms: -terms.sum(-1)):
-    """The entropy with another logarithm, or other sums."""
-    return lambda weights: combine(weights * log(weights))
-
-
-def _safe_log(weights):
-    return torch.where(weights > 0, weights, 1).log()
-
-
-ENTROPY.misconception(
-    "nan_for_zero",
-    "A weight of zero gives NaN: log 0 is −∞, and 0 · −∞ is not a number. The convention 0 · log 0 = 0 has to be "
-    "written out.",
-)(_entropy(torch.log))
-ENTROPY.misconception(
-    "small_number_added",
-    "A small number is added inside the logarithm. It removes the NaN, but it changes the entropy of every query.",
-)(_entropy(lambda w: (w + 1e-3).log()))
-ENTROPY.misconception(
-    "sign_lost",
-    "The result is negative. Logarithms of weights are at most zero, so the sum needs a minus in front.",
-)(_entropy(combine=lambda terms: terms.sum(-1)))
-ENTROPY.misconception(
-    "in_bits",
-    "The logarithm is that of base 2, so the entropy is in bits. Here it is in nats.",
-)(_entropy(lambda w: torch.where(w > 0, w, 1).log2()))
-ENTROPY.misconception(
-    "over_the_queries",
-    "The sum runs over the queries. Each query has a distribution over the keys, which are the last axis.",
-)(_entropy(combine=lambda terms: -terms.sum(-2)))
-ENTROPY.misconception(
-    "mean_over_keys",
-    "The terms are averaged over the keys, not added: the result is too small by a factor of L_k.",
-)(_entropy(combine=lambda terms: -terms.mean(-1)))
-ENTROPY.misconception(
-    "normalised",
-    "The entropy is divided by log L_k, so that it lies between 0 and 1. That is useful for comparing sentences of "
-    "different lengths, but it is not in nats.",
-)(lambda weights: -(weights * _safe_log(weights)).sum(-1) / math.log(max(weights.shape[-1], 2)))
-ENTROPY.misconception(
-    "one_number",
-    "All queries are added up into one number. Each query has an entropy of its own.",
-)(_entropy(combine=lambda terms: -terms.sum()))
-ENTROPY.misconception(
-    "softmax_again",
-    "The weights go through a softmax once more. They are the result of one already, and a second one makes them "
-    "nearly equal.",
-)(lambda weights: -(weights.softmax(-1) * weights.log_softmax(-1)).sum(-1))
-ENTROPY.misconception(
-    "perplexity",
-    "This is the exponential of the entropy: the number of keys that a query looks at, in effect. The entropy itself "
-    "is asked for.",
-)(lambda weights: (-(weights * _safe_log(weights)).sum(-1)).exp())
+add_entropy_slips(ENTROPY)
 
 
 # attention_rollout
 
+
+def attention_rollout(weights):
+    identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
+    mixed = (weights.mean(2) + identity) / 2  # (num_layers, B, L, L)
+    rollout = mixed[0]  # (B, L, L)
+    for layer in mixed[1:]:
+        rollout = layer @ rollout
+    return rollout
+
+
 ROLLOUT = Exercise(
     name="attention_rollout",
-    title="From the top layer back to the tokens",
+    title="From the last layer back to the tokens",
     statement="""\
-Follow the attention of all layers down to the input. Layer $l$ mixes positions by the mean of its heads, $A_l$, and
-its residual connection keeps half of what was there:
+The weights of a later layer do not point at tokens. They point at vectors in which earlier layers have already mixed
+several tokens. *Attention rollout* (Abnar & Zuidema, 2020) follows the weights through all layers, down to the tokens.
+Layer $l$ mixes the positions with the mean of its heads, $A_l$. The residual connection is counted as half of the
+result, so each layer keeps half of what was at a position:
 
 $$R = \\hat A_N \\cdots \\hat A_2 \\hat A_1, \\qquad \\hat A_l = \\tfrac12 A_l + \\tfrac12 I.$$
 
-`weights` is `(num_layers, B, H, L, L)`, the first layer first. Return $R$, `(B, L, L)`: row $i$ says how much of each
-input token the vector at position $i$ contains. Its rows sum to one.""",
+- `weights` is `(num_layers, B, H, L, L)`, the first layer first. In each map, rows are queries, columns are keys, and
+  each row sums to one. Every axis may have length 1.
+- Return $R$, `(B, L, L)`: row $i$ says what share of the vector at position $i$ after the last layer comes from each
+  input token. Its rows sum to one as well.
+
+`weights` is float32 or float64, and the result has the same dtype.""",
     difficulty=2,
     minutes=15,
     stub='''\
@@ -157,130 +148,96 @@ def attention_rollout(weights):
     raise NotImplementedError
 ''',
     hints=(
-        "Which axis are the heads? Their mean is `(num_layers, B, L, L)`.",
+        "Which axis is that of the heads? Their mean has the shape `(num_layers, B, L, L)`.",
         "`torch.eye(L)` is the identity. What do the rows of ½ A + ½ I sum to?",
-        "The vector after layer 2 is a mixture of vectors after layer 1, which are mixtures of tokens. So which of the "
-        "two matrices stands on the left in the product?",
-        "Start with the first layer, and multiply each further layer from the left: `rollout = layer @ rollout`.",
+        "A vector after layer 2 is a mixture of vectors after layer 1, and each of these is a mixture of tokens. "
+        "So which of the two matrices comes first, from the left, in the product?",
+        "Start with the first layer, and go up: each further layer multiplies what you have from the left.",
     ),
     reference=attention_rollout,
     shapes={"weights": "num_layers batch heads length length"},
     returns=("rollout",),
     look="inspection: The mathematics",
     one_sign=("weights",),
-    # Off the plane of rows that sum to one, dividing by the sum and halving differ: both are right.
-    differentiable=False,
+    sum_to_one=("weights",),
 )
 
 
-@ROLLOUT.holds("Layers are multiplied, the last one leftmost", weight=2)
+@ROLLOUT.holds("The layers are multiplied as matrices, with the last layer leftmost", weight=2)
 def _(draw):
-    first, second = torch.tensor([[1.0, 0], [1, 0]]), torch.tensor([[0.0, 1], [1, 0]])
-    yield Case(
-        args=(torch.stack((first, second))[:, None, None],), note="two layers", edge="the smallest case, by hand"
-    )
-    for num_layers in (2, 4):
-        batch, heads, length = draw.sizes(3, 3, 8, but=(num_layers,))
-        yield Case(args=(_weights(draw, num_layers, batch, heads, length, length),), note=f"{num_layers} layers")
+    first, second = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    yield Case(args=(torch.stack((first, second))[:, None, None],), note="two layers", edge="to be worked out by hand")
+    for num_layers, dtype in ((2, torch.float32), (3, torch.float64), (4, torch.float32)):
+        batch, heads, length = draw.sizes(3, 2, 8, but=(num_layers,))
+        weights = _weights(draw, num_layers, batch, heads, length, length, dtype=dtype)
+        yield Case(args=(weights,), note=f"{num_layers} layers")
 
 
-@ROLLOUT.holds("The heads of a layer are averaged, and half of each position stays where it is")
+@ROLLOUT.holds("In each layer the heads are averaged, and the mean is mixed half and half with the identity", weight=2)
 def _(draw):
-    batch, heads, length = draw.sizes(3, 2, 7)
-    yield Case(args=(_weights(draw, 1, batch, heads, length, length),), note="one layer", edge="one layer on purpose")
+    for dtype in (torch.float32, torch.float64):
+        batch, heads, length = draw.sizes(3, 2, 7)
+        yield Case(
+            args=(_weights(draw, 1, batch, heads, length, length, dtype=dtype),), note="one layer", edge="one layer"
+        )
 
 
-@ROLLOUT.holds("A causal model stays causal: no token reaches an earlier position")
+@ROLLOUT.holds("It works for one head, one sentence, one token, and for a deep model")
 def _(draw):
     num_layers, batch, heads, length = draw.sizes(4, 2, 7)
-    future = ~torch.ones(length, length).tril().bool()
-    scores = draw.normal(num_layers, batch, heads, length, length).masked_fill(future, -torch.inf)
-    yield Case(args=(scores.softmax(-1),), note="a causal mask")
+    yield Case(args=(_weights(draw, num_layers, batch, 1, length, length),), note="one head", edge="one head")
+    yield Case(args=(_weights(draw, num_layers, 1, heads, length, length),), note="one sentence", edge="one sentence")
+    yield Case(args=(torch.ones(3, 2, 4, 1, 1),), note="one token", edge="one token")
+    yield Case(args=(_weights(draw, 12, batch, heads, length, length, dtype=torch.float64),), note="12 layers")
 
 
-def _rollout(
-    heads=lambda w: w.mean(2), mix=lambda a, eye: (a + eye) / 2, join=lambda layer, rollout: layer @ rollout, start=0
-):
-    """A rollout with heads, residual or product computed in another way."""
-
-    def attention_rollout(weights):
-        mixed = mix(heads(weights), torch.eye(weights.shape[-1], dtype=weights.dtype))
-        rollout = mixed[start]
-        for layer in mixed[start + 1 :]:
-            rollout = join(layer, rollout)
-        return rollout
-
-    return attention_rollout
+@ROLLOUT.holds("With causal masks, no token reaches an earlier position")
+def _(draw):
+    for dtype in (torch.float32, torch.float64):
+        num_layers, batch, heads, length = draw.sizes(4, 2, 7)
+        future = ~torch.ones(length, length).tril().bool()
+        scores = draw.normal(num_layers, batch, heads, length, length, dtype=dtype).masked_fill(future, -torch.inf)
+        yield Case(args=(scores.softmax(-1),), note="a causal mask")
 
 
-ROLLOUT.misconception(
-    "first_layer_leftmost",
-    "The layers are multiplied in the wrong order. The last layer mixes what the earlier ones have made, so it stands "
-    "on the left.",
-)(_rollout(join=lambda layer, rollout: rollout @ layer))
-ROLLOUT.misconception(
-    "no_residual",
-    "The residual connection is missing: without ½ I each layer would forget what stood at a position.",
-)(_rollout(mix=lambda a, eye: a))
-ROLLOUT.misconception(
-    "identity_added_whole",
-    "The identity is added and the sum is not divided by two: the rows of N layers sum to $2^N$.",
-)(_rollout(mix=lambda a, eye: a + eye))
-ROLLOUT.misconception(
-    "largest_head",
-    "The heads are combined by their maximum. The rollout takes their mean.",
-)(_rollout(heads=lambda w: w.amax(2), mix=lambda a, eye: (a + eye) / (a + eye).sum(-1, keepdim=True)))
-ROLLOUT.misconception(
-    "first_head_alone",
-    "Only the first head of each layer is followed. A layer mixes positions by all its heads.",
-)(_rollout(heads=lambda w: w[:, :, 0]))
-ROLLOUT.misconception(
-    "heads_added",
-    "The heads are added, not averaged, so a row of a layer sums to H.",
-)(_rollout(heads=lambda w: w.sum(2)))
-ROLLOUT.misconception(
-    "elementwise",
-    "The layers are multiplied entry by entry. A path of two steps goes over all positions in between, which is the "
-    "product of matrices.",
-)(_rollout(join=lambda layer, rollout: layer * rollout))
-ROLLOUT.misconception(
-    "layers_averaged",
-    "The layers are averaged. Attention of a later layer is to vectors that are mixtures already, so the layers have "
-    "to be multiplied.",
-)(lambda weights: ((weights.mean(2) + torch.eye(weights.shape[-1], dtype=weights.dtype)) / 2).mean(0))
-ROLLOUT.misconception(
-    "last_layer_alone",
-    "This is the last layer only: what it attends to are hidden vectors, not tokens.",
-)(lambda weights: (weights[-1].mean(1) + torch.eye(weights.shape[-1], dtype=weights.dtype)) / 2)
-ROLLOUT.misconception(
-    "transposed",
-    "The result is transposed: rows are for positions of the output, columns for tokens of the input.",
-)(lambda weights: attention_rollout(weights).transpose(-1, -2))
+add_rollout_slips(ROLLOUT)
 
 
 # previous_token_score
 
+
+def previous_token_score(weights):
+    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)  # (...)
+
+
 PREVIOUS_TOKEN = Exercise(
     name="previous_token_score",
-    title="A head that looks one token back",
+    title="Finding a head that attends to the previous token",
     statement="""\
-One head of a trained encoder puts nearly all its weight on the token before. Measure it: the mean, over all queries
-that have a token before them, of the weight that query $i$ puts on key $i - 1$.
+In many trained transformers, some head puts nearly all of its weight on the previous token. To find such heads, give
+each head a score: the mean weight that a query puts on the token before it, over all queries that have one. With
+positions counted from 0,
 
-`weights` is `(..., L, L)` with $L \\ge 2$, rows for queries. Return `(...)`: 1 for a head that always looks one token
-back, about $1/L$ for one that looks everywhere alike.""",
+$$s = \\frac{1}{L - 1} \\sum_{i=1}^{L-1} w_{i,\\,i-1}.$$
+
+- `weights` is `(..., L, L)` with $L \\ge 2$: rows are queries, columns are keys, and each row sums to one. The dots
+  stand for any number of batch dimensions, such as layers and heads, none included.
+- Return one score per map, `(...)`. The score of a single map is a tensor without axes.
+
+A head that always attends to the previous token has a score of 1, and equal weights have a score of $1/L$. `weights`
+is float32 or float64, and the result has the same dtype.""",
     difficulty=1,
     minutes=10,
     stub='''\
 def previous_token_score(weights):
-    """Mean weight on the token before: (..., L, L) to (...)."""
+    """Mean weight on the previous token: (..., L, L) to (...)."""
     raise NotImplementedError
 ''',
     hints=(
-        "Draw a map of 4 × 4 and mark the entries: which line through the map do they lie on?",
-        "The first query has no token before it, so $L - 1$ queries are left.",
-        "`torch.diagonal` has an `offset`, and `dim1` and `dim2` for tensors with more axes. Which sign is below the "
-        "main diagonal?",
+        "Draw a map of four queries and four keys, and mark the weights on the previous token. What line do they form?",
+        "The first query has no token before it. How many weights are left?",
+        "`torch.diagonal` takes an `offset`, and `dim1` and `dim2` for tensors with more than two axes. Which sign "
+        "of the offset is below the main diagonal?",
     ),
     reference=previous_token_score,
     shapes={"weights": "... length length"},
@@ -290,64 +247,68 @@ def previous_token_score(weights):
 )
 
 
-@PREVIOUS_TOKEN.holds("The score is the mean weight on the token before, over queries that have one", weight=2)
+@PREVIOUS_TOKEN.holds("The score is the mean weight on the previous token, over the queries that have one", weight=2)
 def _(draw):
     weights = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.5, 0.3]])
-    yield Case(args=(weights,), note="(0.9 + 0.5) / 2", edge="the smallest case, to be read by eye")
-    for leading in draw.batches(but=(6,)):
-        yield Case(args=(_weights(draw, *leading, 6, 6),))
+    yield Case(args=(weights,), note="(0.9 + 0.5) / 2", edge="to be read by eye")
+    for length, dtype in zip(draw.sizes(3, 4, 9), (torch.float32, torch.float64, torch.float32), strict=True):
+        yield Case(args=(_weights(draw, length, length, dtype=dtype),), note=f"{length} tokens")
 
 
-@PREVIOUS_TOKEN.holds("A head that always looks one token back has the score 1")
+@PREVIOUS_TOKEN.holds("It works with zero, one or two batch dimensions, in float32 and float64")
+def _(draw):
+    for batch in draw.batches(but=(6,)):
+        for dtype in (torch.float32, torch.float64):
+            yield Case(args=(_weights(draw, *batch, 6, 6, dtype=dtype),), note=f"batch dimensions: {len(batch)}")
+    yield Case(args=(_weights(draw, 2, 1, 3, 5, 5),), note="batch dimensions: 3", edge="some are short")
+    turned = _weights(draw, 3, 5, 5).mT
+    yield Case(args=(turned / turned.sum(-1, keepdim=True),), note="transposed in memory")
+
+
+@PREVIOUS_TOKEN.holds("A head that always attends to the previous token scores 1, and one that never does scores 0")
 def _(draw):
     length = draw.integer(4, 8)
     back = torch.eye(length).roll(-1, -1)
     back[0] = torch.eye(length)[0]
-    yield Case(args=(back,), note="always the token before; the first query looks at itself")
-    yield Case(args=(back.T.contiguous(),), note="always the token after")
+    yield Case(args=(back,), note="always the previous token; the first query attends to itself")
+    yield Case(args=(back.T.contiguous(),), note="always the next token; the last query attends to itself")
+    yield Case(args=(torch.tensor([[0.25, 0.75], [0.5, 0.5]]),), note="two tokens", edge="to be read by eye")
 
 
-PREVIOUS_TOKEN.misconception(
-    "next_token",
-    "This is the weight on the token *after*. Rows are queries: query i and key i − 1 lie below the main diagonal.",
-)(lambda weights: weights.diagonal(1, -2, -1).mean(-1))
-PREVIOUS_TOKEN.misconception(
-    "own_token",
-    "This is the weight of each query on itself, the main diagonal. One step to the side lies the token before.",
-)(lambda weights: weights.diagonal(0, -2, -1).mean(-1))
-PREVIOUS_TOKEN.misconception(
-    "first_query_counted",
-    "The sum is divided by L, but only L − 1 queries have a token before them.",
-)(lambda weights: weights.diagonal(-1, -2, -1).sum(-1) / weights.shape[-1])
-PREVIOUS_TOKEN.misconception(
-    "wrapped_around",
-    "The first query is compared with the *last* key: an index of −1 counts from the end.",
-)(lambda weights: torch.stack([weights[..., i, i - 1] for i in range(weights.shape[-1])]).mean(0))
-PREVIOUS_TOKEN.misconception(
-    "all_before",
-    "All weight on earlier tokens is added. Only the token directly before is asked for.",
-)(lambda weights: weights.tril(-1).sum((-1, -2)) / (weights.shape[-1] - 1))
-PREVIOUS_TOKEN.misconception(
-    "summed",
-    "The weights are added, not averaged, so the score grows with the length of the sentence.",
-)(lambda weights: weights.diagonal(-1, -2, -1).sum(-1))
-PREVIOUS_TOKEN.misconception(
-    "how_often_largest",
-    "This counts how often the token before has the *largest* weight. The mean of the weight itself is asked for.",
-)(lambda weights: (weights[..., 1:, :].argmax(-1) == torch.arange(weights.shape[-1] - 1)).to(weights.dtype).mean(-1))
+add_previous_slips(PREVIOUS_TOKEN)
 
 
 # attention_between_words
 
+
+def attention_between_words(weights, query_words, key_words):
+    def pieces(words):  # 1 where a token is a piece of a word, (L, number of words)
+        number = torch.arange(words.max() + 1, device=words.device)
+        return (words[:, None] == number).to(weights.dtype)
+
+    queries, keys = pieces(query_words), pieces(key_words)
+    return (queries / queries.sum(0)).T @ weights @ keys  # (..., query words, key words)
+
+
 BETWEEN_WORDS = Exercise(
     name="attention_between_words",
-    title="From pieces to words",
+    title="From pieces of words to words",
     statement="""\
-A tokenizer cuts rare words into pieces, and special tokens belong to no word. Turn attention between tokens into
-attention between words: *add* the weights **to** the pieces of a word, *average* the weights **from** its pieces.
+A tokenizer splits rare words into pieces, and special tokens such as [CLS] belong to no word. To see how much one
+*word* attends to another, combine the weights between their pieces: **add** the weights *to* the pieces of a word,
+since together they are what the word receives, and **average** the weights *from* its pieces, since each piece is a
+query whose weights already sum to one. For query word $u$ and key word $v$,
 
-`weights` is `(..., L_q, L_k)`; `query_words` `(L_q,)` and `key_words` `(L_k,)` say which word each token belongs to,
-numbered from 0 without gaps, with −1 for a token that is left out. Return `(..., query words, key words)`.""",
+$$W_{uv} = \\frac{1}{\\text{pieces of } u} \\sum_{i \\in u} \\sum_{j \\in v} w_{ij}.$$
+
+- `weights` is `(..., L_q, L_k)`. The dots stand for any number of batch dimensions, none included.
+- `query_words` `(L_q,)` and `key_words` `(L_k,)` are int tensors: the number of the word that each token belongs to.
+  Words are numbered 0, 1, 2, … in the order of the text, and each number occurs. A token with the number −1, which
+  can be anywhere, belongs to no word and is left out: the weight on it is dropped, and the other weights stay as they
+  are. There is at least one word on either side.
+- Return `(..., number of query words, number of key words)`. The two numbers may differ.
+
+`weights` is float32 or float64, and the result has the same dtype.""",
     difficulty=2,
     minutes=20,
     stub='''\
@@ -356,11 +317,13 @@ def attention_between_words(weights, query_words, key_words):
     raise NotImplementedError
 ''',
     hints=(
-        "A row sums to one. If no key is left out, what has to be done with the columns so that it still does? And "
-        "with the rows?",
-        "Compare `key_words[:, None]` with `torch.arange(number of words)`: a matrix `(L_k, words)` of True and False. "
-        "What does multiplying the weights by it do?",
-        "For the queries the same from the left, transposed, with each word's column divided by its number of pieces.",
+        "Each row of `weights` sums to one. If no token is left out, each row of the result should, too. So what has "
+        "to happen to the columns of one word, and what to its rows?",
+        "Compare `key_words[:, None]` with `torch.arange(number of key words)`: this gives a matrix `(L_k, words)` of "
+        "True and False. As numbers, what does multiplying the weights by it do? And what becomes of the tokens with "
+        "the number −1?",
+        "Treat the queries in the same way, from the left. For an average, the entries that belong to one word have to "
+        "be divided by its number of pieces.",
     ),
     reference=attention_between_words,
     shapes={"weights": "... len_q len_k", "query_words": "len_q", "key_words": "len_k"},
@@ -370,83 +333,95 @@ def attention_between_words(weights, query_words, key_words):
 )
 
 
-@BETWEEN_WORDS.holds("Weights to the pieces of a word are added, weights from them averaged", weight=2)
+def _words(draw: Draw, pieces: int, words: int) -> torch.Tensor:
+    """Numbers of words for this many pieces: all in order, at least one word split."""
+    numbers = torch.arange(pieces) % words
+    numbers[words:] = draw.integers(pieces - words, low=0, high=words - 1)
+    return numbers.sort().values
+
+
+def _split_sentences(draw: Draw, *batch: int, dtype: torch.dtype = torch.float32) -> tuple:
+    len_q, len_k = draw.sizes(2, 5, 9, but=batch)
+    words_q, words_k = draw.sizes(2, 2, 4)
+    return _weights(draw, *batch, len_q, len_k, dtype=dtype), _words(draw, len_q, words_q), _words(draw, len_k, words_k)
+
+
+@BETWEEN_WORDS.holds("Weights to the pieces of a word are added, weights from its pieces averaged", weight=3)
 def _(draw):
     weights = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
-    yield Case(args=(weights, torch.tensor([0, 0]), torch.tensor([0, 1, 1])), edge="the smallest case, by hand")
-    for leading in draw.batches(but=(5, 7)):
-        queries, keys = torch.tensor([0, 0, 0, 1, 2]), torch.tensor([0, 1, 1, 2, 2, 2, 3])
-        yield Case(args=(_weights(draw, *leading, 5, 7), queries, keys))
+    yield Case(args=(weights, torch.tensor([0, 0]), torch.tensor([0, 1, 1])), edge="to be worked out by hand")
+    for dtype in (torch.float32, torch.float64, torch.float32):
+        yield Case(args=_split_sentences(draw, dtype=dtype))
+    rows, columns = torch.tensor([0, 0, 0, 1, 2]), torch.tensor([0, 1, 2, 2, 3, 3, 3])
+    yield Case(args=(_weights(draw, 5, 7), rows, columns), note="words of one, two and three pieces")
 
 
-@BETWEEN_WORDS.holds("Tokens with the number −1 are left out, and the weight on them is lost")
+@BETWEEN_WORDS.holds("It works with zero, one or two batch dimensions, in float32 and float64")
 def _(draw):
-    queries, keys = torch.tensor([-1, 0, 1, 1, -1]), torch.tensor([-1, 0, 0, 1, 2, 2, -1])
-    yield Case(args=(_weights(draw, 3, 5, 7), queries, keys), note="special tokens at both ends")
+    for batch in draw.batches():
+        for dtype in (torch.float32, torch.float64):
+            yield Case(args=_split_sentences(draw, *batch, dtype=dtype), note=f"batch dimensions: {len(batch)}")
+    weights, *words = _split_sentences(draw, 2, 1, 3)
+    yield Case(args=(weights, *words), note="batch dimensions: 3", edge="some are short")
 
 
-@BETWEEN_WORDS.holds("Words of one piece each change nothing")
+@BETWEEN_WORDS.holds(
+    "Tokens with the number −1 are left out wherever they are, and the weight on them is dropped", weight=2
+)
 def _(draw):
-    yield Case(args=(_weights(draw, 2, 5, 7), torch.arange(5), torch.arange(7)), note="one piece per word")
+    both = torch.tensor([-1, 0, 1, 1, -1]), torch.tensor([-1, 0, 0, 1, 2, 2, -1])
+    yield Case(args=(_weights(draw, 3, 5, 7), *both), note="left out at both ends")
+    pair = torch.tensor([-1, 0, 0, 1, -1, 2, -1]), torch.tensor([-1, 0, -1, 1, 1, 2, 3, -1])
+    yield Case(args=(_weights(draw, 7, 8, dtype=torch.float64), *pair), note="left out in the middle as well")
+    only = _words(draw, 5, 3), torch.tensor([-1, 0, 0, 1, 2, -1, -1])
+    yield Case(args=(_weights(draw, 5, 7), *only), note="left out among the keys only")
+    only = torch.tensor([-1, 0, 0, 1, -1]), _words(draw, 7, 3)
+    yield Case(args=(_weights(draw, 5, 7), *only), note="left out among the queries only")
 
 
-def _between(rows=lambda q: q / q.sum(0), columns=lambda k: k, after=lambda merged: merged):
-    """Attention between words with other factors on the rows or the columns."""
-
-    def member(words, like):
-        return (words[:, None] == torch.arange(int(words.max()) + 1)).to(like.dtype)
-
-    return lambda weights, query_words, key_words: after(
-        rows(member(query_words, weights)).T @ weights @ columns(member(key_words, weights))
+@BETWEEN_WORDS.holds("It works for words of one piece, for a single word, and in self-attention")
+def _(draw):
+    words = _words(draw, 6, 3)
+    yield Case(args=(_weights(draw, 3, 5, 7), torch.arange(5), torch.arange(7)), note="one piece per word")
+    yield Case(args=(_weights(draw, 5, 7), torch.zeros(5).long(), _words(draw, 7, 4)), note="one query word")
+    yield Case(
+        args=(_weights(draw, 4, 6), torch.tensor([0, 0, 1, 2]), torch.tensor([-1, 0, 0, 0, 0, -1])), note="one key word"
     )
+    for rows, columns in ((words, words), (words, _words(draw, 6, 4))):
+        yield Case(args=(_weights(draw, 6, 6), rows, columns), note="as many queries as keys", edge="equal lengths")
+    yield Case(args=(torch.tensor([[1.0]]), torch.tensor([0]), torch.tensor([0])), note="one token", edge="one token")
 
 
-BETWEEN_WORDS.misconception(
-    "added_on_both_sides",
-    "The weights from the pieces of a word are added as well, so the row of a word of three pieces sums to three.",
-)(_between(rows=lambda q: q))
-BETWEEN_WORDS.misconception(
-    "averaged_on_both_sides",
-    "The weights *to* the pieces are averaged too: a word would get less attention the more pieces it is cut into.",
-)(_between(columns=lambda k: k / k.sum(0)))
-BETWEEN_WORDS.misconception(
-    "the_wrong_way_round",
-    "It is the other way round: add over the keys, average over the queries.",
-)(_between(rows=lambda q: q, columns=lambda k: k / k.sum(0)))
-BETWEEN_WORDS.misconception(
-    "normalised_again",
-    "The rows are scaled to sum to one again. The weight on special tokens is lost on purpose: otherwise a head that "
-    "rests on [SEP] would seem to look at words.",
-)(_between(after=lambda merged: merged / merged.sum(-1, keepdim=True)))
-BETWEEN_WORDS.misconception(
-    "transposed",
-    "The result is transposed: rows are for the words of the queries.",
-)(_between(after=lambda merged: merged.transpose(-1, -2)))
+add_between_slips(BETWEEN_WORDS)
 
 
-def _first_piece(words):
-    return torch.stack([(words == n).nonzero()[0, 0] for n in range(int(words.max()) + 1)])
+# head_switched_off
 
 
-BETWEEN_WORDS.misconception(
-    "first_piece_for_the_word",
-    "Only the first piece of each word is looked at. All pieces count.",
-)(lambda weights, query_words, key_words: weights[..., _first_piece(query_words), :][..., _first_piece(key_words)])
+def head_switched_off(heads, weight, bias, off):
+    remaining = heads.clone()  # the caller's heads stay as they are
+    remaining[:, off] = 0
+    merged = remaining.transpose(1, 2).flatten(2)  # (B, L, H · d_head)
+    return merged @ weight.T + bias  # (B, L, d_out)
 
-
-# switched_off
 
 SWITCHED_OFF = Exercise(
     name="head_switched_off",
-    title="The output without one head",
+    title="Multi-head attention without one head",
     statement="""\
-A map shows where a head looks. What the head *does* shows when it is switched off: the output of multi-head attention
-in which head `off` adds nothing.
+An attention map shows where a head attends, but not how much the head matters. To find out, switch the head off:
+compute the output of multi-head attention without the contribution of head `off`, which can then be compared with the
+full output.
 
-`heads` is `(B, H, L, d_head)`, what the heads computed (weights times values). `weight` `(d_out, d_model)` and
-`bias` `(d_out,)` are those of the output projection, an `nn.Linear`: $y = W x + b$ for the heads' vectors side by
-side, head $h$ in features $h \\cdot d_{head}$ to $(h + 1) \\cdot d_{head} - 1$. `off` is the number of the head.
-Return the output, `(B, L, d_out)`. The bias stays.""",
+- `heads` is `(B, H, L, d_head)`: what each head has computed, its weights times its values.
+- `weight` `(d_out, H · d_head)` and `bias` `(d_out,)` are the parameters of the output projection, an `nn.Linear`. At
+  each position it computes $y = W x + b$, where $x$ holds the vectors of all heads side by side: head $h$ fills the
+  features from $h \\cdot d_\\text{head}$ up to, but not including, $(h + 1) \\cdot d_\\text{head}$.
+- `off` is the number of the head, an int from 0 to $H - 1$.
+- Return the output, `(B, L, d_out)`. The other heads and the bias contribute what they did before, so if the only head
+  is switched off, the bias is left.
+
+`heads` stays unchanged. All tensors have the same dtype, float32 or float64, and so has the result.""",
     difficulty=2,
     minutes=15,
     stub='''\
@@ -455,9 +430,10 @@ def head_switched_off(heads, weight, bias, off):
     raise NotImplementedError
 ''',
     hints=(
-        "If a head's vectors are zero, what does it add to the output?",
-        "The caller still needs `heads`: change a copy.",
-        "To put the heads side by side, the axis H has to come next to d_head before the two become one.",
+        "If the vectors of a head are zero, what does the head contribute to the output?",
+        "The caller still needs `heads`, so set the vectors to zero in a copy.",
+        "Before the heads can be laid side by side, the axis H has to be next to d_head. Which two axes have to be "
+        "exchanged first?",
     ),
     reference=head_switched_off,
     shapes={"heads": "batch num_heads length d_head", "weight": "d_out d_model", "bias": "d_out"},
@@ -466,65 +442,54 @@ def head_switched_off(heads, weight, bias, off):
 )
 
 
-def _projection(draw: Draw, num_heads: int, d_head: int, d_out: int):
-    return draw.normal(d_out, num_heads * d_head), draw.normal(d_out)
+def _attention_output(draw: Draw, num_heads: int, d_out: int | None = None, dtype: torch.dtype = torch.float32):
+    """Heads, weight and bias; `d_out` is that of the model if it is not given."""
+    (d_head,) = draw.sizes(1, 2, 7, but=(num_heads, d_out))
+    d_model = num_heads * d_head
+    batch, length = draw.sizes(2, 2, 7, but=(num_heads, d_out, d_head, d_model))
+    weight = draw.normal(d_out or d_model, d_model, dtype=dtype, scale=d_model**-0.5)
+    return draw.normal(batch, num_heads, length, d_head, dtype=dtype), weight, draw.normal(len(weight), dtype=dtype)
 
 
-@SWITCHED_OFF.holds("The output is the projection of all other heads, plus the bias", weight=2)
+@SWITCHED_OFF.holds("The output is the projection of the other heads, plus the bias", weight=2)
 def _(draw):
-    for off in (0, 1, 2):
-        yield Case(args=(draw.normal(2, 3, 7, 5), *_projection(draw, 3, 5, 11), off), note=f"head {off} of 3 is off")
+    heads = torch.tensor([[[[1.0]], [[2.0]]]])
+    yield Case(
+        args=(heads, torch.tensor([[3.0, -1.0]]), torch.tensor([0.5]), 1),
+        note="3 · 1 + 0.5, without −1 · 2",
+        edge="to be read by eye",
+    )
+    for off, dtype in ((1, torch.float32), (2, torch.float64), (3, torch.float32)):
+        yield Case(args=(*_attention_output(draw, 4, 11, dtype), off), note=f"head {off} of 0 to 3 is off")
 
 
-@SWITCHED_OFF.holds("Without its only head the output is the bias")
+@SWITCHED_OFF.holds("Any head can be switched off, the first and the last included")
 def _(draw):
-    yield Case(args=(draw.normal(2, 1, 3, 5), *_projection(draw, 1, 5, 4), 0), note="one head", edge="a single head")
+    for num_heads in (2, 3):
+        for off in range(num_heads):
+            output = _attention_output(draw, num_heads, 11)
+            yield Case(args=(*output, off), note=f"head {off} of 0 to {num_heads - 1} is off")
 
 
-def _side_by_side(heads):
-    return heads.transpose(1, 2).flatten(2)
+@SWITCHED_OFF.holds("It works where d_out is the width of the model, as in a real layer", weight=2)
+def _(draw):
+    for num_heads, dtype in ((3, torch.float32), (4, torch.float64)):
+        off = draw.integer(1, num_heads - 1)
+        yield Case(args=(*_attention_output(draw, num_heads, None, dtype), off), edge="a square matrix")
 
 
-def _without(heads, off):
-    keep = torch.ones(heads.shape[1], dtype=heads.dtype)
-    keep[off] = 0
-    return heads * keep[:, None, None]
-
-
-SWITCHED_OFF.misconception(
-    "the_head_alone",
-    "This is what head `off` adds, and all others are silent: the opposite of what is asked for.",
-)(lambda heads, weight, bias, off: _side_by_side(heads - _without(heads, off)) @ weight.T + bias)
-SWITCHED_OFF.misconception(
-    "nothing_off",
-    "The output is that of all heads: nothing has been switched off.",
-)(lambda heads, weight, bias, off: _side_by_side(heads) @ weight.T + bias)
-SWITCHED_OFF.misconception(
-    "bias_lost",
-    "The bias is missing. It belongs to the projection, not to a head, so it stays.",
-)(lambda heads, weight, bias, off: _side_by_side(_without(heads, off)) @ weight.T)
-SWITCHED_OFF.misconception(
-    "weight_not_transposed",
-    "The projection is applied as x W. An `nn.Linear` computes W x for each vector, that is x Wᵀ for rows.",
-)(lambda heads, weight, bias, off: _side_by_side(_without(heads, off)) @ weight + bias)
-SWITCHED_OFF.misconception(
-    "output_features_off",
-    "The features of the *output* are set to zero. The projection mixes the heads, so after it no feature belongs to "
-    "one head.",
-)(
-    lambda heads, weight, bias, off: (
-        (_side_by_side(heads) @ weight.T + bias) * _side_by_side(_without(torch.ones_like(heads), off))
-    )
+@SWITCHED_OFF.holds(
+    "It works for one position, one sentence and heads of one feature; without its only head, the bias is left"
 )
-SWITCHED_OFF.misconception(
-    "scaled_up",
-    "The other heads are scaled up to make good for the missing one, as dropout does. Here they stay as they are.",
-)(
-    lambda heads, weight, bias, off: (
-        _side_by_side(_without(heads, off)) * (heads.shape[1] / max(heads.shape[1] - 1, 1)) @ weight.T + bias
-    )
-)
-SWITCHED_OFF.misconception(
-    "counted_from_one",
-    "Head `off − 1` is switched off. Heads are counted from 0, as everything here.",
-)(lambda heads, weight, bias, off: _side_by_side(_without(heads, off - 1)) @ weight.T + bias)
+def _(draw):
+    one_head = draw.normal(2, 1, 3, 5), draw.normal(4, 5), draw.normal(4)
+    yield Case(args=(*one_head, 0), note="one head", edge="a single head")
+    one_position = draw.normal(2, 3, 1, 5), draw.normal(7, 15), draw.normal(7)
+    yield Case(args=(*one_position, 1), note="one position", edge="one position")
+    one_sentence = draw.normal(1, 3, 4, 5), draw.normal(7, 15), draw.normal(7)
+    yield Case(args=(*one_sentence, 1), note="one sentence", edge="one sentence")
+    one_feature = draw.normal(2, 3, 4, 1), draw.normal(7, 3), draw.normal(7)
+    yield Case(args=(*one_feature, 2), note="d_head is 1", edge="heads of one feature")
+
+
+add_switched_off_slips(SWITCHED_OFF)

@@ -412,17 +412,26 @@ def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> lis
             continue
         if got is None:
             found.append(Finding("gradient", f"no gradient reaches {name}", f"gradient of {name}"))
-        elif got.shape != wanted.shape:
-            found.append(
-                Finding("gradient", f"the gradient of {name} has shape {tuple(got.shape)}", f"gradient of {name}")
-            )
-        elif (wrong := differs(wanted, got, _slack(trial.case), trial.case.dtype)).any():
+            continue
+        if got.shape != wanted.shape:
+            text = f"the gradient of {name} has shape {tuple(got.shape)}"
+            found.append(Finding("gradient", text, f"gradient of {name}"))
+            continue
+        if name in exercise.sum_to_one:
+            wanted, got = _along_the_rows(wanted), _along_the_rows(got)
+        wrong = differs(wanted, got, _slack(trial.case), trial.case.dtype)
+        if wrong.any():
             flat = int(_badness(wanted, got).masked_fill(~wrong, -1.0).argmax())
             index = _index_of(flat, wanted.shape)
             right, wrong_one = numbers(wanted[index], got[index])
             text = f"the gradient of {name} is {wrong_one} at {list(index)}, expected {right}"
             found.append(Finding("gradient", text, f"gradient of {name}", index))
     return found
+
+
+def _along_the_rows(gradient: Tensor) -> Tensor:
+    """A gradient without the part that changes the sum of a row."""
+    return (gradient.double() - gradient.double().mean(-1, keepdim=True)).to(gradient.dtype)
 
 
 def _slack(case: Case) -> float:

@@ -100,4 +100,24 @@ EQUIVALENT = {
         "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
         "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
     },
+    "attention_entropy": {
+        "logarithms = torch.where(weights > 0, weights, 1).log() → "
+        "logarithms = torch.where(weights > 0, weights, 2).log()": "the logarithm is multiplied by a weight of zero",
+    },
+    "attention_rollout": {
+        "identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device) → "
+        "identity = torch.eye(weights.shape[-1], device=weights.device)": (
+            "zeros and ones are exact in float32, and the sum with float64 weights is float64"
+        ),
+        "identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device) → "
+        "identity = torch.eye(weights.shape[-1], dtype=weights.dtype)": DEVICE,
+        "identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device) → "
+        "identity = torch.eye(weights.shape[-2], dtype=weights.dtype, device=weights.device)": "the maps are square",
+    },
+    "attention_between_words": {
+        "number = torch.arange(words.max() + 1, device=words.device) → number = torch.arange(words.max() + 1)": DEVICE,
+    },
+    "head_switched_off": {
+        "merged = remaining.transpose(1, 2).flatten(2) → merged = remaining.transpose(2, 1).flatten(2)": TRANSPOSE,
+    },
 }

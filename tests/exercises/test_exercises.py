@@ -64,6 +64,13 @@ CONTRACT = {
         "corpus_bleu": "hypotheses, references",
         "cached_attention": "query, key, value, cache=None",
     },
+    "inspection": {
+        "attention_entropy": "weights",
+        "attention_rollout": "weights",
+        "previous_token_score": "weights",
+        "attention_between_words": "weights, query_words, key_words",
+        "head_switched_off": "heads, weight, bias, off",
+    },
 }
 CONSTRUCTORS = {
     "MultiHeadAttention": "d_model, num_heads",
