@@ -144,7 +144,7 @@ $$R = \\hat A_N \\cdots \\hat A_2 \\hat A_1, \\qquad \\hat A_l = \\tfrac12 A_l +
     minutes=15,
     stub='''\
 def attention_rollout(weights):
-    """Attention from the last layer to the input: (num_layers, B, H, L, L) to (B, L, L)."""
+    """Rollout over all layers: (num_layers, B, H, L, L) to (B, L, L)."""
     raise NotImplementedError
 ''',
     hints=(
@@ -426,7 +426,7 @@ full output.
     minutes=15,
     stub='''\
 def head_switched_off(heads, weight, bias, off):
-    """Output of multi-head attention without head `off`: (B, H, L, d_head) to (B, L, d_out)."""
+    """Output without head `off`: (B, H, L, d_head) to (B, L, d_out)."""
     raise NotImplementedError
 ''',
     hints=(
