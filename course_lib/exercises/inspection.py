@@ -44,8 +44,8 @@ all $L_k$ keys.
   exactly 0. The dots stand for any number of batch dimensions, none included.
 - Return the entropy of each query, `(..., L_q)`, in nats: with the natural logarithm.
 
-`weights` is float32 or float64, and the result has the same dtype. Gradients flow through the positive weights; the
-gradient at a weight of 0 is not checked.""",
+`weights` is float32 or float64, and the result has the same dtype. Gradients flow: that of $H_i$ with respect to a
+positive weight is $-\\log w_{ij} - 1$. At a weight of 0 it is not checked.""",
     difficulty=1,
     minutes=10,
     stub='''\
@@ -64,8 +64,7 @@ def attention_entropy(weights):
     returns=("entropy",),
     look="inspection: The mathematics",
     one_sign=("weights",),
-    sum_to_one=("weights",),
-    twins=("torch.special.entr",),
+    twins=("torch.special.entr", "torch.distributions.Categorical"),
 )
 
 
@@ -84,6 +83,9 @@ def _(draw):
     yield Case(args=(_weights(draw, 2, 1, 3, 4, 6),), note="batch dimensions: 3", edge="some are short")
     turned = _weights(draw, 2, 6, 4).mT
     yield Case(args=(turned / turned.sum(-1, keepdim=True),), note="transposed in memory")
+    yield Case(args=(_weights(draw, 1, 4, 6),), note="a batch of one", edge="a batch of one")
+    yield Case(args=(_weights(draw, 3, 5, 5),), note="as many queries as keys", edge="square maps")
+    yield Case(args=(_weights(draw, 2, 1, 6),), note="one query", edge="one query")
 
 
 @ENTROPY.holds("A key with a weight of zero adds nothing: 0 · log 0 = 0", weight=2)
@@ -97,6 +99,9 @@ def _(draw):
     for dtype in (torch.float32, torch.float64):
         scores = draw.normal(3, 5, 7, dtype=dtype).masked_fill(~draw.mask(3, 5, 7), -torch.inf)
         yield Case(args=(scores.softmax(-1),), note="masked keys", gradients=False)
+    future = ~torch.ones(6, 6).tril().bool()
+    causal = draw.normal(2, 6, 6).masked_fill(future, -torch.inf).softmax(-1)
+    yield Case(args=(causal,), note="a causal mask", edge="square maps", gradients=False)
 
 
 @ENTROPY.holds("Equal weights on L_k keys have the entropy log L_k, and a sharp distribution one close to 0")
@@ -182,13 +187,15 @@ def _(draw):
         )
 
 
-@ROLLOUT.holds("It works for one head, one sentence, one token, and for a deep model")
+@ROLLOUT.holds("It works for one head, one sentence, one token, a deep model, and any layout in memory")
 def _(draw):
     num_layers, batch, heads, length = draw.sizes(4, 2, 7)
     yield Case(args=(_weights(draw, num_layers, batch, 1, length, length),), note="one head", edge="one head")
     yield Case(args=(_weights(draw, num_layers, 1, heads, length, length),), note="one sentence", edge="one sentence")
     yield Case(args=(torch.ones(3, 2, 4, 1, 1),), note="one token", edge="one token")
     yield Case(args=(_weights(draw, 12, batch, heads, length, length, dtype=torch.float64),), note="12 layers")
+    turned = _weights(draw, length, heads, num_layers, batch, length).permute(2, 3, 1, 0, 4)
+    yield Case(args=(turned,), note="axes in another order in memory")
 
 
 @ROLLOUT.holds("With causal masks, no token reaches an earlier position")
@@ -363,6 +370,10 @@ def _(draw):
             yield Case(args=_split_sentences(draw, *batch, dtype=dtype), note=f"batch dimensions: {len(batch)}")
     weights, *words = _split_sentences(draw, 2, 1, 3)
     yield Case(args=(weights, *words), note="batch dimensions: 3", edge="some are short")
+    weights, *words = _split_sentences(draw, 1)
+    yield Case(args=(weights, *words), note="a batch of one", edge="a batch of one")
+    weights, *words = _split_sentences(draw, 3)
+    yield Case(args=(weights.mT.contiguous().mT, *words), note="transposed in memory")
 
 
 @BETWEEN_WORDS.holds(
@@ -381,13 +392,13 @@ def _(draw):
 
 @BETWEEN_WORDS.holds("It works for words of one piece, for a single word, and in self-attention")
 def _(draw):
-    words = _words(draw, 6, 3)
+    words, others = torch.tensor([0, 0, 1, 1, 1, 2]), torch.tensor([0, 1, 1, 2, 2, 2])
     yield Case(args=(_weights(draw, 3, 5, 7), torch.arange(5), torch.arange(7)), note="one piece per word")
     yield Case(args=(_weights(draw, 5, 7), torch.zeros(5).long(), _words(draw, 7, 4)), note="one query word")
     yield Case(
         args=(_weights(draw, 4, 6), torch.tensor([0, 0, 1, 2]), torch.tensor([-1, 0, 0, 0, 0, -1])), note="one key word"
     )
-    for rows, columns in ((words, words), (words, _words(draw, 6, 4))):
+    for rows, columns in ((words, words), (words, others), (others, _words(draw, 6, 4))):
         yield Case(args=(_weights(draw, 6, 6), rows, columns), note="as many queries as keys", edge="equal lengths")
     yield Case(args=(torch.tensor([[1.0]]), torch.tensor([0]), torch.tensor([0])), note="one token", edge="one token")
 
@@ -478,9 +489,7 @@ def _(draw):
         yield Case(args=(*_attention_output(draw, num_heads, None, dtype), off), edge="a square matrix")
 
 
-@SWITCHED_OFF.holds(
-    "It works for one position, one sentence and heads of one feature; without its only head, the bias is left"
-)
+@SWITCHED_OFF.holds("It works for axes of length 1 and any layout in memory; without its only head, the bias is left")
 def _(draw):
     one_head = draw.normal(2, 1, 3, 5), draw.normal(4, 5), draw.normal(4)
     yield Case(args=(*one_head, 0), note="one head", edge="a single head")
@@ -488,6 +497,8 @@ def _(draw):
     yield Case(args=(*one_position, 1), note="one position", edge="one position")
     one_sentence = draw.normal(1, 3, 4, 5), draw.normal(7, 15), draw.normal(7)
     yield Case(args=(*one_sentence, 1), note="one sentence", edge="one sentence")
+    per_position = draw.normal(2, 4, 3, 5).transpose(1, 2), draw.normal(15, 7).T, draw.normal(7)
+    yield Case(args=(*per_position, 2), note="transposed in memory")
     one_feature = draw.normal(2, 3, 4, 1), draw.normal(7, 3), draw.normal(7)
     yield Case(args=(*one_feature, 2), note="d_head is 1", edge="heads of one feature")
 
