@@ -362,11 +362,6 @@ def entropy_detached(weights):
 
 
 @breaks(ENTROPY, GRADIENTS + ", the right ones")
-def entropy_logarithm_detached(weights):
-    return -torch.xlogy(weights, weights.detach()).sum(-1)
-
-
-@breaks(ENTROPY, GRADIENTS + ", the right ones: through the factor")
 def entropy_factor_detached(weights):
     return -torch.xlogy(weights.detach(), weights).sum(-1)
 

@@ -205,7 +205,7 @@ import torch
 def attention_entropy(weights):
     with torch.autocast(weights.device.type, enabled=False):
         w = weights.to(torch.float64)
-        h = torch.special.entr(w).sum(dim=-1)
+        h = torch.xlogy(w, w).sum(dim=-1).neg()
     return h.to(weights.dtype)
 
 
