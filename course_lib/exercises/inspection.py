@@ -62,7 +62,7 @@ def attention_entropy(weights):
     reference=attention_entropy,
     shapes={"weights": "... len_q len_k"},
     returns=("entropy",),
-    look="inspection: The mathematics",
+    look="inspection: How broad is a head?",
     one_sign=("weights",),
     twins=("torch.special.entr", "torch.distributions.Categorical"),
 )
@@ -162,7 +162,7 @@ def attention_rollout(weights):
     reference=attention_rollout,
     shapes={"weights": "num_layers batch heads length length"},
     returns=("rollout",),
-    look="inspection: The mathematics",
+    look="inspection: Attention rollout",
     one_sign=("weights",),
     sum_to_one=("weights",),
 )
@@ -335,7 +335,7 @@ def attention_between_words(weights, query_words, key_words):
     reference=attention_between_words,
     shapes={"weights": "... len_q len_k", "query_words": "len_q", "key_words": "len_k"},
     returns=("between",),
-    look="inspection: What heads do",
+    look="inspection: Sub-word pieces and words",
     one_sign=("weights",),
 )
 
