@@ -929,13 +929,13 @@ def switched_others(heads, weight, bias, off):
     return switched(heads * on[:, None, None], weight, bias, -1)
 
 
-@breaks(OFF, "head h in features h · d_head to (h + 1) · d_head − 1")
+@breaks(OFF, "head h in features h · d_head up to, not including, (h + 1) · d_head")
 def switched_interleaved(heads, weight, bias, off):
     on = (torch.arange(heads.shape[1]) != off).to(heads.dtype)
     return (heads * on[:, None, None]).permute(0, 2, 3, 1).flatten(2) @ weight.mT + bias
 
 
-@breaks(OFF, "head h in features h · d_head to (h + 1) · d_head − 1: in the order of the heads")
+@breaks(OFF, "head h in features h · d_head up to (h + 1) · d_head: in the order of the heads")
 def switched_backwards(heads, weight, bias, off):
     return switched(heads.flip(1), weight, bias, heads.shape[1] - 1 - off)
 

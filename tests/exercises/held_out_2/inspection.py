@@ -402,7 +402,7 @@ def head_switched_off(heads, weight, bias, off):
     x = x.transpose(1, 2).flatten(2)
     return torch.nn.functional.linear(x, weight, bias)
 
-# %% head_switched_off: the slice ends at (off + 1) * d_head - 1 as in the text, so the last feature stays on
+# %% head_switched_off: the slice ends at (off + 1) * d_head - 1, so the last feature of the head stays on
 import torch
 
 def head_switched_off(heads, weight, bias, off):
