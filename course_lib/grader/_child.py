@@ -18,20 +18,23 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from course_lib.exercises import find
+import torch
+
+from course_lib.exercises import Case, find
 from course_lib.grader._observing import Foreign, Observation, Problem, observe, problem_of
 from course_lib.grader._protocol import (
     ProtocolError,
     decode,
     encode,
     lengths,
+    pack_case,
     pack_observation,
     pack_problem,
     unpack_case,
 )
 from course_lib.grader._watching import Watcher, names_of
 
-__all__ = ["SCRATCH", "serve"]
+__all__ = ["SCRATCH", "serve", "warm"]
 
 NAME = "submission"
 SCRATCH = "(scratch folder)"  # in messages
@@ -56,6 +59,26 @@ def serve(requests: int, answers: int, scratch: str) -> None:
             reply, raw = _case(module, message, blobs, place)
         _flush()
         _write(answers, encode(reply, raw))
+
+
+def warm() -> None:
+    """Observe a function and a class once, and send what was seen, so that no submission's process is the first."""
+    numbers = torch.ones(2, 3)
+    for name, case, cotangents in (
+        ("softmax", Case(args=(numbers,)), (numbers,)),
+        ("FeedForward", Case(init=(3, 4), args=(numbers,)), (numbers,)),
+    ):
+        exercise = find(name)
+        seen = observe(exercise.reference, exercise, case, cotangents, train_too=True)
+        encode(*pack_observation(seen))
+        unpack_case(*_through(pack_case(case, cotangents, False)))
+
+
+def _through(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], bytes]:
+    """A message as it arrives."""
+    data = encode(*message)
+    head, _ = lengths(data[:8], trusted=True)
+    return decode(data[8 : 8 + head]), data[8 + head :]
 
 
 def _placeless(scratch: str, problem: Problem | None) -> Problem | None:
@@ -108,7 +131,6 @@ def _case(module: ModuleType, message: dict[str, Any], blobs: bytes, place: Call
 def _same_chance(seed: int) -> None:
     """Where a solution draws random numbers, let it draw the same ones in every run of the grader."""
     import numpy as np
-    import torch
 
     torch.manual_seed(seed)
     random.seed(seed)

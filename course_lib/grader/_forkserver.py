@@ -28,7 +28,9 @@ import torch
 
 import course_lib.exercises
 from course_lib.grader import _child
+from course_lib.grader._large_pages import move_to_large_pages
 from course_lib.grader._linux import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from course_lib.grader._namespaces import next_child_has_own_processes
 from course_lib.grader._sandbox import FIRST_USER, USERS, Limits, Walls, confine, probe
 from course_lib.grader._scratch import remove
 from course_lib.grader._warming import CACHES, warm
@@ -57,8 +59,10 @@ def main(fd: int, folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)  # these are for the grader, whose end then ends this process
     course_lib.exercises.all_exercises()
     warm()
+    _child.warm()
     gc.collect()
     gc.freeze()  # or the first collection in a child would copy all that we have loaded
+    move_to_large_pages()
     with contextlib.suppress(OSError):
         prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a child leaves behind becomes ours, and is ended
         prctl(PR_SET_DUMPABLE, 0)  # no child may look into this process
@@ -123,7 +127,10 @@ class _Child:
 def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict, number: int) -> _Child:
     limits, scratch = Limits(**command["limits"]), command["scratch"]
     told, telling = os.pipe()
-    pid = os.fork()
+    # One fork in place of two, where root may do it: each copies the tables of all that is loaded here.
+    own = next_child_has_own_processes() if {"user", "namespaces"} <= set(walls.up) else contextlib.nullcontext(False)
+    with own as first_process:
+        pid = os.fork()
     if pid:
         os.close(telling)
         return _Child(pid, told)
@@ -148,7 +155,8 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict, 
             os.chown(scratch, user, user)
             os.chmod(scratch, 0o700)
         tell = lambda worker: os.write(telling, str(worker).encode())  # noqa: E731
-        scratch = confine(walls, limits, scratch, lenient=command["lenient"], user=user, tell=tell)
+        lenient = command["lenient"]
+        scratch = confine(walls, limits, scratch, lenient=lenient, user=user, tell=tell, first_process=first_process)
         os.close(telling)
         os.environ.clear()
         os.environ.update(ENVIRONMENT, **dict.fromkeys(CACHES, scratch))

@@ -4,18 +4,19 @@ else. Numbers: <linux/sched.h>, <linux/mount.h>.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from course_lib.grader._landlock import readable
 from course_lib.grader._linux import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, checked, linux, prctl
 
-__all__ = ["own_namespaces"]
+__all__ = ["next_child_has_own_processes", "own_namespaces"]
 
 SCRATCH = "/scratch"  # where the folder to write to is, in the file system of the process
 
@@ -30,16 +31,38 @@ _WRITABLE = ("/tmp", "/dev/shm")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 
 
+@contextlib.contextmanager
+def next_child_has_own_processes() -> Iterator[bool]:
+    """What is forked inside is the first process of a new namespace of processes, so that it need not fork once more.
+
+    Yields:
+        Whether it is: only root may do this, and not everywhere.
+    """
+    if os.geteuid() != 0 or linux().unshare(_PROCESSES) != 0:
+        yield False
+        return
+    try:
+        yield True
+    finally:  # in the child this does nothing: it is where it is
+        with open("/proc/self/ns/pid", "rb") as own:
+            checked(linux().setns(own.fileno(), _PROCESSES), "setns")
+
+
 def own_namespaces(
-    scratch: str, become: Callable[[], None] | None = None, tell: Callable[[int], Any] = lambda worker: None
+    scratch: str,
+    become: Callable[[], None] | None = None,
+    tell: Callable[[int], Any] = lambda worker: None,
+    *,
+    first_process: bool = False,
 ) -> str:
-    """Leave the namespaces of the machine. The caller forks: the outer process waits and ends as the inner one ends;
-    only the inner one returns.
+    """Leave the namespaces of the machine. Where the caller is not the `first_process` of its own already, it forks:
+    the outer process waits and ends as the inner one ends; only the inner one returns.
 
     Args:
         scratch: path of a folder that is there.
         become: gives up root, where the caller is root.
         tell: called in the outer process with the inner one's number.
+        first_process: whether the caller was forked in `next_child_has_own_processes`.
 
     Returns:
         The path of the folder to write to: one in memory, of bounded size.
@@ -47,7 +70,7 @@ def own_namespaces(
     Raises:
         OSError: the system does not permit it.
     """
-    kinds = _MOUNTS | _IPC | _UTS | _NETWORK | _PROCESSES
+    kinds = _MOUNTS | _IPC | _UTS | _NETWORK | (0 if first_process else _PROCESSES)
     # Root needs no namespace of users, and may bind Python's files where another user could not reach them.
     as_root = become is not None and linux().unshare(kinds) == 0
     if not as_root:
@@ -59,7 +82,7 @@ def own_namespaces(
         for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             Path(f"/proc/self/{name}").write_text(text)
     _own_files(scratch)
-    inner = os.fork()
+    inner = 0 if first_process else os.fork()
     if inner:
         tell(inner)
         _, status = os.waitpid(inner, 0)

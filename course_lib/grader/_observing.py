@@ -123,19 +123,20 @@ def observe(
         watch: note the use of forbidden functions.
     """
     seen = Observation()
+    # Only what may run the solution's code is watched: it takes twice as long.
     watcher = Watcher(exercise) if watch else contextlib.nullcontext()
-    with contextlib.suppress(Stop), warnings.catch_warnings(), watcher:
+    with contextlib.suppress(Stop), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         call = solution
         if exercise.is_class:
-            call = _build(solution, case, seen)
+            with watcher:
+                call = _build(solution, case, seen)
             if case.raises is not None and not case.args:
                 raise Stop  # the constructor had to raise
         args = _copies(case.args)
         before = torch.get_rng_state()
-        with torch.no_grad():
-            result = _try(seen, "call", lambda: call(*args))
-        seen.value = plain(result)
+        with torch.no_grad(), watcher:
+            seen.value = plain(_try(seen, "call", lambda: call(*args)))
         seen.random = not torch.equal(before, torch.get_rng_state())
         seen.changed = tuple(
             name
@@ -144,11 +145,11 @@ def observe(
         )
         if train_too and exercise.is_class:
             call.train()
-            with torch.no_grad():
+            with torch.no_grad(), watcher:
                 seen.training = plain(_try(seen, "call", lambda: call(*_copies(case.args))))
             call.eval()
         if cotangents:
-            _gradients(call, exercise, case, cotangents, seen)
+            _gradients(call, exercise, case, cotangents, seen, watcher)
     if watch:
         seen.used = tuple(sorted(watcher.used))
     return seen
@@ -173,13 +174,14 @@ def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:
     return module.eval()
 
 
-def _gradients(call, exercise: Exercise, case: Case, cotangents: tuple, seen: Observation) -> None:
+def _gradients(call, exercise: Exercise, case: Case, cotangents: tuple, seen: Observation, watcher) -> None:
     inputs: dict[str, Tensor] = {}
     args = zip(exercise.arguments, _copies(case.args), strict=False)
     handed = [_followed(name, arg, inputs) for name, arg in args]
     if exercise.is_class:
         inputs |= dict(call.named_parameters())
-    result = plain(_try(seen, "gradients", lambda: call(*handed)), detach=False)
+    with watcher:
+        result = plain(_try(seen, "gradients", lambda: call(*handed)), detach=False)
     pairs = [
         (tensor, cotangent)
         for tensor, cotangent in zip(leaves(result), cotangents, strict=False)
@@ -192,7 +194,9 @@ def _gradients(call, exercise: Exercise, case: Case, cotangents: tuple, seen: Ob
     for tensor in inputs.values():
         tensor.grad = None
     # Not `torch.autograd.grad`: PyTorch's reentrant checkpoints refuse to work with it.
-    _try(seen, "gradients", lambda: sum(total).backward())
+    result = sum(total)
+    with watcher:
+        _try(seen, "gradients", lambda: torch.autograd.backward([result]))
     seen.gradients = {name: tensor.grad for name, tensor in inputs.items()}
 
 

@@ -141,11 +141,12 @@ def confine(
     lenient: bool = False,
     user: int = FIRST_USER,
     tell: Callable[[int], Any] = lambda worker: None,
+    first_process: bool = False,
 ) -> str:
     """Put up all walls around the calling process, which becomes the first one of its own process namespace.
 
-    With namespaces the caller forks: the outer process waits and ends as the inner one ends; only the inner one
-    returns.
+    With namespaces the caller forks, unless it is the `first_process` of one already: the outer process waits and ends
+    as the inner one ends; only the inner one returns.
 
     Args:
         walls: which ones.
@@ -154,6 +155,7 @@ def confine(
         lenient: permit what cannot reach beyond the process, where it has namespaces of its own.
         user: who the process becomes, with the wall of that name.
         tell: called in the outer process with the inner one's number, where there are two.
+        first_process: whether the caller was forked in `next_child_has_own_processes`.
 
     Returns:
         The path that the scratch folder has from now on.
@@ -166,7 +168,7 @@ def confine(
     if "limits" in up:
         _limit(limits)
     if "namespaces" in up:
-        scratch = own_namespaces(scratch, become, tell)
+        scratch = own_namespaces(scratch, become, tell, first_process=first_process)
     elif become:
         become()
     if "limits" in up and up & {"user", "namespaces"}:
