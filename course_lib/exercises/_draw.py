@@ -46,6 +46,10 @@ class Draw:
             flat[0] = -flat[0]
         return (x * scale).to(dtype)
 
+    def weights(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Attention weights: all positive, and each row sums to one."""
+        return self.normal(*shape, dtype=dtype, scale=1.5).softmax(-1)
+
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0, dtype: torch.dtype = torch.float32) -> Tensor:
         """Numbers between low and high."""
         return (low + (high - low) * torch.rand(*shape, generator=self.generator, dtype=torch.float64)).to(dtype)

@@ -166,6 +166,7 @@ class Exercise:
             number per row, because a formula may also divide by that sum.
         twins: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
             of PyTorch's ("softmax"), a dotted one a module and a function or class in it ("sacrebleu.corpus_bleu").
+        chapter: its stem, for an exercise that is not defined in the module of its chapter.
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
             this form show the same mistake. None for a result that has no such form.
     """
@@ -186,6 +187,7 @@ class Exercise:
     constant: tuple[str, ...] = ()
     sum_to_one: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
+    chapter: str = ""
     up_to: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
@@ -193,8 +195,8 @@ class Exercise:
 
     @property
     def stem(self) -> str:
-        """The chapter: name of the module that defines the exercise."""
-        return self.properties[0].cases.__module__.rpartition(".")[2]
+        """The chapter: name of the module that defines the exercise, unless it is given."""
+        return self.chapter or self.properties[0].cases.__module__.rpartition(".")[2]
 
     @property
     def is_class(self) -> bool:

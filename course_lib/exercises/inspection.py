@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from course_lib.exercises._draw import Draw
+from course_lib.exercises import _inspection_heads, _inspection_words
 from course_lib.exercises._exercise import Case, Exercise
-from course_lib.exercises._inspection_between import add_slips as add_between_slips
-from course_lib.exercises._inspection_entropy import add_slips as add_entropy_slips
-from course_lib.exercises._inspection_previous import add_slips as add_previous_slips
-from course_lib.exercises._inspection_rollout import add_slips as add_rollout_slips
-from course_lib.exercises._inspection_switched_off import add_slips as add_switched_off_slips
+from course_lib.exercises._inspection_entropy_slips import add_slips as add_entropy_slips
+from course_lib.exercises._inspection_previous_slips import add_slips as add_previous_slips
+from course_lib.exercises._inspection_rollout_slips import add_slips as add_rollout_slips
 
 __all__ = ["BETWEEN_WORDS", "ENTROPY", "PREVIOUS_TOKEN", "ROLLOUT", "SWITCHED_OFF"]
-
-
-def _weights(draw: Draw, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Attention weights, all of them positive."""
-    return draw.normal(*shape, scale=1.5, dtype=dtype).softmax(-1)
 
 
 # attention_entropy
@@ -72,20 +65,20 @@ def attention_entropy(weights):
 def _(draw):
     yield Case(args=(torch.tensor([[0.5, 0.25, 0.25]]),), edge="the smallest case, to be read by eye")
     for dtype in (torch.float32, torch.float64, torch.float32):
-        yield Case(args=(_weights(draw, *draw.sizes(2, 2, 9), dtype=dtype),))
+        yield Case(args=(draw.weights(*draw.sizes(2, 2, 9), dtype=dtype),))
 
 
 @ENTROPY.holds("It works with zero, one or two batch dimensions, in float32 and float64")
 def _(draw):
     for batch in draw.batches(but=(5, 7)):
         for dtype in (torch.float32, torch.float64):
-            yield Case(args=(_weights(draw, *batch, 5, 7, dtype=dtype),), note=f"batch dimensions: {len(batch)}")
-    yield Case(args=(_weights(draw, 2, 1, 3, 4, 6),), note="batch dimensions: 3", edge="some are short")
-    turned = _weights(draw, 2, 6, 4).mT
+            yield Case(args=(draw.weights(*batch, 5, 7, dtype=dtype),), note=f"batch dimensions: {len(batch)}")
+    yield Case(args=(draw.weights(2, 1, 3, 4, 6),), note="batch dimensions: 3", edge="some are short")
+    turned = draw.weights(2, 6, 4).mT
     yield Case(args=(turned / turned.sum(-1, keepdim=True),), note="transposed in memory")
-    yield Case(args=(_weights(draw, 1, 4, 6),), note="a batch of one", edge="a batch of one")
-    yield Case(args=(_weights(draw, 3, 5, 5),), note="as many queries as keys", edge="square maps")
-    yield Case(args=(_weights(draw, 2, 1, 6),), note="one query", edge="one query")
+    yield Case(args=(draw.weights(1, 4, 6),), note="a batch of one", edge="a batch of one")
+    yield Case(args=(draw.weights(3, 5, 5),), note="as many queries as keys", edge="square maps")
+    yield Case(args=(draw.weights(2, 1, 6),), note="one query", edge="one query")
 
 
 @ENTROPY.holds("A key with a weight of zero adds nothing: 0 · log 0 = 0", weight=2)
@@ -174,7 +167,7 @@ def _(draw):
     yield Case(args=(torch.stack((first, second))[:, None, None],), note="two layers", edge="to be worked out by hand")
     for num_layers, dtype in ((2, torch.float32), (3, torch.float64), (4, torch.float32)):
         batch, heads, length = draw.sizes(3, 2, 8, but=(num_layers,))
-        weights = _weights(draw, num_layers, batch, heads, length, length, dtype=dtype)
+        weights = draw.weights(num_layers, batch, heads, length, length, dtype=dtype)
         yield Case(args=(weights,), note=f"{num_layers} layers")
 
 
@@ -183,18 +176,18 @@ def _(draw):
     for dtype in (torch.float32, torch.float64):
         batch, heads, length = draw.sizes(3, 2, 7)
         yield Case(
-            args=(_weights(draw, 1, batch, heads, length, length, dtype=dtype),), note="one layer", edge="one layer"
+            args=(draw.weights(1, batch, heads, length, length, dtype=dtype),), note="one layer", edge="one layer"
         )
 
 
 @ROLLOUT.holds("It works for one head, one sentence, one token, a deep model, and any layout in memory")
 def _(draw):
     num_layers, batch, heads, length = draw.sizes(4, 2, 7)
-    yield Case(args=(_weights(draw, num_layers, batch, 1, length, length),), note="one head", edge="one head")
-    yield Case(args=(_weights(draw, num_layers, 1, heads, length, length),), note="one sentence", edge="one sentence")
+    yield Case(args=(draw.weights(num_layers, batch, 1, length, length),), note="one head", edge="one head")
+    yield Case(args=(draw.weights(num_layers, 1, heads, length, length),), note="one sentence", edge="one sentence")
     yield Case(args=(torch.ones(3, 2, 4, 1, 1),), note="one token", edge="one token")
-    yield Case(args=(_weights(draw, 12, batch, heads, length, length, dtype=torch.float64),), note="12 layers")
-    turned = _weights(draw, length, heads, num_layers, batch, length).permute(2, 3, 1, 0, 4)
+    yield Case(args=(draw.weights(12, batch, heads, length, length, dtype=torch.float64),), note="12 layers")
+    turned = draw.weights(length, heads, num_layers, batch, length).permute(2, 3, 1, 0, 4)
     yield Case(args=(turned,), note="axes in another order in memory")
 
 
@@ -259,16 +252,16 @@ def _(draw):
     weights = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.5, 0.3]])
     yield Case(args=(weights,), note="(0.9 + 0.5) / 2", edge="to be read by eye")
     for length, dtype in zip(draw.sizes(3, 4, 9), (torch.float32, torch.float64, torch.float32), strict=True):
-        yield Case(args=(_weights(draw, length, length, dtype=dtype),), note=f"{length} tokens")
+        yield Case(args=(draw.weights(length, length, dtype=dtype),), note=f"{length} tokens")
 
 
 @PREVIOUS_TOKEN.holds("It works with zero, one or two batch dimensions, in float32 and float64")
 def _(draw):
     for batch in draw.batches(but=(6,)):
         for dtype in (torch.float32, torch.float64):
-            yield Case(args=(_weights(draw, *batch, 6, 6, dtype=dtype),), note=f"batch dimensions: {len(batch)}")
-    yield Case(args=(_weights(draw, 2, 1, 3, 5, 5),), note="batch dimensions: 3", edge="some are short")
-    turned = _weights(draw, 3, 5, 5).mT
+            yield Case(args=(draw.weights(*batch, 6, 6, dtype=dtype),), note=f"batch dimensions: {len(batch)}")
+    yield Case(args=(draw.weights(2, 1, 3, 5, 5),), note="batch dimensions: 3", edge="some are short")
+    turned = draw.weights(3, 5, 5).mT
     yield Case(args=(turned / turned.sum(-1, keepdim=True),), note="transposed in memory")
 
 
@@ -285,222 +278,7 @@ def _(draw):
 add_previous_slips(PREVIOUS_TOKEN)
 
 
-# attention_between_words
+# Exercises in files of their own
 
-
-def attention_between_words(weights, query_words, key_words):
-    def pieces(words):  # 1 where a token is a piece of a word, (L, number of words)
-        number = torch.arange(words.max() + 1, device=words.device)
-        return (words[:, None] == number).to(weights.dtype)
-
-    queries, keys = pieces(query_words), pieces(key_words)
-    return (queries / queries.sum(0)).T @ weights @ keys  # (..., query words, key words)
-
-
-BETWEEN_WORDS = Exercise(
-    name="attention_between_words",
-    title="From pieces of words to words",
-    statement="""\
-A tokenizer splits rare words into pieces, and special tokens such as [CLS] belong to no word. To see how much one
-*word* attends to another, combine the weights between their pieces: **add** the weights *to* the pieces of a word,
-since together they are what the word receives, and **average** the weights *from* its pieces, since each piece is a
-query whose weights already sum to one. For query word $u$ and key word $v$,
-
-$$W_{uv} = \\frac{1}{\\text{pieces of } u} \\sum_{i \\in u} \\sum_{j \\in v} w_{ij}.$$
-
-- `weights` is `(..., L_q, L_k)`. The dots stand for any number of batch dimensions, none included.
-- `query_words` `(L_q,)` and `key_words` `(L_k,)` are int tensors: the number of the word that each token belongs to.
-  Words are numbered 0, 1, 2, … in the order of the text, and each number occurs. A token with the number −1, which
-  can be anywhere, belongs to no word and is left out: the weight on it is dropped, and the other weights stay as they
-  are. There is at least one word on either side.
-- Return `(..., number of query words, number of key words)`. The two numbers may differ.
-
-`weights` is float32 or float64, and the result has the same dtype.""",
-    difficulty=2,
-    minutes=20,
-    stub='''\
-def attention_between_words(weights, query_words, key_words):
-    """Attention between words: (..., L_q, L_k) to (..., query words, key words)."""
-    raise NotImplementedError
-''',
-    hints=(
-        "Each row of `weights` sums to one. If no token is left out, each row of the result should, too. So what has "
-        "to happen to the columns of one word, and what to its rows?",
-        "Compare `key_words[:, None]` with `torch.arange(number of key words)`: this gives a matrix `(L_k, words)` of "
-        "True and False. As numbers, what does multiplying the weights by it do? And what becomes of the tokens with "
-        "the number −1?",
-        "Treat the queries in the same way, from the left. For an average, the entries that belong to one word have to "
-        "be divided by its number of pieces.",
-    ),
-    reference=attention_between_words,
-    shapes={"weights": "... len_q len_k", "query_words": "len_q", "key_words": "len_k"},
-    returns=("between",),
-    look="inspection: Sub-word pieces and words",
-    one_sign=("weights",),
-)
-
-
-def _words(draw: Draw, pieces: int, words: int) -> torch.Tensor:
-    """Numbers of words for this many pieces: all in order, at least one word split."""
-    numbers = torch.arange(pieces) % words
-    numbers[words:] = draw.integers(pieces - words, low=0, high=words - 1)
-    return numbers.sort().values
-
-
-def _split_sentences(draw: Draw, *batch: int, dtype: torch.dtype = torch.float32) -> tuple:
-    len_q, len_k = draw.sizes(2, 5, 9, but=batch)
-    words_q, words_k = draw.sizes(2, 2, 4)
-    return _weights(draw, *batch, len_q, len_k, dtype=dtype), _words(draw, len_q, words_q), _words(draw, len_k, words_k)
-
-
-@BETWEEN_WORDS.holds("Weights to the pieces of a word are added, weights from its pieces averaged", weight=3)
-def _(draw):
-    weights = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
-    yield Case(args=(weights, torch.tensor([0, 0]), torch.tensor([0, 1, 1])), edge="to be worked out by hand")
-    for dtype in (torch.float32, torch.float64, torch.float32):
-        yield Case(args=_split_sentences(draw, dtype=dtype))
-    rows, columns = torch.tensor([0, 0, 0, 1, 2]), torch.tensor([0, 1, 2, 2, 3, 3, 3])
-    yield Case(args=(_weights(draw, 5, 7), rows, columns), note="words of one, two and three pieces")
-
-
-@BETWEEN_WORDS.holds("It works with zero, one or two batch dimensions, in float32 and float64")
-def _(draw):
-    for batch in draw.batches():
-        for dtype in (torch.float32, torch.float64):
-            yield Case(args=_split_sentences(draw, *batch, dtype=dtype), note=f"batch dimensions: {len(batch)}")
-    weights, *words = _split_sentences(draw, 2, 1, 3)
-    yield Case(args=(weights, *words), note="batch dimensions: 3", edge="some are short")
-    weights, *words = _split_sentences(draw, 1)
-    yield Case(args=(weights, *words), note="a batch of one", edge="a batch of one")
-    weights, *words = _split_sentences(draw, 3)
-    yield Case(args=(weights.mT.contiguous().mT, *words), note="transposed in memory")
-
-
-@BETWEEN_WORDS.holds(
-    "Tokens with the number −1 are left out wherever they are, and the weight on them is dropped", weight=2
-)
-def _(draw):
-    both = torch.tensor([-1, 0, 1, 1, -1]), torch.tensor([-1, 0, 0, 1, 2, 2, -1])
-    yield Case(args=(_weights(draw, 3, 5, 7), *both), note="left out at both ends")
-    pair = torch.tensor([-1, 0, 0, 1, -1, 2, -1]), torch.tensor([-1, 0, -1, 1, 1, 2, 3, -1])
-    yield Case(args=(_weights(draw, 7, 8, dtype=torch.float64), *pair), note="left out in the middle as well")
-    only = _words(draw, 5, 3), torch.tensor([-1, 0, 0, 1, 2, -1, -1])
-    yield Case(args=(_weights(draw, 5, 7), *only), note="left out among the keys only")
-    only = torch.tensor([-1, 0, 0, 1, -1]), _words(draw, 7, 3)
-    yield Case(args=(_weights(draw, 5, 7), *only), note="left out among the queries only")
-
-
-@BETWEEN_WORDS.holds("It works for words of one piece, for a single word, and in self-attention")
-def _(draw):
-    words, others = torch.tensor([0, 0, 1, 1, 1, 2]), torch.tensor([0, 1, 1, 2, 2, 2])
-    yield Case(args=(_weights(draw, 3, 5, 7), torch.arange(5), torch.arange(7)), note="one piece per word")
-    yield Case(args=(_weights(draw, 5, 7), torch.zeros(5).long(), _words(draw, 7, 4)), note="one query word")
-    yield Case(
-        args=(_weights(draw, 4, 6), torch.tensor([0, 0, 1, 2]), torch.tensor([-1, 0, 0, 0, 0, -1])), note="one key word"
-    )
-    for rows, columns in ((words, words), (words, others), (others, _words(draw, 6, 4))):
-        yield Case(args=(_weights(draw, 6, 6), rows, columns), note="as many queries as keys", edge="equal lengths")
-    yield Case(args=(torch.tensor([[1.0]]), torch.tensor([0]), torch.tensor([0])), note="one token", edge="one token")
-
-
-add_between_slips(BETWEEN_WORDS)
-
-
-# head_switched_off
-
-
-def head_switched_off(heads, weight, bias, off):
-    remaining = heads.clone()  # the caller's heads stay as they are
-    remaining[:, off] = 0
-    merged = remaining.transpose(1, 2).flatten(2)  # (B, L, H · d_head)
-    return merged @ weight.T + bias  # (B, L, d_out)
-
-
-SWITCHED_OFF = Exercise(
-    name="head_switched_off",
-    title="Multi-head attention without one head",
-    statement="""\
-An attention map shows where a head attends, but not how much the head matters. To find out, switch the head off:
-compute the output of multi-head attention without the contribution of head `off`, which can then be compared with the
-full output.
-
-- `heads` is `(B, H, L, d_head)`: what each head has computed, its weights times its values.
-- `weight` `(d_out, H · d_head)` and `bias` `(d_out,)` are the parameters of the output projection, an `nn.Linear`. At
-  each position it computes $y = W x + b$, where $x$ holds the vectors of all heads side by side: head $h$ fills the
-  features from $h \\cdot d_\\text{head}$ up to, but not including, $(h + 1) \\cdot d_\\text{head}$.
-- `off` is the number of the head, an int from 0 to $H - 1$.
-- Return the output, `(B, L, d_out)`. The other heads and the bias contribute what they did before, so if the only head
-  is switched off, the bias is left.
-
-`heads` stays unchanged. All tensors have the same dtype, float32 or float64, and so has the result.""",
-    difficulty=2,
-    minutes=15,
-    stub='''\
-def head_switched_off(heads, weight, bias, off):
-    """Output without head `off`: (B, H, L, d_head) to (B, L, d_out)."""
-    raise NotImplementedError
-''',
-    hints=(
-        "If the vectors of a head are zero, what does the head contribute to the output?",
-        "The caller still needs `heads`, so set the vectors to zero in a copy.",
-        "Before the heads can be laid side by side, the axis H has to be next to d_head. Which two axes have to be "
-        "exchanged first?",
-    ),
-    reference=head_switched_off,
-    shapes={"heads": "batch num_heads length d_head", "weight": "d_out d_model", "bias": "d_out"},
-    returns=("output",),
-    look="inspection: Where maps mislead",
-)
-
-
-def _attention_output(draw: Draw, num_heads: int, d_out: int | None = None, dtype: torch.dtype = torch.float32):
-    """Heads, weight and bias; `d_out` is that of the model if it is not given."""
-    (d_head,) = draw.sizes(1, 2, 7, but=(num_heads, d_out))
-    d_model = num_heads * d_head
-    batch, length = draw.sizes(2, 2, 7, but=(num_heads, d_out, d_head, d_model))
-    weight = draw.normal(d_out or d_model, d_model, dtype=dtype, scale=d_model**-0.5)
-    return draw.normal(batch, num_heads, length, d_head, dtype=dtype), weight, draw.normal(len(weight), dtype=dtype)
-
-
-@SWITCHED_OFF.holds("The output is the projection of the other heads, plus the bias", weight=2)
-def _(draw):
-    heads = torch.tensor([[[[1.0]], [[2.0]]]])
-    yield Case(
-        args=(heads, torch.tensor([[3.0, -1.0]]), torch.tensor([0.5]), 1),
-        note="3 · 1 + 0.5, without −1 · 2",
-        edge="to be read by eye",
-    )
-    for off, dtype in ((1, torch.float32), (2, torch.float64), (3, torch.float32)):
-        yield Case(args=(*_attention_output(draw, 4, 11, dtype), off), note=f"head {off} of 0 to 3 is off")
-
-
-@SWITCHED_OFF.holds("Any head can be switched off, the first and the last included")
-def _(draw):
-    for num_heads in (2, 3):
-        for off in range(num_heads):
-            output = _attention_output(draw, num_heads, 11)
-            yield Case(args=(*output, off), note=f"head {off} of 0 to {num_heads - 1} is off")
-
-
-@SWITCHED_OFF.holds("It works where d_out is the width of the model, as in a real layer", weight=2)
-def _(draw):
-    for num_heads, dtype in ((3, torch.float32), (4, torch.float64)):
-        off = draw.integer(1, num_heads - 1)
-        yield Case(args=(*_attention_output(draw, num_heads, None, dtype), off), edge="a square matrix")
-
-
-@SWITCHED_OFF.holds("It works for axes of length 1 and any layout in memory; without its only head, the bias is left")
-def _(draw):
-    one_head = draw.normal(2, 1, 3, 5), draw.normal(4, 5), draw.normal(4)
-    yield Case(args=(*one_head, 0), note="one head", edge="a single head")
-    one_position = draw.normal(2, 3, 1, 5), draw.normal(7, 15), draw.normal(7)
-    yield Case(args=(*one_position, 1), note="one position", edge="one position")
-    one_sentence = draw.normal(1, 3, 4, 5), draw.normal(7, 15), draw.normal(7)
-    yield Case(args=(*one_sentence, 1), note="one sentence", edge="one sentence")
-    per_position = draw.normal(2, 4, 3, 5).transpose(1, 2), draw.normal(15, 7).T, draw.normal(7)
-    yield Case(args=(*per_position, 2), note="transposed in memory")
-    one_feature = draw.normal(2, 3, 4, 1), draw.normal(7, 3), draw.normal(7)
-    yield Case(args=(*one_feature, 2), note="d_head is 1", edge="heads of one feature")
-
-
-add_switched_off_slips(SWITCHED_OFF)
+BETWEEN_WORDS = _inspection_words.BETWEEN_WORDS
+SWITCHED_OFF = _inspection_heads.SWITCHED_OFF
