@@ -361,7 +361,12 @@ def entropy_detached(weights):
     return entropy(weights).detach()
 
 
-@breaks(ENTROPY, GRADIENTS + ", the right ones")
+@breaks(ENTROPY, GRADIENTS + ": that of a positive weight is −log w − 1")
+def entropy_logarithm_detached(weights):
+    return -torch.xlogy(weights, weights.detach()).sum(-1)
+
+
+@breaks(ENTROPY, GRADIENTS + ": that of a positive weight is −log w − 1, through the factor too")
 def entropy_factor_detached(weights):
     return -torch.xlogy(weights.detach(), weights).sum(-1)
 
