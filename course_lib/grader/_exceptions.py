@@ -300,8 +300,8 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     (
         r"The shape of the mask \[([^\]]*)\] at index \d+ does not match the shape of the indexed tensor",
         _say(
-            "`x[mask] = …` needs a mask of the same shape as x. `masked_fill` and `torch.where` broadcast the mask, "
-            "and leave the original unchanged."
+            "In `x[mask]`, the mask stands for the first axes of x and must have their lengths; `x[..., mask]` applies "
+            "it to the last one. `masked_fill` and `torch.where` broadcast a mask, and leave the original unchanged."
         ),
     ),
     (
