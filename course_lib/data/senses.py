@@ -11,7 +11,7 @@ __all__ = ["SENSES"]
 # Word to sense to sentences. The word stands once in each sentence, in just this form.
 SENSES: dict[str, dict[str, tuple[str, ...]]] = {
     "flies": {
-        "moves through the air": (
+        "verb": (
             "Time flies like an arrow.",
             "The plane flies over the town.",
             "A bird flies to its nest.",
@@ -19,7 +19,7 @@ SENSES: dict[str, dict[str, tuple[str, ...]]] = {
             "The kite flies high above the beach.",
             "She flies home on Monday.",
         ),
-        "insects": (
+        "insect": (
             "Fruit flies like a banana.",
             "The flies sat on the meat.",
             "There are flies in the kitchen.",
