@@ -163,13 +163,17 @@ def patch_outputs(model: nn.Module, patches: Mapping[str, Tensor], *, positions:
 
     Raises:
         KeyError: the model has no sub-module of that name.
-        ValueError: a patch is not of the shape of what it replaces.
+        ValueError: a patch is not of the shape of what it replaces, or a sub-module was not called inside the block, so
+            that nothing was replaced. The query, key and value projections are not called where an attention computes
+            them as one product.
 
     Source: Vig et al. (2020); Meng et al. (2022), section 2.1.
     """
+    called: set[str] = set()
 
     def replace(name, patch):
         def hook(_module, _args, output):
+            called.add(name)
             own = _tensor(output)
             _check_patch(name, patch, own)
             changed = own.clone()
@@ -185,6 +189,11 @@ def patch_outputs(model: nn.Module, patches: Mapping[str, Tensor], *, positions:
     finally:
         for handle in handles:
             handle.remove()
+    if idle := modules.keys() - called:
+        raise ValueError(
+            f"expected every patched sub-module to be called while the block runs, but {type(model).__name__} did not "
+            f"call {', '.join(sorted(idle))}, so nothing was patched there; patch a module that contains it"
+        )
 
 
 @contextmanager

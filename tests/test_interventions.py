@@ -273,3 +273,13 @@ def test_a_patch_of_another_shape_is_an_error(model, runs):
         pytest.raises(ValueError, match=r"patch of head 1 of decoder.*\(2, 7, 11\), got \(2, 7, 22\)"),
     ):
         model(*runs[0])
+
+
+def test_a_part_that_is_not_called_cannot_be_patched_silently(model, runs):
+    """Self-attention computes query, key and value as one product, without calling the three projections."""
+    name = f"{SELF}.v_proj"
+    message = rf"Transformer did not call {name}, so nothing was patched there"
+    with pytest.raises(ValueError, match=message), patch_outputs(model, {name: torch.zeros(2, 5, 22)}):
+        model(*runs[0])
+    with pytest.raises(ZeroDivisionError), patch_outputs(model, {name: torch.zeros(2, 5, 22)}):
+        raise ZeroDivisionError  # the error of the block is not hidden
