@@ -48,6 +48,8 @@ def add_slips(exercise: Exercise) -> None:
     _add_sums(exercise)
     _add_single_pieces(exercise)
     _add_left_out(exercise)
+    _add_left_out_on_one_side(exercise)
+    _add_errors(exercise)
     _add_numbers(exercise)
     _add_conduct(exercise)
 
@@ -169,7 +171,108 @@ def _add_left_out(exercise: Exercise) -> None:
     )
 
 
+def _add_left_out_on_one_side(exercise: Exercise) -> None:
+    joined = {
+        "last": (lambda words: torch.where(words < 0, words.max(), words), "the last word, as an index of −1 does"),
+        "first": (lambda words: words.clamp(min=0), "word 0"),
+    }
+    for key, (join, what) in joined.items():
+        exercise.misconception(
+            f"left_out_queries_join_the_{key}_word",
+            f"Among the queries, tokens with the number −1 are counted as pieces of {what}. They belong to no word.",
+        )(lambda weights, query_words, key_words, join=join: exercise.reference(weights, join(query_words), key_words))
+        exercise.misconception(
+            f"left_out_keys_join_the_{key}_word",
+            f"Among the keys, tokens with the number −1 are counted as pieces of {what}. They belong to no word.",
+        )(lambda weights, query_words, key_words, join=join: exercise.reference(weights, query_words, join(key_words)))
+    exercise.misconception(
+        "left_out_queries_as_a_word",
+        "Among the queries, the tokens with the number −1 are treated as a word of their own. They are left out.",
+    )(lambda weights, query_words, key_words: exercise.reference(weights, query_words - query_words.min(), key_words))
+    exercise.misconception(
+        "left_out_keys_as_a_word",
+        "Among the keys, the tokens with the number −1 are treated as a word of their own. They are left out.",
+    )(lambda weights, query_words, key_words: exercise.reference(weights, query_words, key_words - key_words.min()))
+    exercise.misconception(
+        "pieces_scaled_to_one",
+        "The weights of each piece are scaled to sum to one over the tokens that are not left out. The weight on "
+        "special tokens should be dropped, not shared out among the words.",
+    )(
+        lambda weights, query_words, key_words: exercise.reference(
+            weights * (key_words >= 0) / (weights * (key_words >= 0)).sum(-1, keepdim=True), query_words, key_words
+        )
+    )
+    exercise.misconception(
+        "only_tokens_at_the_ends",
+        "The first and the last token are left out, whatever their number is. Those with the number −1 should be.",
+    )(
+        lambda weights, query_words, key_words: exercise.reference(
+            weights[..., 1:-1, 1:-1], query_words[1:-1], key_words[1:-1]
+        )
+    )
+
+
+def _add_errors(exercise: Exercise) -> None:
+    exercise.misconception(
+        "one_hot_of_minus_one",
+        "`one_hot` takes no negative numbers, so a token with the number −1 ends in an error. Such tokens have to be "
+        "set aside first.",
+    )(_between(pieces=lambda words, like: torch.nn.functional.one_hot(words).to(like.dtype)))
+
+    @exercise.misconception(
+        "added_at_minus_one",
+        "The weights are added at the place that the number of the word gives, and −1 is no such place, so tokens "
+        "that are left out end in an error. They have to be set aside first.",
+    )
+    def _(weights, query_words, key_words):
+        columns = weights.new_zeros(*weights.shape[:-1], int(key_words.max()) + 1).index_add(-1, key_words, weights)
+        rows = columns.new_zeros(*weights.shape[:-2], int(query_words.max()) + 1, columns.shape[-1])
+        return rows.index_add(-2, query_words, columns) / query_words.bincount()[:, None]
+
+    @exercise.misconception(
+        "no_place_for_the_last_word",
+        "There is no place for the last word. Words are numbered from 0, so there is one more than the highest number.",
+    )
+    def _(weights, query_words, key_words):
+        result = weights.new_zeros(*weights.shape[:-2], int(query_words.max()), int(key_words.max()))
+        for u in range(int(query_words.max()) + 1):
+            for v in range(int(key_words.max()) + 1):
+                block = weights[..., query_words == u, :][..., key_words == v]
+                result[..., u, v] = block.sum(-1).mean(-1)
+        return result
+
+    exercise.misconception(
+        "true_and_false_multiplied",
+        "The matrix that says which token belongs to which word holds True and False. It has to be made of numbers, of "
+        "the dtype of `weights`, before it can be multiplied.",
+    )(lambda weights, query_words, key_words: weights @ (key_words[:, None] == torch.arange(int(key_words.max()) + 1)))
+
+
 def _add_numbers(exercise: Exercise) -> None:
+    exercise.misconception(
+        "square_root_of_the_pieces",
+        "The weights from the pieces of a word are divided by the root of their number. For a mean, divide by the "
+        "number itself.",
+    )(_between(rows=lambda pieces: pieces / pieces.sum(0).sqrt()))
+    exercise.misconception(
+        "summed_over_the_queries_divided_by_the_words",
+        "The sum over the pieces of a query word is divided by the number of words. It should be divided by the number "
+        "of pieces of that word.",
+    )(_between(rows=lambda pieces: pieces / pieces.shape[1]))
+    exercise.misconception(
+        "divided_by_the_pieces_of_both",
+        "The sum of a block is divided by the *sum* of the numbers of pieces on both sides. Only the number of pieces "
+        "of the query word divides it.",
+    )(
+        lambda weights, query_words, key_words: (
+            (_pieces(query_words, weights).T @ weights @ _pieces(key_words, weights))
+            / (_pieces(query_words, weights).sum(0)[:, None] + _pieces(key_words, weights).sum(0))
+        )
+    )
+    exercise.misconception(
+        "columns_scaled_to_one",
+        "The columns of the result are made to sum to one. Rows are queries, and nothing is scaled.",
+    )(_between(after=lambda merged: merged / merged.sum(-2, keepdim=True)))
     exercise.misconception(
         "last_word_lost",
         "The last word is missing on both sides. Words are numbered from 0, so there is one more than the highest "

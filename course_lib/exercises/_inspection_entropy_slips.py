@@ -124,6 +124,23 @@ def _add_sums(exercise: Exercise) -> None:
         "There is one number for all maps: the mean over queries and batch. The entropy of each query is wanted.",
     )(_entropy(combine=lambda terms: terms.sum(-1).mean()))
     exercise.misconception(
+        "summed_over_queries_too",
+        "The sum runs over queries and keys, so there is one number per map. Each query has its own entropy.",
+    )(_entropy(combine=lambda terms: terms.sum((-1, -2))))
+    exercise.misconception(
+        "squeezed",
+        "Axes of length 1 are squeezed away. A batch of one sequence, or a single query, loses its axis.",
+    )(_entropy(combine=lambda terms: terms.sum(-1).squeeze()))
+    exercise.misconception(
+        "batch_flattened",
+        "The batch dimensions are flattened into one axis with the queries. The result is `(..., L_q)`.",
+    )(_entropy(combine=lambda terms: terms.sum(-1).flatten()))
+    exercise.misconception(
+        "averaged_over_the_axis_before",
+        "The entropies are averaged over the first axis, such as the batch. The entropy of each query is wanted, in "
+        "every map.",
+    )(_entropy(combine=lambda terms: terms.sum(-1).mean(0)))
+    exercise.misconception(
         "axis_kept",
         "The axis of the keys is still there, with length 1. The result is `(..., L_q)`.",
     )(_entropy(combine=lambda terms: terms.sum(-1, keepdim=True)))
@@ -144,6 +161,48 @@ def _add_sums(exercise: Exercise) -> None:
 
 
 def _add_other_measures(exercise: Exercise) -> None:
+    exercise.misconception(
+        "normalised_and_turned_round",
+        "This is 1 − H / log L_k: 1 for a sharp head and 0 for equal weights. The entropy itself is wanted.",
+    )(lambda weights: 1 - _terms(weights).sum(-1) / math.log(max(weights.shape[-1], 2)))
+    exercise.misconception(
+        "divided_by_the_number_of_keys_in_use",
+        "The entropy is divided by the logarithm of the number of keys with a positive weight. The entropy in nats is "
+        "not divided by anything.",
+    )(lambda weights: _terms(weights).sum(-1) / (weights > 0).sum(-1).clamp(min=2).to(weights.dtype).log())
+    exercise.misconception(
+        "binary_entropy",
+        "The entropy of an event with probability w is added up for each key: −w log w − (1 − w) log(1 − w). A query "
+        "has a single distribution over all keys, so only the first of the two terms counts.",
+    )(lambda weights: (_terms(weights) + _terms(1 - weights)).sum(-1))
+    exercise.misconception(
+        "log_of_one_plus_w",
+        "The logarithm is that of 1 + w. It avoids the NaN, but it is another function: log w itself is wanted where "
+        "the weight is positive.",
+    )(_entropy(torch.log1p))
+    exercise.misconception(
+        "power_of_two",
+        "This is 2 to the power of an entropy in nats. Besides, the entropy itself is wanted.",
+    )(lambda weights: 2 ** _terms(weights).sum(-1))
+    exercise.misconception(
+        "square_root_of_the_variance",
+        "This is the standard deviation of the weights of a query. It is large for a *sharp* head; the entropy is "
+        "−Σ w log w.",
+    )(lambda weights: weights.std(-1))
+    exercise.misconception(
+        "variance",
+        "This is the variance of the weights of a query. It is large for a *sharp* head; the entropy is −Σ w log w.",
+    )(lambda weights: weights.var(-1))
+    exercise.misconception(
+        "largest_term",
+        "Of the terms −w log w, only the largest is returned. The entropy is their sum.",
+    )(_entropy(combine=lambda terms: terms.amax(-1)))
+    for small in (1e-2, 1e-3):
+        exercise.misconception(
+            f"weights_below_{small}_dropped",
+            f"Weights below {small} are treated like masked ones. Small weights count as well; only a weight of "
+            f"exactly 0 needs care.",
+        )(lambda weights, small=small: (_terms(weights) * (weights > small)).sum(-1))
     exercise.misconception(
         "normalised",
         "The entropy is divided by log L_k, so that it lies between 0 and 1. That helps when sentences of different "

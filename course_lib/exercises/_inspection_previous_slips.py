@@ -21,6 +21,8 @@ def _score(take=_diagonal, combine=lambda taken, weights: taken.mean(-1)):
 def add_slips(exercise: Exercise) -> None:
     """Add the mistakes to the exercise `previous_token_score`."""
     _add_other_weights(exercise)
+    _add_further_weights(exercise)
+    _add_other_measures(exercise)
     _add_averages(exercise)
     _add_axes(exercise)
 
@@ -79,6 +81,115 @@ def _add_other_weights(exercise: Exercise) -> None:
         "last_query_missing",
         "The last query is not counted: `range(1, L - 1)` ends at L − 2.",
     )(_score(lambda weights: _diagonal(weights)[..., :-1]))
+
+
+def _add_further_weights(exercise: Exercise) -> None:
+    exercise.misconception(
+        "first_pair_missing",
+        "The first pair is not counted: query 1 has a previous token, too, at position 0.",
+    )(_score(lambda weights: _diagonal(weights)[..., 1:]))
+    exercise.misconception(
+        "both_ends_missing",
+        "The first and the last pair are not counted, as if special tokens were to be left out. Every query after the "
+        "first counts.",
+    )(_score(lambda weights: _diagonal(weights)[..., 1:-1]))
+    exercise.misconception(
+        "last_query_alone",
+        "Only the last query is used. The score is the mean over all queries that have a previous token.",
+    )(lambda weights: weights[..., -1, -2])
+    exercise.misconception(
+        "second_query_alone",
+        "Only query 1 is used. The score is the mean over all queries that have a previous token.",
+    )(lambda weights: weights[..., 1, 0])
+    exercise.misconception(
+        "own_token_without_the_first",
+        "These are the weights of the queries on *themselves*, with the first query left out. Leaving it out is "
+        "right, but the key is one position further to the left.",
+    )(_score(lambda weights: _diagonal(weights, 0)[..., 1:]))
+    exercise.misconception(
+        "own_token_without_the_last",
+        "These are the weights of the queries on *themselves*, with the last query left out: query and key have been "
+        "shifted together.",
+    )(_score(lambda weights: _diagonal(weights, 0)[..., :-1]))
+    exercise.misconception(
+        "first_token",
+        "This is the mean weight on the *first* token of the sequence. The token directly before each query is wanted.",
+    )(lambda weights: weights[..., 0].mean(-1))
+    exercise.misconception(
+        "first_token_without_the_first_query",
+        "This is the mean weight of the later queries on the *first* token. The token directly before each query is "
+        "wanted.",
+    )(lambda weights: weights[..., 1:, 0].mean(-1))
+    exercise.misconception(
+        "other_diagonal",
+        "The diagonal runs from the upper right to the lower left. Query i and key i − 1 are next to the diagonal "
+        "from the upper left to the lower right.",
+    )(lambda weights: _diagonal(weights.flip(-1)).mean(-1))
+    exercise.misconception(
+        "other_diagonal_in_full",
+        "This is the mean of the diagonal from the upper right to the lower left. Query i and key i − 1 are next to "
+        "the diagonal from the upper left to the lower right.",
+    )(lambda weights: _diagonal(weights.flip(-1), 0).mean(-1))
+    exercise.misconception(
+        "previous_and_own",
+        "The weights on the previous token *and* on the query's own position are counted. Only the previous token is "
+        "wanted.",
+    )(lambda weights: (_diagonal(weights) + _diagonal(weights, 0)[..., 1:]).mean(-1))
+    exercise.misconception(
+        "softmax_again",
+        "The weights go through another softmax first. They are the output of one already.",
+    )(_score(lambda weights: _diagonal(weights.softmax(-1))))
+
+
+def _add_other_measures(exercise: Exercise) -> None:
+    exercise.misconception(
+        "share_of_the_past",
+        "Each weight is divided by the weight on all earlier tokens together. The weight itself is averaged: a head "
+        "that attends elsewhere should have a low score.",
+    )(_score(combine=lambda taken, weights: (taken / weights.tril(-1).sum(-1)[..., 1:]).mean(-1)))
+    exercise.misconception(
+        "share_of_past_and_present",
+        "Each weight is divided by the weight on the query and all tokens before it. The weight itself is averaged.",
+    )(_score(combine=lambda taken, weights: (taken / weights.tril().sum(-1)[..., 1:]).mean(-1)))
+    exercise.misconception(
+        "share_of_the_others",
+        "Each weight is divided by the weight on all tokens but the query's own. The weight itself is averaged.",
+    )(_score(combine=lambda taken, weights: (taken / (1 - _diagonal(weights, 0)[..., 1:])).mean(-1)))
+    exercise.misconception(
+        "share_of_the_largest",
+        "Each weight is divided by the largest weight of its query. The weight itself is averaged.",
+    )(_score(combine=lambda taken, weights: (taken / weights[..., 1:, :].amax(-1)).mean(-1)))
+    exercise.misconception(
+        "geometric_mean",
+        "This is the geometric mean, with logarithms. The plain mean is wanted, in which one small weight does not "
+        "ruin the score.",
+    )(_score(combine=lambda taken, weights: taken.log().mean(-1).exp()))
+    exercise.misconception(
+        "smallest_of_all",
+        "This is the smallest weight on any previous token. The score is the mean over all queries that have one.",
+    )(_score(combine=lambda taken, weights: taken.amin(-1)))
+    exercise.misconception(
+        "how_often_above_a_half",
+        "This is how often the weight on the previous token is more than one half. The mean of the weights themselves "
+        "is wanted.",
+    )(_score(combine=lambda taken, weights: (taken > 0.5).to(taken.dtype).mean(-1)))
+    exercise.misconception(
+        "mean_distance",
+        "This is the mean distance between query and key, weighted by attention. The weight at the distance 1 is "
+        "wanted.",
+    )(
+        lambda weights: (
+            (weights * (torch.arange(weights.shape[-1])[:, None] - torch.arange(weights.shape[-1]))).sum(-1).mean(-1)
+        )
+    )
+    exercise.misconception(
+        "mean_of_squares",
+        "The weights are squared before they are averaged. The plain mean is wanted.",
+    )(_score(combine=lambda taken, weights: taken.square().mean(-1)))
+    exercise.misconception(
+        "one_minus",
+        "This is 1 minus the score: the weight that does *not* go to the previous token.",
+    )(_score(combine=lambda taken, weights: 1 - taken.mean(-1)))
 
 
 def _add_averages(exercise: Exercise) -> None:

@@ -40,10 +40,20 @@ def _rollout(
     return attention_rollout
 
 
+def _chained(weights):
+    """The heads of each layer, multiplied."""
+    product = weights[:, :, 0]
+    for head in range(1, weights.shape[2]):
+        product = weights[:, :, head] @ product
+    return product
+
+
 def add_slips(exercise: Exercise) -> None:
     """Add the mistakes to the exercise `attention_rollout`."""
     _add_products(exercise)
+    _add_further_products(exercise)
     _add_identities(exercise)
+    _add_further_identities(exercise)
     _add_heads(exercise)
     _add_conduct(exercise)
 
@@ -166,7 +176,113 @@ def _add_identities(exercise: Exercise) -> None:
     )(_rollout(mix=lambda mean, eye: (mean + eye).softmax(-1)))
 
 
+def _add_further_identities(exercise: Exercise) -> None:
+    exercise.misconception(
+        "halved_once",
+        "The identity is added in every layer, but the result is halved only once. Each layer has to be halved.",
+    )(lambda weights: _rollout(mix=lambda mean, eye: mean + eye)(weights) / 2)
+    exercise.misconception(
+        "divided_by_the_number_of_layers",
+        "The product is divided by the number of layers. Its rows sum to one without that if each layer is half "
+        "attention and half identity.",
+    )(lambda weights: exercise.reference(weights) / len(weights))
+    exercise.misconception(
+        "no_identity_in_the_first_layer",
+        "The first layer is used without the identity. It has a residual connection like the others.",
+    )(_rollout(begin=lambda mixed: 2 * mixed[0] - torch.eye(mixed.shape[-1], dtype=mixed.dtype)))
+    exercise.misconception(
+        "no_identity_in_the_last_layer",
+        "The last layer is used without the identity. It has a residual connection like the others.",
+    )(
+        _rollout(
+            layers=lambda mixed: torch.cat((mixed[:-1], 2 * mixed[-1:] - torch.eye(mixed.shape[-1], dtype=mixed.dtype)))
+        )
+    )
+    exercise.misconception(
+        "diagonal_replaced",
+        "The diagonal of the maps is overwritten with ½ or 1, and the attention of a position to itself is lost. The "
+        "identity is *added*.",
+    )(_rollout(mix=lambda mean, eye: torch.where(eye > 0, 0.5, mean / 2)))
+    exercise.misconception(
+        "columns_rescaled_at_the_end",
+        "The columns of the result are made to sum to one. It is the rows that do, without any rescaling.",
+    )(lambda weights: exercise.reference(weights) / exercise.reference(weights).sum(-2, keepdim=True))
+    exercise.misconception(
+        "softmax_at_the_end",
+        "The result goes through a softmax. It already consists of shares, and its rows sum to one.",
+    )(lambda weights: exercise.reference(weights).softmax(-1))
+    for attention, residual in ((0.9, 0.1), (0.1, 0.9), (0.75, 0.25), (0.25, 0.75)):
+        exercise.misconception(
+            f"mixed_{attention}_to_{residual}",
+            f"Attention and identity are mixed in the proportion {attention} to {residual}. Here each of them is half.",
+        )(_rollout(mix=lambda mean, eye, a=attention, r=residual: a * mean + r * eye))
+
+
+def _add_further_products(exercise: Exercise) -> None:
+    exercise.misconception(
+        "power_of_the_mean_layer",
+        "The mean of all layers is multiplied with itself, once per layer. The layers differ, and their order matters.",
+    )(
+        lambda weights: torch.linalg.matrix_power(
+            _half(weights.mean(2), _eye(weights)).mean(0),
+            len(weights),
+        )
+    )
+    exercise.misconception(
+        "power_of_the_last_layer",
+        "The last layer is multiplied with itself, once per layer. Each layer has maps of its own.",
+    )(lambda weights: torch.linalg.matrix_power(_half(weights[-1].mean(1), _eye(weights)), len(weights)))
+    exercise.misconception(
+        "power_of_the_first_layer",
+        "The first layer is multiplied with itself, once per layer. Each layer has maps of its own.",
+    )(lambda weights: torch.linalg.matrix_power(_half(weights[0].mean(1), _eye(weights)), len(weights)))
+    exercise.misconception(
+        "last_layer_twice",
+        "The last layer is multiplied in twice.",
+    )(lambda weights: _half(weights[-1].mean(1), _eye(weights)) @ exercise.reference(weights))
+    exercise.misconception(
+        "layer_transposed_in_each_step",
+        "In each step the *columns* of the new layer are multiplied with the columns of the product so far. In a "
+        "matrix product, the rows of the left factor meet the columns of the right one.",
+    )(_rollout(join=lambda layer, rollout: layer.mT @ rollout))
+    exercise.misconception(
+        "every_layer_returned",
+        "There is one rollout for each number of layers. Only that of the whole model is wanted, `(B, L, L)`.",
+    )(lambda weights: torch.stack([exercise.reference(weights[: n + 1]) for n in range(len(weights))]))
+    exercise.misconception(
+        "first_two_layers_only",
+        "Only two layers are multiplied. All of them are followed, however many there are.",
+    )(lambda weights: exercise.reference(weights[:2]))
+    exercise.misconception(
+        "last_and_first_layer_only",
+        "Only the first and the last layer are multiplied. Those in between mix the positions, too.",
+    )(lambda weights: exercise.reference(weights[[0, -1]]))
+    exercise.misconception(
+        "averaged_over_the_rows",
+        "The rows of the rollout are averaged, so it is lost which position each row belongs to. The result is "
+        "`(B, L, L)`.",
+    )(lambda weights: exercise.reference(weights).mean(1))
+
+
 def _add_heads(exercise: Exercise) -> None:
+    exercise.misconception(
+        "last_head_alone",
+        "Only the last head of each layer is followed. A layer mixes the positions with all its heads.",
+    )(_rollout(heads=lambda weights: weights[:, :, -1]))
+    exercise.misconception(
+        "smallest_head",
+        "The heads are combined by their minimum, and the rows are made to sum to one again. The rollout takes the "
+        "mean of the heads.",
+    )(_rollout(heads=lambda weights: weights.amin(2), mix=lambda mean, eye: _rescaled(mean + eye)))
+    exercise.misconception(
+        "heads_multiplied",
+        "The heads of a layer are multiplied as matrices, one after the other. They work side by side, so they are "
+        "averaged.",
+    )(_rollout(heads=lambda weights: _chained(weights)))
+    exercise.misconception(
+        "softmax_of_the_mean",
+        "The mean of the heads goes through another softmax. Its rows sum to one already.",
+    )(_rollout(heads=lambda weights: weights.mean(2).softmax(-1)))
     exercise.misconception(
         "largest_head",
         "The heads are combined by their maximum, and the rows are made to sum to one again. The rollout takes the "
