@@ -8,6 +8,11 @@ from course_lib.exercises import _inspection_heads, _inspection_words
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._inspection_entropy_slips import add_slips as add_entropy_slips
 from course_lib.exercises._inspection_previous_slips import add_slips as add_previous_slips
+from course_lib.exercises._inspection_rarer_slips import (
+    add_rarer_entropy_slips,
+    add_rarer_previous_slips,
+    add_rarer_rollout_slips,
+)
 from course_lib.exercises._inspection_rollout_slips import add_slips as add_rollout_slips
 
 __all__ = ["BETWEEN_WORDS", "ENTROPY", "PREVIOUS_TOKEN", "ROLLOUT", "SWITCHED_OFF"]
@@ -107,6 +112,7 @@ def _(draw):
 
 
 add_entropy_slips(ENTROPY)
+add_rarer_entropy_slips(ENTROPY)
 
 
 # attention_rollout
@@ -201,6 +207,7 @@ def _(draw):
 
 
 add_rollout_slips(ROLLOUT)
+add_rarer_rollout_slips(ROLLOUT)
 
 
 # previous_token_score
@@ -276,6 +283,7 @@ def _(draw):
 
 
 add_previous_slips(PREVIOUS_TOKEN)
+add_rarer_previous_slips(PREVIOUS_TOKEN)
 
 
 # Exercises in files of their own
