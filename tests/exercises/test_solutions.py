@@ -42,8 +42,8 @@ def test_every_exercise_has_at_least_four_other_right_solutions():
 def judged(kind: str) -> dict[str, list[str]]:
     """Which names are right for which wrong solution, by a third person.
 
-    The judges of `held_out` saw no diagnosis. The judge of `held_out_2` compared each diagnosis with the code. Both sets
-    of `inspection` were judged by their author, who compared each diagnosis with the code.
+    The judges of `held_out` saw no diagnosis. The judge of `held_out_2` compared each diagnosis with the code. So did
+    the author of both sets of `inspection`, who judged them.
     """
     found = {}
     for path in sorted((FOLDER / kind).glob("judged*.json")):
