@@ -55,35 +55,46 @@ def logit_lens(
     return torch.stack([model.output(stack.norm(x)) for x in states])
 
 
-def leave_one_out_labels(vectors: Float[Tensor, "*batch n d"], labels: Int[Tensor, " n"]) -> Int[Tensor, "*batch n"]:
+def leave_one_out_labels(
+    vectors: Float[Tensor, "*batch n d"], labels: Int[Tensor, " n"], folds: Int[Tensor, " n"] | None = None
+) -> Int[Tensor, "*batch n"]:
     """Label each vector like the nearest centroid, the centroids being those of all *other* vectors.
 
     c_ky = mean of the x_i with label y and i ≠ k; label k is argmin_y ‖x_k − c_ky‖. If a vector helped to make the
-    centroid it is compared with, even noise would be told apart.
+    centroid it is compared with, even noise would be told apart. If only its own label loses a vector, noise is told
+    apart less often than by chance, because that centroid has moved away; `folds` leaves out one vector of each label.
 
     Args:
         vectors: `(..., n, d)`; for instance those of one word in n sentences, after each layer.
         labels: of the vectors, `(n,)`, such as the word's sense in each sentence.
+        folds: vectors with the same number are left out together, `(n,)`; each vector alone if not given.
 
     Returns:
-        Predicted labels, `(..., n)`.
+        Predicted labels, `(..., n)`; of several centroids that are equally near, to rounding, the first.
 
     Raises:
-        ValueError: there is not one label per vector, or a label has a single vector and so no other to compare with.
+        ValueError: there is not one label per vector, or not one fold, or leaving out a fold leaves a label without a
+            vector to compare with.
 
-    Source: nearest centroids as Tibshirani et al. (2002), without shrinkage; of word senses: Wiedemann et al. (2019).
+    Source: nearest centroids as Tibshirani et al. (2002), without shrinkage; of word senses: Reif et al. (2019).
     """
     if labels.shape != vectors.shape[-2:-1]:
         raise ValueError(f"expected one label per vector, {vectors.shape[-2]} of them, got {tuple(labels.shape)}")
-    names, places, counts = labels.unique(return_inverse=True, return_counts=True)
-    if (counts < 2).any():
-        raise ValueError(
-            f"each label needs at least two vectors, so that one can be left out, got one of "
-            f"{names[counts < 2].tolist()}; add another example"
-        )
+    folds = torch.arange(len(labels)) if folds is None else folds
+    if folds.shape != labels.shape:
+        raise ValueError(f"expected one fold per vector, {len(labels)} of them, got {tuple(folds.shape)}")
+    names, places = labels.unique(return_inverse=True)
     member = nn.functional.one_hot(places).to(vectors)  # (n, labels)
-    sums = member.T @ vectors  # (..., labels, d)
-    others = sums[..., None, :, :] - member[..., None] * vectors[..., :, None, :]  # (..., n, labels, d)
-    centroids = others / (counts - member)[..., None]
+    others = (folds[:, None] != folds).to(vectors)  # (n, n): row k without the fold of k
+    counts = others @ member  # (n, labels)
+    if (counts < 1).any():
+        alone = names[(counts < 1).any(0)].tolist()
+        raise ValueError(
+            f"each label needs at least two vectors, in different folds, so that one can be left out, got one of "
+            f"{alone}; add another example"
+        )
+    centroids = torch.einsum("ki,iy,...id->...kyd", others, member, vectors) / counts[..., None]
     distances = (vectors[..., :, None, :] - centroids).norm(dim=-1)  # (..., n, labels)
-    return names[distances.argmin(-1)]
+    # Rounding must not decide between centroids that are equally near: the first of them is taken.
+    nearest = distances.amin(-1, keepdim=True) + 1e-5 * vectors.norm(dim=-1).amax(-1)[..., None, None]
+    return names[(distances <= nearest).int().argmax(-1)]

@@ -87,6 +87,32 @@ def test_noise_is_told_apart_no_better_than_by_chance():
     assert (found == labels).float().mean() < 0.5  # below chance, as leaving one out is for balanced noise
 
 
+def test_vectors_of_a_fold_are_left_out_together():
+    # 2 against 4 at 0 alone and 9 at 5 alone (3 is of its fold): 4. With each alone, 9 were at 4 and as far as 4.
+    vectors, labels, folds = torch.tensor([[0.0], [2.0], [3.0], [5.0]]), torch.tensor([4, 4, 9, 9]), [7, 8, 8, 7]
+    assert leave_one_out_labels(vectors, labels, torch.tensor(folds)).tolist() == [4, 4, 9, 9]
+    vectors, labels = torch.randn(3, 12, 5, dtype=torch.float64), torch.arange(3).repeat(4)
+    folds = torch.tensor([0, 1, 2, 0, 0, 1, 2, 2, 3, 1, 1, 2])
+    found = leave_one_out_labels(vectors, labels, folds)
+    for k in range(12):
+        centroids = [vectors[:, (folds != folds[k]) & (labels == y)].mean(1) for y in range(3)]
+        distances = torch.stack([(vectors[:, k] - centroid).norm(dim=-1) for centroid in centroids])
+        assert torch.equal(found[:, k], distances.argmin(0))
+
+
+def test_noise_is_told_apart_by_chance_where_each_label_loses_a_vector():
+    labels, folds = torch.arange(2).repeat(5), torch.arange(5).repeat_interleave(2)
+    found = leave_one_out_labels(torch.randn(1999, 10, 64), labels, folds)
+    assert abs((found == labels).float().mean() - 0.5) < 0.015  # five standard errors, of about 0.003
+
+
+def test_rounding_does_not_decide_between_centroids_that_are_equally_near():
+    place = torch.randn(7) * 30
+    vectors = torch.stack([place * scale for scale in (1, 1 + 1e-7, 1 - 1e-7, 1, 1 - 1e-7, 1)])
+    for shuffled in (vectors, vectors.flip(0)):
+        assert leave_one_out_labels(shuffled, torch.tensor([4, 9, 4, 9, 4, 9])).tolist() == [4] * 6
+
+
 def test_clusters_are_told_apart():
     labels = torch.arange(3).repeat(5)
     centres = 10 * torch.eye(3, 11)
@@ -96,5 +122,9 @@ def test_clusters_are_told_apart():
 def test_labels_that_cannot_be_left_out_are_errors(unchecked):
     with pytest.raises(ValueError, match=r"at least two vectors, .* got one of \[7\]"):
         leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1, 7]))
+    with pytest.raises(ValueError, match=r"in different folds, .* got one of \[7\]"):
+        leave_one_out_labels(torch.randn(4, 2), torch.tensor([1, 1, 7, 7]), torch.tensor([0, 1, 2, 2]))
+    with pytest.raises(ValueError, match=r"one fold per vector, 3 of them, got \(2,\)"):
+        leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1, 1]), torch.tensor([0, 1]))
     with pytest.raises(ValueError, match=r"one label per vector, 3 of them, got \(2,\)"):
         leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1]))
