@@ -54,7 +54,7 @@ def head_switched_off(heads, weight, bias, off):
     reference=head_switched_off,
     shapes={"heads": "batch num_heads length d_head", "weight": "d_out d_model", "bias": "d_out"},
     returns=("output",),
-    look="inspection: Where maps mislead",
+    look="inspection: Where attention maps mislead",
 )
 
 
