@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_axes
 from course_lib._typing import Float
 
 __all__ = ["AdditiveScore", "additive_score", "attend", "dot_product_score", "kernel_regression", "softmax"]
@@ -48,7 +49,8 @@ def dot_product_score(
         Scores `(..., L_q, L_k)`.
 
     Raises:
-        ValueError: query and key differ in their last axis.
+        TypeError: query and key differ in their dtype.
+        ValueError: query and key differ in their last axis, or belong to different batches.
 
     Source: Luong, Pham & Manning (2015), section 3.1, "dot".
     """
@@ -60,8 +62,10 @@ def check_features(query: Tensor, key: Tensor) -> None:
     """Refuse a query and a key that cannot be multiplied.
 
     Raises:
-        ValueError: they differ in their last axis.
+        TypeError: they differ in their dtype.
+        ValueError: they differ in their last axis, have fewer than two axes, or belong to different batches.
     """
+    check_axes(query=query, key=key)
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
             f"query and key must have the same number of features in their last axis, got "
@@ -91,10 +95,14 @@ def additive_score(
         Scores `(..., L_q, L_k)`. The hidden layer needs `L_q · L_k · d_attn` numbers for a moment.
 
     Raises:
-        ValueError: a weight does not fit the width of the query or the key.
+        TypeError: query and key differ in their dtype.
+        ValueError: a weight does not fit the width of the query or the key, or these belong to different batches.
 
     Source: Bahdanau, Cho & Bengio (2015), appendix A.1.2.
     """
+    check_axes(query=query, key=key)
+    if v.dim() != 1:
+        raise ValueError(f"v must be (d_attn,), got {tuple(v.shape)}; it maps the hidden layer to one score")
     for name, weight, tensor in (("w_query", w_query, query), ("w_key", w_key, key)):
         if weight.shape != (v.shape[0], tensor.shape[-1]):
             raise ValueError(
@@ -121,13 +129,15 @@ def attend(
         `(output, weights)`: `(..., L_q, d_v)` and `(..., L_q, L_k)`.
 
     Raises:
-        ValueError: the scores do not have one column for each value.
+        TypeError: scores and value differ in their dtype.
+        ValueError: the scores do not have one column for each value, or belong to another batch.
 
     Source: Bahdanau, Cho & Bengio (2015), equations 5 and 6.
     """
+    check_axes(scores=scores, value=value)
     if scores.shape[-1] != value.shape[-2]:
         raise ValueError(
-            f"scores must have one column a value, got scores {tuple(scores.shape)} for values {tuple(value.shape)}; "
+            f"scores must have one column per value, got scores {tuple(scores.shape)} for values {tuple(value.shape)}; "
             f"the last axis of the scores counts keys, and each key owns one value"
         )
     weights = softmax(scores, dim=-1)
@@ -152,12 +162,17 @@ def kernel_regression(
         Predictions `(n,)`; far from all keys the nearest keys decide, and nothing is divided by zero.
 
     Raises:
-        ValueError: bandwidth is not positive.
+        ValueError: bandwidth is not positive, or the shapes do not fit.
 
     Source: Nadaraya (1964); Watson (1964).
     """
     if not bandwidth > 0:
         raise ValueError(f"bandwidth must be positive, got {bandwidth}; it is the width of the kernel in units of x")
+    if x_query.dim() != 1 or x_key.dim() != 1 or x_key.shape != y_key.shape:
+        raise ValueError(
+            f"expected x_query (n,), x_key (m,) and y_key (m,), got {tuple(x_query.shape)}, {tuple(x_key.shape)} and "
+            f"{tuple(y_key.shape)}; pass one y for each known x"
+        )
     distance = x_query.unsqueeze(-1) - x_key  # (n, m)
     output, _ = attend(-0.5 * (distance / bandwidth) ** 2, y_key.unsqueeze(-1))  # (n, 1)
     return output.squeeze(-1)  # (n,)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_axes, check_finite, check_whole
 from course_lib._typing import Float
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
@@ -45,12 +46,12 @@ def greedy_decode(
         The generated ids, without bos and eos.
 
     Raises:
-        ValueError: max_length is negative.
+        ValueError: max_length is negative, or the model does not return log-probabilities `(V,)`.
     """
     _check_max_length(max_length)
     tokens = [bos_id]
     for _ in range(max_length):
-        best = int(next_log_probs(list(tokens)).argmax())
+        best = int(_checked(next_log_probs(list(tokens))).argmax())
         if best == eos_id:
             break
         tokens.append(best)
@@ -93,15 +94,15 @@ def beam_trace(
     Args and errors are those of `beam_search`.
     """
     _check_max_length(max_length)
-    if beam_size < 1:
-        raise ValueError(f"beam_size must be at least 1, got {beam_size}; with 1 the search is greedy")
+    check_whole(beam_size=beam_size, hint="; with 1 the search is greedy")
+    check_length_penalty(length_penalty)
     steps: list[list[Candidate]] = []
     hypotheses: list[tuple[tuple[int, ...], float]] = [((), 0.0)]  # generated tokens, sum of log-probabilities
     while hypotheses and len(steps) < max_length:
         extended = [
             ((*tokens, token), total + log_prob)
             for tokens, total in hypotheses
-            for token, log_prob in enumerate(next_log_probs([bos_id, *tokens]).tolist())
+            for token, log_prob in enumerate(_checked(next_log_probs([bos_id, *tokens])).tolist())
         ]
         extended.sort(key=lambda candidate: candidate[1], reverse=True)
         steps.append(
@@ -146,7 +147,8 @@ def beam_search(
         The generated ids of the winner, without bos and eos.
 
     Raises:
-        ValueError: beam_size is below 1, or max_length negative.
+        ValueError: beam_size is below 1, max_length is negative, length_penalty is not between −10 and 10, or the model
+            does not return log-probabilities `(V,)`.
 
     Source: Graves (2012) for the search; Wu et al. (2016), section 7, for a length in the score, with another
     formula.
@@ -173,12 +175,14 @@ def top_p_filter(logits: Float[Tensor, "*batch vocab"], p: float) -> Float[Tenso
         Logits of the same shape, to go on to a softmax.
 
     Raises:
-        ValueError: p is not between 0 and 1.
+        ValueError: p is not between 0 and 1, or a logit is NaN.
 
     Source: Holtzman et al. (2020), section 3.1 (nucleus sampling).
     """
     if not 0 <= p <= 1:
         raise ValueError(f"p must be a probability between 0 and 1, got {p}; for 90 % pass 0.9")
+    if logits.dim() < 1 or logits.isnan().any():
+        raise ValueError(f"logits must be (..., V) without NaN, got {tuple(logits.shape)}; look for NaN in the model")
     dtype = torch.promote_types(logits.dtype, torch.float32)
     probs, order = torch.softmax(logits, dim=-1, dtype=dtype).sort(dim=-1, descending=True, stable=True)
     # Mass of a token and of all that are less probable. Those before it have 1 minus that; summed up from the small
@@ -206,7 +210,8 @@ def corpus_bleu(
         max_order: longest n-grams that count.
 
     Raises:
-        ValueError: the numbers of sentences differ, or there are none.
+        TypeError: a sentence is a string; its letters would count as tokens.
+        ValueError: the numbers of sentences differ, there are none, or max_order is below 1.
 
     Source: Papineni et al. (2002), section 2, with one reference.
     """
@@ -215,6 +220,8 @@ def corpus_bleu(
             f"expected as many references as hypotheses, and one at least, got {len(hypotheses)} hypotheses and "
             f"{len(references)} references; pass two lists with a list of tokens for each sentence"
         )
+    _check_sentences(hypotheses=hypotheses, references=references)
+    check_whole(max_order=max_order)
     log_precisions = []
     for order in range(1, max_order + 1):
         matches = total = 0
@@ -258,6 +265,7 @@ def cached_attention(
     Raises:
         ValueError: query, key and value are not of one step, or the cache is of another batch.
     """
+    check_axes(query=query, key=key, value=value)
     if not query.shape[-2] == key.shape[-2] == value.shape[-2] == 1:
         raise ValueError(
             f"expected one step, axes (B, H, 1, d), got query {tuple(query.shape)}, key {tuple(key.shape)}, value "
@@ -283,7 +291,36 @@ def _check_cache(key: Tensor, value: Tensor, cache: tuple[Tensor, Tensor]) -> No
 
 
 def _check_max_length(max_length: int) -> None:
-    if max_length < 0:
+    check_whole(max_length=max_length, least=0, hint="; it is the number of generated tokens at most")
+
+
+def check_length_penalty(length_penalty: float) -> None:
+    """Refuse an exponent for which tokens^length_penalty is NaN or beyond the range of a float.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is not between −10 and 10.
+    """
+    check_finite("length_penalty", length_penalty, -10, 10)
+
+
+def _checked(log_probs: Tensor) -> Tensor:
+    """What a model returned, if it can be searched."""
+    if not isinstance(log_probs, Tensor) or log_probs.dim() != 1 or log_probs.isnan().any():
+        got = f"shape {tuple(log_probs.shape)}" if isinstance(log_probs, Tensor) else type(log_probs).__name__
+        got += " with NaN" if isinstance(log_probs, Tensor) and log_probs.isnan().any() else ""
         raise ValueError(
-            f"max_length must be at least 0, got {max_length}; it is the number of generated tokens at most"
+            f"next_log_probs must return log-probabilities (V,) without NaN, got {got}; look for NaN in the model's "
+            f"weights, and take the last position of a single sentence"
         )
+    return log_probs
+
+
+def _check_sentences(**corpora: Sequence) -> None:
+    for name, sentences in corpora.items():
+        wrong = sentences if isinstance(sentences, str) else next((s for s in sentences if isinstance(s, str)), None)
+        if wrong is not None:
+            raise TypeError(
+                f"{name} must be lists with a list of tokens for each sentence, got the string {wrong[:30]!r}; pass "
+                f"sentence.split() for each"
+            )

@@ -9,12 +9,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_whole
 from course_lib._typing import Bool, Float, Int
 
 __all__ = [
     "broadcasts_to",
     "causal_mask",
     "check_mask",
+    "check_tokens",
     "decoder_mask",
     "masked_softmax",
     "open_empty_rows",
@@ -32,12 +34,19 @@ def check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
 
     Raises:
         TypeError: the mask is not a bool tensor; a float mask would be added by some functions, multiplied by others.
-        ValueError: the mask does not broadcast against the scores, or would enlarge them.
+        ValueError: the scores have fewer than two axes, or the mask does not broadcast against them or would enlarge
+            them.
     """
-    if mask.dtype != torch.bool:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         raise TypeError(
-            f"mask must be a bool tensor with True where a query may attend, got {mask.dtype}; "
+            f"mask must be a bool tensor with True where a query may attend, got "
+            f"{getattr(mask, 'dtype', type(mask).__name__)}; "
             f"for a mask of ones and zeros pass mask.bool(), for one of zeros and -inf pass mask == 0"
+        )
+    if len(scores_shape) < 2:
+        raise ValueError(
+            f"scores must have at least two axes, (..., L_q, L_k), got {tuple(scores_shape)}; for one query pass "
+            f"scores[None]"
         )
     if not broadcasts_to(mask.shape, scores_shape):
         raise ValueError(
@@ -69,9 +78,11 @@ def masked_softmax(
         Weights `(..., L_q, L_k)`.
 
     Raises:
-        TypeError: the mask is not bool.
-        ValueError: the mask does not broadcast against the scores, or would enlarge them.
+        TypeError: the mask is not bool, or the scores are not floating-point.
+        ValueError: the scores are not `(..., L_q, L_k)`, or the mask does not broadcast against them or would enlarge
+            them.
     """
+    _check_scores(scores)
     check_mask(mask, scores.shape)
     opened, has_key = open_empty_rows(mask)
     # exp(-inf) is 0 exactly in every dtype; -1e9 would be out of range in float16, and a low score could pass it.
@@ -96,6 +107,24 @@ def open_empty_rows(mask: Bool[Tensor, "..."]) -> tuple[Bool[Tensor, "..."], Boo
     return mask | ~has_key, has_key
 
 
+def _check_scores(scores: Tensor) -> None:
+    if not scores.is_floating_point():
+        raise TypeError(f"scores must be a floating-point tensor, got {scores.dtype}; pass scores.float()")
+
+
+def check_tokens(tokens: Tensor) -> None:
+    """Refuse what is not a batch of ids.
+
+    Raises:
+        ValueError: it is not `(B, L)`, or not of integers.
+    """
+    if tokens.dim() != 2 or tokens.is_floating_point():
+        raise ValueError(
+            f"tokens must be integer ids (batch, length), got {tokens.dtype} {tuple(tokens.shape)}; "
+            f"for one sentence add a batch axis with tokens[None]"
+        )
+
+
 def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 1 length"]:
     """Allow every key that is not padding, for all heads and all queries.
 
@@ -105,7 +134,11 @@ def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tenso
 
     Returns:
         bool `(B, 1, 1, L)`.
+
+    Raises:
+        ValueError: tokens are not integers `(B, L)`.
     """
+    check_tokens(tokens)
     return (tokens != pad_id)[:, None, None, :]  # (B, 1, 1, L)
 
 
@@ -119,8 +152,13 @@ def causal_mask(length: int, *, device: torch.device | str | None = None) -> Boo
     Returns:
         bool `(L, L)`, lower triangle with its diagonal.
 
+    Raises:
+        TypeError: length is not a whole number.
+        ValueError: length is negative.
+
     Source: Vaswani et al. (2017), section 3.2.3.
     """
+    check_whole(length=length, least=0)
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
@@ -133,6 +171,9 @@ def decoder_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tenso
 
     Returns:
         bool `(B, 1, L, L)`. Rows of padded queries are left as they are: their outputs are not used.
+
+    Raises:
+        ValueError: tokens are not integers `(B, L)`.
     """
     return padding_mask(tokens, pad_id) & causal_mask(tokens.shape[1], device=tokens.device)  # (B, 1, L, L)
 
@@ -151,11 +192,11 @@ def sliding_window_mask(
         bool `(L, L)`.
 
     Raises:
-        ValueError: window is less than 1.
+        TypeError: length or window is not a whole number.
+        ValueError: window is less than 1, or length is negative.
 
     Source: Beltagy, Peters & Cohan (2020), section 3.1, looking back only.
     """
-    if window < 1:
-        raise ValueError(f"window must be at least 1 (a position sees itself), got {window}")
+    check_whole(window=window, hint="; a position sees itself")
     causal = causal_mask(length, device=device)
     return causal & ~causal.tril(-window)

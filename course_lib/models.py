@@ -9,8 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_finite, check_whole
 from course_lib._typing import Bool, Float, Int
-from course_lib.masking import decoder_mask, padding_mask
+from course_lib.masking import check_tokens, decoder_mask, padding_mask
 from course_lib.multi_head import KeyValueCache
 from course_lib.positional_encoding import (
     AlibiPosition,
@@ -49,6 +50,7 @@ class TransformerConfig:
     tokens would have to be at least some 39,800. An untied embedding would be ten times too much.
 
     Raises:
+        TypeError: a size is not a whole number, or dropout is not a number.
         ValueError: a size is less than 1, num_heads does not divide d_model or does not suit the positions, dropout is
             not in [0, 1), pad_id is not in the vocabulary, or a choice is not among those that exist.
     """
@@ -72,9 +74,9 @@ class TransformerConfig:
         }
         if self.target_vocab_size is not None:
             sizes["target_vocab_size"] = self.target_vocab_size
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+        check_whole(**sizes)
+        check_whole(pad_id=self.pad_id, least=-math.inf)  # its range is checked below
+        check_finite("dropout", self.dropout)
         if self.d_model % self.num_heads:
             raise ValueError(
                 f"num_heads must divide d_model, got num_heads = {self.num_heads} for d_model = {self.d_model}"
@@ -469,11 +471,9 @@ def _xavier_feed_forward(model: nn.Module) -> None:
 
 
 def _check_tokens(tokens: Tensor, vocab_size: int) -> None:
-    if tokens.dim() != 2 or tokens.is_floating_point():
-        raise ValueError(
-            f"tokens must be integer ids (batch, length), got {tokens.dtype} {tuple(tokens.shape)}; "
-            f"for one sentence add a batch axis with tokens[None]"
-        )
+    check_tokens(tokens)
+    if tokens.dtype not in (torch.int32, torch.int64):  # what nn.Embedding looks up
+        raise TypeError(f"tokens must be int64 or int32, got {tokens.dtype}; pass tokens.long()")
     # Reading a value off a GPU would wait for it; there the embedding's own assertion has to do.
     if tokens.device.type == "cpu" and tokens.numel():
         low, high = int(tokens.min()), int(tokens.max())

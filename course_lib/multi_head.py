@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_lib._checks import check_whole
 from course_lib._typing import Bool, Float, Int
 from course_lib.scaled_dot_product import fused_attention, scaled_dot_product_attention
 
@@ -38,8 +40,9 @@ def split_heads(
         `(..., H, L, d_head)`, a view.
 
     Raises:
-        ValueError: num_heads does not divide d_model.
+        ValueError: num_heads does not divide d_model, or x has fewer than two axes.
     """
+    _check_rank(x, "(..., L, d_model)")
     _check_divides(num_heads, x.shape[-1])
     # First (..., L, H, d_head), then the transpose: a view straight to (..., H, L, d_head) mixes positions and heads.
     return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)  # (..., H, L, d_head)
@@ -55,7 +58,11 @@ def merge_heads(
 
     Returns:
         `(..., L, H · d_head)`.
+
+    Raises:
+        ValueError: x has fewer than three axes.
     """
+    _check_rank(x, "(..., H, L, d_head)")
     return x.transpose(-3, -2).flatten(-2)  # (..., L, H * d_head)
 
 
@@ -433,7 +440,17 @@ def _with_room(x: Tensor, capacity: int) -> Tensor:
     return roomy
 
 
+def _check_rank(x: Tensor, shape: str) -> None:
+    axes = shape.count(",")
+    if x.dim() < axes:
+        raise ValueError(
+            f"x must be {shape}, with at least {axes} axes, got {tuple(x.shape)}; add the axis that is missing"
+        )
+
+
 def _check_divides(num_heads: int, d_model: int) -> None:
+    check_whole(d_model=d_model, least=0)
+    check_whole(num_heads=num_heads, least=-math.inf)
     if num_heads < 1 or d_model % num_heads != 0:
         raise ValueError(
             f"num_heads must divide d_model, got num_heads = {num_heads} for d_model = {d_model}; "

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_finite, check_whole
 from course_lib._typing import Float, Int
 
 __all__ = [
@@ -34,8 +37,14 @@ def sinusoidal_encoding(
     Returns:
         float32 `(length, d_model)`. Angles are computed in float64: at position 5,000 float32 would be off by 1e-4.
 
+    Raises:
+        TypeError: length or d_model is not a whole number.
+        ValueError: length is negative, or d_model is less than 1.
+
     Source: Vaswani et al. (2017), section 3.5.
     """
+    check_whole(length=length, least=0)
+    check_whole(d_model=d_model)
     pair = torch.arange(0, d_model, 2, dtype=torch.float64, device=device)  # 0, 2, 4, …: the 2i of the formula
     angle = torch.arange(length, dtype=torch.float64, device=device)[:, None] * 10_000.0 ** (-pair / d_model)
     both = torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)  # (length, d_model or one more)
@@ -55,8 +64,10 @@ def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
         float32 `(d_model, d_model)`, block-diagonal, orthogonal.
 
     Raises:
-        ValueError: d_model is odd, so that the last sine has no cosine to turn with.
+        TypeError: offset is not a number, or d_model is not a whole number.
+        ValueError: d_model is odd, so that the last sine has no cosine to turn with, or offset is not finite.
     """
+    check_finite("offset", offset)
     _check_even("d_model", d_model)
     pair = torch.arange(0, d_model, 2, dtype=torch.float64)
     angle = offset * 10_000.0 ** (-pair / d_model)
@@ -82,15 +93,16 @@ def apply_rotary(
         `(..., L, d)`, same lengths of all vectors, same dtype. Angles are computed in float64.
 
     Raises:
-        ValueError: d is odd, or there is not one position a row.
+        TypeError: x is not floating-point.
+        ValueError: d is odd, there is not one position per row, or base is not positive and finite.
 
     Source: Su et al. (2024), section 3.2.2, equation 15.
     """
     d = x.shape[-1]
-    _check_even("the last axis of x", d)
+    _check_rotary(x, base)
     if positions.shape != (x.shape[-2],):
         raise ValueError(
-            f"positions must be one a row of x, ({x.shape[-2]},), got {tuple(positions.shape)}; "
+            f"positions must be one per row of x, ({x.shape[-2]},), got {tuple(positions.shape)}; "
             f"for the usual order pass torch.arange(x.shape[-2])"
         )
     pair = torch.arange(0, d, 2, dtype=torch.float64, device=x.device)
@@ -114,10 +126,14 @@ def alibi_bias(
         float32 `(H, L, L)`.
 
     Raises:
-        ValueError: num_heads is not a power of two, the case that the paper uses and all published code treats alike.
+        TypeError: num_heads or length is not a whole number.
+        ValueError: num_heads is not a power of two, the case that the paper uses and all published code treats alike,
+            or length is negative.
 
     Source: Press, Smith & Lewis (2022), section 3, made symmetric for use without a causal mask.
     """
+    check_whole(num_heads=num_heads, least=-math.inf)
+    check_whole(length=length, least=0)
     if num_heads < 1 or num_heads & (num_heads - 1):
         raise ValueError(f"num_heads must be a power of two for ALiBi's slopes, got {num_heads}; take 1, 2, 4, 8, 16 …")
     head = torch.arange(1, num_heads + 1, dtype=torch.float64, device=device)
@@ -146,10 +162,11 @@ class SinusoidalPositionalEncoding(nn.Module):
         """x `(B, L, d_model)` plus the encodings of positions offset … offset + L − 1.
 
         Raises:
-            ValueError: x has another width.
+            TypeError: offset is not a whole number.
+            ValueError: x has another width, or offset is negative.
         """
+        _check_input(x, self.d_model, offset)
         end = offset + x.shape[-2]
-        _check_width(x, self.d_model)
         if end > len(self._table) or self._table.device != x.device:
             # Twice what is needed, so that decoding token by token does not rebuild it at every step.
             self._table = sinusoidal_encoding(2 * end, self.d_model, device=x.device)
@@ -168,6 +185,7 @@ class LearnedPositionalEmbedding(nn.Module):
 
     def __init__(self, max_length: int, d_model: int):
         super().__init__()
+        check_whole(max_length=max_length, d_model=d_model)
         self.embedding = nn.Embedding(max_length, d_model)
 
     def forward(
@@ -176,10 +194,11 @@ class LearnedPositionalEmbedding(nn.Module):
         """x `(B, L, d_model)` plus the embeddings of positions offset … offset + L − 1.
 
         Raises:
-            ValueError: x ends beyond max_length, or has another width.
+            TypeError: offset is not a whole number.
+            ValueError: x ends beyond max_length, or has another width, or offset is negative.
         """
+        _check_input(x, self.embedding.embedding_dim, offset)
         end, max_length = offset + x.shape[-2], self.embedding.num_embeddings
-        _check_width(x, self.embedding.embedding_dim)
         if end > max_length:
             raise ValueError(
                 f"x must be at most max_length = {max_length} positions long, got {end}; a learned embedding knows "
@@ -272,14 +291,27 @@ def _turn_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)  # (..., L, d)
 
 
-def _check_width(x: Tensor, d_model: int) -> None:
-    if x.shape[-1] != d_model:
+def _check_input(x: Tensor, d_model: int, offset: int) -> None:
+    check_whole(offset=offset, least=0)
+    if x.dim() < 2 or x.shape[-1] != d_model:
         raise ValueError(
-            f"x must have d_model = {d_model} features in its last axis, got {tuple(x.shape)}; "
+            f"x must be (..., L, d_model), with d_model = {d_model} features in its last axis, got {tuple(x.shape)}; "
             f"build the position code with the width of x"
         )
 
 
+def _check_rotary(x: Tensor, base: float) -> None:
+    if x.dim() < 2:
+        raise ValueError(f"x must be (..., L, d), got {tuple(x.shape)}; for a single vector pass x[None]")
+    if not x.is_floating_point():
+        raise TypeError(f"x must be a floating-point tensor, got {x.dtype}; pass x.float(), or the turn is truncated")
+    _check_even("the last axis of x", x.shape[-1])
+    check_finite("base", base)
+    if base <= 0:
+        raise ValueError(f"base must be positive, got {base}; the paper has 10000")
+
+
 def _check_even(name: str, d: int) -> None:
+    check_whole(**{name: d}, least=0)
     if d % 2:
         raise ValueError(f"{name} must be even, since features turn in pairs, got {d}; add or drop a feature")

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from course_lib._checks import check_axes, check_whole
 from course_lib._typing import Bool, Float
 from course_lib.attention import check_features, dot_product_score
 from course_lib.masking import broadcasts_to, check_mask, masked_softmax, open_empty_rows
@@ -44,7 +45,7 @@ def scaled_dot_product_attention(
         dropout their rows sum to one on average only.
 
     Raises:
-        TypeError: the mask is not bool.
+        TypeError: the mask is not bool, or query, key and value are not of one floating-point dtype.
         ValueError: shapes do not fit together; the message says which.
 
     Source: Vaswani et al. (2017), section 3.2.1, equation 1.
@@ -105,7 +106,15 @@ def softmax_backward(
 
     Returns:
         Gradient with respect to the scores, `(..., L)`.
+
+    Raises:
+        ValueError: the two shapes differ.
     """
+    if weights.shape != grad_weights.shape:
+        raise ValueError(
+            f"expected one gradient per weight, got weights {tuple(weights.shape)} and grad_weights "
+            f"{tuple(grad_weights.shape)}; both are (..., L)"
+        )
     return weights * (grad_weights - (grad_weights * weights).sum(-1, keepdim=True))
 
 
@@ -113,12 +122,22 @@ def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
     """Floating-point operations of the two matrix products of attention, a multiply-add counted as 2.
 
     Q Kᵀ costs 2 · L_q · L_k · d_k, weights times V 2 · L_q · L_k · d_v. The softmax is not counted.
+
+    Raises:
+        TypeError: a size is not a whole number.
+        ValueError: a size is negative.
     """
+    check_whole(len_q=len_q, len_k=len_k, d_k=d_k, d_v=d_v, least=0)
     return 2 * len_q * len_k * (d_k + d_v)
 
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
+    check_axes(query=query, key=key, value=value)
     check_features(query, key)
+    if not query.is_floating_point():
+        raise TypeError(
+            f"query, key and value must be floating-point tensors, got {query.dtype}; pass .float() of each"
+        )
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key and value must have the same length (second axis from the right), got key {tuple(key.shape)} and "

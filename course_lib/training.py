@@ -63,6 +63,7 @@ def label_smoothing_loss(
         A scalar.
 
     Raises:
+        TypeError: targets are not integers.
         ValueError: shapes do not fit, or smoothing is out of range. Where the targets lie on the CPU also: every target
             is padding, or one is no class. A GPU would have to be waited for; there the mean over nothing is nan.
 
@@ -73,12 +74,14 @@ def label_smoothing_loss(
             f"logits must be (N, V) and targets (N,), got {tuple(logits.shape)} and {tuple(targets.shape)}; "
             f"flatten (B, L, V) and (B, L) with logits.flatten(0, 1) and targets.flatten()"
         )
+    if targets.is_floating_point() or targets.dtype == torch.bool:
+        raise TypeError(f"targets must be integer ids, got {targets.dtype}; pass targets.long()")
     if not 0.0 <= smoothing <= 1.0:
         raise ValueError(f"smoothing must be between 0 and 1, got {smoothing}; the paper has 0.1")
     real = targets != pad_id  # (N,)
     if targets.device.type == "cpu":
         _check_targets(targets[real], logits.shape[1], pad_id)
-    classes = targets.masked_fill(~real, 0)  # a padded position may name no class; what it picks is thrown away
+    classes = targets.long().masked_fill(~real, 0)  # a padded position may name no class; what it picks is thrown away
     log_probs = torch.log_softmax(logits, dim=-1)  # (N, V)
     log_prob_of_target = log_probs.gather(1, classes[:, None])[:, 0]  # (N,)
     loss = -(1 - smoothing) * log_prob_of_target  # (N,)

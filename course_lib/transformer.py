@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_whole
 from course_lib._typing import Bool, Float
 from course_lib.multi_head import AttentionPosition, KeyValueCache, MultiHeadAttention
 
@@ -32,8 +33,17 @@ def layer_norm(
     Returns:
         `(..., d)`.
 
+    Raises:
+        ValueError: gain or bias is not `(d,)`.
+
     Source: Ba, Kiros & Hinton (2016), equation 4.
     """
+    for name, parameter in (("gain", gain), ("bias", bias)):
+        if parameter.shape != x.shape[-1:]:
+            raise ValueError(
+                f"{name} must be (d,) = {tuple(x.shape[-1:])}, one number per feature of x, got "
+                f"{tuple(parameter.shape)}; the mean is taken over the last axis"
+            )
     centred = x - x.mean(-1, keepdim=True)
     variance = (centred * centred).mean(-1, keepdim=True)
     return centred * torch.rsqrt(variance + eps) * gain + bias
@@ -223,7 +233,12 @@ def transformer_parameter_count(vocab_size: int, d_model: int, num_layers: int, 
 
     Returns:
         The number of parameters; for the paper's base model (37000, 512, 6, 2048) 63,082,496.
+
+    Raises:
+        TypeError: a size is not a whole number.
+        ValueError: a size is negative.
     """
+    check_whole(vocab_size=vocab_size, d_model=d_model, num_layers=num_layers, d_ff=d_ff, least=0)
     attention = 4 * d_model * d_model + 4 * d_model
     feed_forward = 2 * d_model * d_ff + d_ff + d_model
     norm = 2 * d_model

@@ -331,7 +331,7 @@ def test_an_odd_width_cannot_be_turned():
 
 @pytest.mark.parametrize("positions", [torch.arange(7), torch.arange(1), torch.arange(5)[None], torch.tensor(3)])
 def test_positions_that_are_not_one_a_row_are_refused(positions, unchecked):
-    with pytest.raises(ValueError, match=r"one a row of x, \(5,\), got .*torch.arange\(x.shape\[-2\]\)"):
+    with pytest.raises(ValueError, match=r"one per row of x, \(5,\), got .*torch.arange\(x.shape\[-2\]\)"):
         apply_rotary(torch.randn(3, 5, 14), positions)
 
 
