@@ -229,6 +229,33 @@ def test_few_misconceptions_hints_and_a_stub_that_runs_are_faults():
         assert fault in found
 
 
+def gradients_hold(solution, **options) -> bool | None:
+    """What the report says of the gradients of a solution that doubles rows which sum to one."""
+    exercise = with_cases(
+        an_exercise(one_sign=("x",), **options), Case(args=(torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]), Y))
+    )
+    sheet = sheet_of(exercise, 0)
+    verdict = judge(exercise, sheet.trials, sheet.run(solution), allow_twins=True)
+    return next(line.holds for line in verdict.lines if line.says.startswith("Gradients"))
+
+
+def test_where_rows_sum_to_one_a_gradient_may_differ_by_one_number_per_row_and_by_nothing_else():
+    def divided(x, y):
+        return 2 * x / x.sum(-1, keepdim=True) + y.sum()
+
+    def detached(x, y):
+        return 2 * x.detach() + y.sum()
+
+    def half_detached(x, y):
+        return x.detach() + x + y.sum()
+
+    assert gradients_hold(double, sum_to_one=("x",))
+    assert gradients_hold(divided) is False
+    assert gradients_hold(divided, sum_to_one=("x",))
+    assert gradients_hold(detached, sum_to_one=("x",)) is False
+    assert gradients_hold(half_detached, sum_to_one=("x",)) is False
+
+
 def test_points_for_nothing_are_a_fault():
     zero = Case(args=(torch.tensor([[1.0, -2, 3], [-1, 2, 4]]) * 0, Y - Y), edge="all zero")
     exercise = with_cases(an_exercise(), zero)
