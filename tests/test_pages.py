@@ -23,6 +23,7 @@ from tools.reading import CORE_WORDS, prose_words
 ORDER = (
     "_files",
     "_typing",
+    "_checks",
     "attention",
     "masking",
     "scaled_dot_product",
