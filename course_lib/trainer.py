@@ -350,7 +350,6 @@ def train(
                 out,
                 filename="best",
                 monitor="val_loss",
-                save_last=True,
                 enable_version_counter=False,
                 save_on_train_epoch_end=True,
             )
@@ -421,7 +420,16 @@ def _read_checkpoint(path: Path) -> dict[str, Tensor]:
 
 
 class _Checkpoints(ModelCheckpoint):
-    """Where the folder was moved since (to a drive, say), Lightning would forget which epoch was the best so far."""
+    """The best epoch and the last one.
+
+    Lightning's own `save_last` leaves out every epoch that is not the best so far, and where the folder was moved since
+    (to a drive, say), Lightning would forget which epoch was the best.
+    """
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write the best epoch, if this is it, then the last one, which thus knows about the best."""
+        super().on_train_epoch_end(trainer, pl_module)
+        trainer.save_checkpoint(Path(self.dirpath) / LAST)
 
     @property
     def state_key(self) -> str:
