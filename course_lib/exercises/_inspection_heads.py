@@ -6,6 +6,7 @@ import torch
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
+from course_lib.exercises._inspection_indexing_slips import add_indexing_switched_off_slips
 from course_lib.exercises._inspection_projection_slips import add_projection_slips
 from course_lib.exercises._inspection_rarer_slips import add_rarer_switched_off_slips
 from course_lib.exercises._inspection_switched_off_slips import add_slips
@@ -111,3 +112,4 @@ def _(draw):
 add_slips(SWITCHED_OFF)
 add_projection_slips(SWITCHED_OFF)
 add_rarer_switched_off_slips(SWITCHED_OFF)
+add_indexing_switched_off_slips(SWITCHED_OFF)

@@ -7,6 +7,7 @@ import torch
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._inspection_between_slips import add_slips
+from course_lib.exercises._inspection_indexing_slips import add_indexing_between_slips
 from course_lib.exercises._inspection_rarer_slips import add_rarer_between_slips
 
 __all__ = ["BETWEEN_WORDS"]
@@ -130,3 +131,4 @@ def _(draw):
 
 add_slips(BETWEEN_WORDS)
 add_rarer_between_slips(BETWEEN_WORDS)
+add_indexing_between_slips(BETWEEN_WORDS)
