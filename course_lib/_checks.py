@@ -9,7 +9,7 @@ from itertools import zip_longest
 import torch
 from torch import Tensor
 
-__all__ = ["check_axes", "check_finite", "check_whole"]
+__all__ = ["check_axes", "check_finite", "check_seed", "check_whole"]
 
 
 def check_whole(*, least: float = 1, hint: str = "", **numbers: int) -> None:
@@ -42,6 +42,18 @@ def check_finite(name: str, number: float, low: float = -math.inf, high: float =
     if not fits:
         bounds = "" if math.isinf(low) and math.isinf(high) else f" between {low:g} and {high:g}"
         raise ValueError(f"{name} must be a finite number{bounds}, got {number}; pass a number in that range")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that PyTorch's random generators do not take.
+
+    Raises:
+        TypeError: it is not a whole number.
+        ValueError: it does not fit into 64 bits.
+    """
+    check_whole(seed=seed, least=-(2**63))
+    if seed > 2**64 - 2:  # a task draws with seed + 1 too
+        raise ValueError(f"seed must be below 2**64 - 1, got {seed}; take a smaller one")
 
 
 def check_axes(**tensors: Tensor) -> None:

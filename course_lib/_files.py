@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["check_output", "write_together", "write_whole"]
+__all__ = ["check_output", "make_folder", "write_together", "write_whole"]
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -38,6 +38,21 @@ def check_output(path: Path, *, make_folder: bool = True) -> None:
         tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
         raise type(error)(f"{path} cannot be written: {error.strerror} in {target.parent}") from None
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, where it is not there.
+
+    Raises:
+        NotADirectoryError: a file has its name, or lies in its path.
+        OSError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise NotADirectoryError(
+            f"expected a folder or a new name, got {path}, where a file is in the way; choose another name"
+        ) from None
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:

@@ -16,7 +16,9 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_whole
 from course_lib._typing import Float, Int
+from course_lib.decoding import check_length_penalty
 from course_lib.models import Transformer, TransformerConfig
 
 __all__ = ["Hypotheses", "beam", "greedy", "next_token_distribution", "sample"]
@@ -109,7 +111,7 @@ def sample(
         ValueError: also temperature, top_k, top_p or num_samples out of range.
     """
     _check_cuts(temperature, top_k, top_p)
-    _check_at_least_one("num_samples", num_samples)
+    check_whole(num_samples=num_samples)
 
     def choose(logits: Tensor) -> Tensor:
         probabilities = next_token_distribution(logits, temperature=temperature, top_k=top_k, top_p=top_p)
@@ -156,17 +158,15 @@ def beam(
 
     Raises:
         ValueError: also beam_size or num_best less than 1, num_best more than beam_size, a length_penalty that is not
-            finite.
+            between −10 and 10.
     """
-    _check_at_least_one("beam_size", beam_size)
-    _check_at_least_one("num_best", num_best)
+    check_whole(beam_size=beam_size, num_best=num_best)
     if num_best > beam_size:
         raise ValueError(
             f"num_best must be at most beam_size, got num_best = {num_best} for beam_size = {beam_size}; a beam that "
             f"keeps {beam_size} has no more to tell apart: raise beam_size, or ask for fewer"
         )
-    if not math.isfinite(length_penalty):
-        raise ValueError(f"length_penalty must be a finite number, 0.0 for none, got {length_penalty}")
+    check_length_penalty(length_penalty)
     with _evaluating(model):
         source, limits = _checked(model, source, bos_id, eos_id, max_length)
         found: list[list[_Hypothesis]] = [[] for _ in limits]
@@ -497,18 +497,13 @@ def _limits(max_length: int | Sequence[int] | Tensor, batch: int, config: Transf
     return limits
 
 
-def _check_at_least_one(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-
-
 def _check_cuts(temperature: float, top_k: int | None, top_p: float | None) -> None:
     if not 0.0 < temperature < math.inf:
         raise ValueError(
             f"temperature must be a finite number above 0, got {temperature}; for the most probable token each time "
             f"use greedy"
         )
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k must be at least 1, got {top_k}; None draws from all tokens")
+    if top_k is not None:
+        check_whole(top_k=top_k, hint="; None draws from all tokens")
     if top_p is not None and not 0.0 < top_p <= 1.0:
         raise ValueError(f"top_p must be a probability in (0, 1], got {top_p}; None draws from all tokens")

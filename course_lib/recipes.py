@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
+from course_lib._checks import check_seed, check_whole
 from course_lib.models import TransformerConfig
 from course_lib.training import warmup_rate
 
@@ -20,6 +23,7 @@ class Recipe:
     """Model, loss, schedule and length of a training. The defaults are those of the committed translator.
 
     Raises:
+        TypeError: a number is of another type, such as 2.5 epochs.
         ValueError: a number is out of its range, or a choice is not among those that exist.
     """
 
@@ -55,8 +59,11 @@ class Recipe:
 
     def __post_init__(self):
         for name in ("vocab_size", "epochs", "max_tokens", "warmup_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            check_whole(**{name: getattr(self, name)})
+        check_seed(self.seed)
+        for name in ("label_smoothing", "bpe_dropout", "learning_rate", "eps", "clip_norm", "weight_decay"):
+            if not isinstance(getattr(self, name), Real):
+                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
         for name in ("label_smoothing", "bpe_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
@@ -66,6 +73,8 @@ class Recipe:
         for name in ("clip_norm", "weight_decay"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
+        if not isinstance(self.betas, tuple | list) or not all(isinstance(beta, Real) for beta in self.betas):
+            raise TypeError(f"betas must be two numbers, got {self.betas!r}")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must be two numbers in [0, 1), got {self.betas}")
         choices = ("cosine", "inverse_sqrt", "constant")
@@ -129,16 +138,26 @@ class Recipe:
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: it is no YAML, or holds what a recipe does not know.
+            ValueError: it is not YAML, gives a name twice, or holds what a recipe does not know.
         """
         import yaml
 
         try:
-            values = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+            text = Path(path).read_text(encoding="utf-8")
+            values, lines = yaml.safe_load(text) or {}, yaml.compose(text, Loader=yaml.SafeLoader)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} must be UTF-8, got {error}") from None
         except yaml.YAMLError as error:
             raise ValueError(f"{path} is no YAML: {error}") from None
         if not isinstance(values, Mapping):
             raise ValueError(f"{path} must hold lines of the form `name: value`, got {type(values).__name__}")
+        twice = (
+            [name for name, times in Counter(key.value for key, _ in lines.value).items() if times > 1] if lines else []
+        )
+        if twice:
+            raise ValueError(
+                f"{path} must give each name once, got {', '.join(twice)} more than once; keep one line each"
+            )
         try:
             return cls.from_dict(values)
         except ValueError as error:

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from course_lib._checks import check_seed, check_whole
 from course_lib._typing import Bool, Float, Int
 
 __all__ = [
@@ -432,7 +433,7 @@ def train_on(
 
     Raises:
         TypeError: the model does not suit the task.
-        ValueError: it does not suit, or a size is less than 1.
+        ValueError: it does not suit, a size is less than 1, or seed does not fit into 64 bits.
     """
     for name, size in (
         ("steps", steps),
@@ -440,8 +441,9 @@ def train_on(
         ("evaluate_every", evaluate_every),
         ("num_fresh", num_fresh),
     ):
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")
+        check_whole(**{name: size})
+    check_whole(warmup_steps=warmup_steps, least=0)
+    check_seed(seed)
     task.check_model(model)
     was_training = model.training
     device = next(model.parameters()).device

@@ -25,7 +25,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
 
-from course_lib._files import write_whole
+from course_lib._checks import check_whole
+from course_lib._files import make_folder, write_whole
 from course_lib.models import Transformer
 from course_lib.recipes import Recipe
 from course_lib.tasks import Task
@@ -306,13 +307,16 @@ def train(
         eval mode on the CPU, and a dictionary an epoch.
 
     Raises:
-        TypeError, ValueError: the model does not suit the task.
+        TypeError, ValueError: the model does not suit the task, or stop_after is not a whole number of at least 1.
+        NotADirectoryError: `out` is a file.
         FileNotFoundError: there is nothing to resume, or the best epoch's checkpoint is missing.
         FileExistsError: `out` holds another run's checkpoints, and `resume` is False.
         ValueError: the machine has no such accelerator or too few devices; what is to be resumed was begun with
             another recipe, task, precision or number of devices, or its checkpoint is damaged.
         FloatingPointError: the loss became NaN or infinite.
     """
+    if stop_after is not None:
+        check_whole(stop_after=stop_after, hint="; None trains for all epochs of the recipe")
     if hasattr(task, "by_recipe"):
         task = task.by_recipe(recipe)
     out = None if out is None else Path(out)
@@ -335,7 +339,7 @@ def train(
             model = Transformer(recipe.model_config())
     precision = best_precision(accelerator) if recipe.precision == "auto" else recipe.precision
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         _same_run(out / RUN, _description(task, recipe, model, precision, devices), resume)
     ByteDropout.put_into(model)
     model.train()  # Lightning leaves a model in the mode in which it comes

@@ -26,7 +26,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     )
     train.add_argument("--config", type=Path, metavar="YAML", help="the recipe (default: that of the course)")
     train.add_argument("--data", default="auto", metavar="CORPUS", help=DATA_HELP)
-    train.add_argument("--out", type=Path, required=True, metavar="DIR", help="checkpoints, history, translator")
+    train.add_argument("--out", type=_folder, required=True, metavar="DIR", help="checkpoints, history, translator")
     train.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder")
     train.add_argument("--seed", type=int, help="instead of the recipe's")
     train.add_argument("--epochs", type=_count, help="instead of the recipe's")
@@ -70,10 +70,14 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--model", metavar="DIR", help="folder of a trained translator (default: the one that comes with the package)"
     )
     parser.add_argument(
-        "--beam", type=_count, default=5, metavar="N", help="hypotheses in the beam; 1 is greedy (default: 5)"
+        "--beam", type=_beam, default=5, metavar="N", help="hypotheses in the beam; 1 is greedy (default: 5)"
     )
     parser.add_argument(
-        "--length-penalty", type=float, default=1.0, metavar="A", help="score = log-probability / tokens^A (default: 1)"
+        "--length-penalty",
+        type=_penalty,
+        default=1.0,
+        metavar="A",
+        help="score = log-probability / tokens^A (default: 1)",
     )
 
 
@@ -84,6 +88,30 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, got {text!r}")
     return int(text)
+
+
+def _beam(text: str) -> int:
+    from course_lib.translator import MAX_BEAM
+
+    if _count(text) > MAX_BEAM:
+        raise argparse.ArgumentTypeError(f"must be at most {MAX_BEAM}, got {text}; 5 to 10 find nearly all there is")
+    return int(text)
+
+
+def _penalty(text: str) -> float:
+    from course_lib.decoding import check_length_penalty
+
+    try:
+        check_length_penalty(float(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number between -10 and 10, got {text!r}") from None
+    return float(text)
+
+
+def _folder(text: str) -> Path:
+    if Path(text).exists() and not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"must be a folder or a new name, got the file {text!r}")
+    return Path(text)
 
 
 def _output(text: str) -> Path:
@@ -264,6 +292,8 @@ def _corpus(name: str):
 
 def _lines() -> list[str]:
     """Standard input as UTF-8, whatever the machine takes for its encoding."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise ValueError("expected lines on standard input, but it is closed; pipe a file into the command")
     if not hasattr(sys.stdin, "buffer"):
         return sys.stdin.read().splitlines()
     lines = []

@@ -15,8 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib._files import write_together
+from course_lib._checks import check_seed, check_whole
+from course_lib._files import make_folder, write_together
 from course_lib.data.vocabulary import Vocabulary
+from course_lib.decoding import check_length_penalty
 from course_lib.generating import Hypotheses, beam, sample
 from course_lib.models import Transformer, TransformerConfig
 from course_lib.multi_head import record_attention
@@ -27,6 +29,7 @@ WEIGHTS, CONFIG, VOCABULARY, CARD = "weights.safetensors", "config.json", "vocab
 FORMAT = 1
 SAMPLES = 1000  # of the bootstrap
 MAX_SOURCE_TOKENS = 256  # five times the longest caption in training; beyond it nothing was ever learned
+MAX_BEAM = 100  # more hypotheses find nothing better, and their number multiplies the memory
 PRETRAINED = Path(__file__).parent / "pretrained"
 
 
@@ -107,7 +110,9 @@ class Translator:
             As many texts.
 
         Raises:
-            ValueError: a sentence has more tokens than `max_source_tokens`; the message says which.
+            TypeError: sentences is a single string, or holds something that is not a string.
+            ValueError: a sentence has more tokens than `max_source_tokens` (the message says which), beam_size is not
+                between 1 and 100, length_penalty not between −10 and 10, or max_tokens less than 1.
         """
         best = self.hypotheses(
             sentences, beam_size=beam_size, num_best=1, length_penalty=length_penalty, max_tokens=max_tokens
@@ -124,6 +129,12 @@ class Translator:
         max_tokens: int = 4096,
     ) -> list[list[Translation]]:
         """The `num_best` best translations of each sentence that beam search finds, best first; as in `translate`."""
+        check_whole(beam_size=beam_size, num_best=num_best)
+        check_length_penalty(length_penalty)
+        if beam_size > MAX_BEAM:
+            raise ValueError(
+                f"beam_size must be at most {MAX_BEAM}, got {beam_size}; 5 to 10 find nearly all that a beam can find"
+            )
 
         def search(source: Tensor, limits: list[int]) -> Hypotheses:
             return beam(
@@ -150,6 +161,7 @@ class Translator:
         max_tokens: int = 4096,
     ) -> list[str]:
         """One translation of each sentence, drawn from the model; arguments as in `generating.sample`."""
+        check_seed(seed)
         generator = torch.Generator().manual_seed(seed)
 
         def draw(source: Tensor, limits: list[int]) -> Hypotheses:
@@ -171,9 +183,10 @@ class Translator:
         """Source ids of each sentence, eos included; an empty one has none.
 
         Raises:
+            TypeError: sentences is a single string, or holds something that is not a string.
             ValueError: a sentence is too long.
         """
-        encoded = self.vocabulary.encode_all([sentence.strip() for sentence in sentences])
+        encoded = self.vocabulary.encode_all([sentence.strip() for sentence in _texts(sentences)])
         for number, ids in enumerate(encoded, 1):
             if len(ids) >= self.max_source_tokens:
                 raise ValueError(
@@ -184,7 +197,7 @@ class Translator:
 
     def unknown_share(self, sentence: str) -> float:
         """Share of a sentence's tokens that the vocabulary does not know; 0 for an empty one."""
-        ids = self.vocabulary.encode(sentence.strip())
+        ids = self.vocabulary.encode(_texts([sentence])[0].strip())
         return ids.count(self.vocabulary.unk_id) / len(ids) if ids else 0.0
 
     # Look at it
@@ -203,7 +216,18 @@ class Translator:
         Returns:
             `(source tokens, written tokens, weights (H, L_target, L_source))`; row t holds the weights from which
             written token t was predicted. Both sequences end with eos.
+
+        Raises:
+            TypeError: sentence is not a string, or layer not a whole number.
+            ValueError: the sentence is empty or too long, or the decoder has no such layer.
         """
+        num_layers = self.model.config.num_layers
+        check_whole(layer=layer, least=-math.inf)
+        if not -num_layers <= layer < num_layers:
+            raise ValueError(
+                f"layer must be one of the decoder's {num_layers}, 0 … {num_layers - 1}, or negative to count from the "
+                f"end, got {layer}"
+            )
         (source,) = self.encode([sentence])
         if not source:
             raise ValueError("expected a sentence, got an empty one; it has nothing to attend to")
@@ -224,7 +248,14 @@ class Translator:
 
     @torch.no_grad()
     def perplexity(self, pairs: Sequence[tuple[str, str]], *, max_tokens: int = 4096) -> float:
-        """exp of the mean negative log-likelihood of the target tokens, eos included, over all tokens of all pairs."""
+        """exp of the mean negative log-likelihood of the target tokens, eos included, over all tokens of all pairs.
+
+        Raises:
+            TypeError: pairs holds something that is not two strings.
+            ValueError: there is no pair, or a sentence is too long.
+        """
+        pairs = _pairs(pairs)
+        check_whole(max_tokens=max_tokens)
         source = self.encode([s for s, _ in pairs])
         target = self.vocabulary.encode_all([t.strip() for _, t in pairs])
         device = next(self.model.parameters()).device
@@ -252,10 +283,15 @@ class Translator:
         Returns:
             `(scores, translations)`.
 
+        Raises:
+            TypeError: pairs holds something that is not two strings.
+            ValueError: there is no pair, a sentence is too long, or an option is out of range.
+
         Source: bootstrap of the sentences: Koehn (2004), section 3.
         """
         from sacrebleu.metrics import BLEU, CHRF
 
+        pairs = _pairs(pairs)
         translations = self.translate([source for source, _ in pairs], **options)
         targets = [target for _, target in pairs]
         references = [targets]
@@ -298,7 +334,7 @@ class Translator:
         from safetensors.torch import save
 
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         again = _tied_names(self.model)
         state = {name: tensor for name, tensor in self.model.state_dict().items() if name not in again}
         weights = save({name: tensor.detach().half().cpu().contiguous() for name, tensor in state.items()})
@@ -319,12 +355,15 @@ class Translator:
 
         Raises:
             FileNotFoundError: a file is missing.
+            NotADirectoryError: it is not a folder.
             ValueError: a file is not the one that config.json names (its SHA-256 differs), or the weights are of
                 another shape.
         """
         from safetensors.torch import load
 
         folder = Path(folder)
+        if folder.is_file():
+            raise NotADirectoryError(f"expected the folder of a translator, got the file {folder}; pass its folder")
         try:
             config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
             shape, sums = TransformerConfig(**config["model"]), config["sha256"]
@@ -361,6 +400,7 @@ class Translator:
         return min(limit, config.max_length) if config.positions == "learned" else limit
 
     def _in_batches(self, sentences, decode, max_tokens: int) -> list[list[Translation]]:
+        check_whole(max_tokens=max_tokens)
         encoded = self.encode(sentences)
         device = next(self.model.parameters()).device
         results: list[list[Translation]] = [
@@ -393,6 +433,29 @@ def pretrained(name: str = "multi30k-de-en") -> Translator:
         names = ", ".join(sorted(p.parent.name for p in PRETRAINED.glob(f"*/{CONFIG}")))
         raise ValueError(f"name must be one of {names or '(none is installed)'}, got {name!r}")
     return Translator.load(folder)
+
+
+def _texts(sentences: Sequence[str]) -> list[str]:
+    """A list of strings and nothing else: the letters of a string would be sentences, too."""
+    if isinstance(sentences, str):
+        raise TypeError(f"sentences must be a list of strings, got the string {sentences[:30]!r}; pass [sentence]")
+    sentences = list(sentences)
+    for number, sentence in enumerate(sentences, 1):
+        if not isinstance(sentence, str):
+            raise TypeError(
+                f"sentence {number} must be a string, got {type(sentence).__name__}; leave it out, or pass ''"
+            )
+    return sentences
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    pairs = list(pairs)
+    for number, pair in enumerate(pairs, 1):
+        if not isinstance(pair, tuple | list) or [isinstance(side, str) for side in pair] != [True, True]:
+            raise TypeError(f"pair {number} must be (sentence, translation), two strings, got {str(pair)[:60]}")
+    if not pairs:
+        raise ValueError("expected at least one pair of a sentence and its translation, got none; look at the split")
+    return pairs
 
 
 def _slices(order: list[int], length, max_tokens: int):

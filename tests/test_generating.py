@@ -727,7 +727,10 @@ def test_logits_that_are_no_numbers_are_refused(way):
         ({"beam_size": 0}, "beam_size must be at least 1, got 0"),
         ({"beam_size": 3, "num_best": 0}, "num_best must be at least 1, got 0"),
         ({"beam_size": 3, "num_best": 4}, "num_best must be at most beam_size, got num_best = 4 for beam_size = 3"),
-        ({"beam_size": 3, "length_penalty": math.inf}, "length_penalty must be a finite number, 0.0 for none, got inf"),
+        (
+            {"beam_size": 3, "length_penalty": math.inf},
+            "length_penalty must be a finite number between -10 and 10, got inf",
+        ),
     ],
 )
 def test_a_bad_beam_is_refused(options, message):
