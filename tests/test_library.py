@@ -16,6 +16,8 @@ import course_lib
 from tools.publisher import ROOT
 
 MODULES = [m.name for m in pkgutil.walk_packages(course_lib.__path__, "course_lib.") if "._" not in m.name]
+# The package offers exercises by `find`, and not what a chapter's are made of.
+MODULES = [name for name in MODULES if not name.startswith("course_lib.exercises.")]
 
 
 def public_objects():

@@ -79,6 +79,7 @@ def sources_of(text: str) -> set[Path]:
     found = set()
     for match in _PLACE.finditer(text):
         exercise = find(match[1])
-        found.add(Path(inspect.getfile(exercise.properties[0].cases)))
+        written = Path(inspect.getfile(exercise.properties[0].cases))
+        found |= {written, written.with_suffix(".md")}
         found.add(Path(inspect.getfile(inspect.unwrap(exercise.reference))))
     return found

@@ -1,4 +1,4 @@
-"""The exercises of the course, a module a chapter. `find` gives one by its name."""
+"""The exercises of the course: one folder per chapter, three files per exercise. `find` gives one by its name."""
 
 from __future__ import annotations
 
@@ -27,16 +27,26 @@ STEMS = (
 
 @cache
 def all_exercises() -> dict[str, Exercise]:
-    """Every exercise by its name, in reading order: whatever a stem's module defines at its top level."""
+    """Every exercise by its name, in reading order: those that a chapter's package lists in `EXERCISES`."""
     found: dict[str, Exercise] = {}
     for stem in STEMS:
-        module = importlib.import_module(f"course_lib.exercises.{stem}")
-        for exercise in list(vars(module).values()):
-            if isinstance(exercise, Exercise):
-                if exercise.name in found:
-                    raise ValueError(f"two exercises are called {exercise.name!r}")
-                found[exercise.name] = exercise
+        for exercise in _of_chapter(stem):
+            if exercise.name in found:
+                raise ValueError(f"two exercises are called {exercise.name!r}")
+            if exercise.stem != stem:
+                raise ValueError(f"{exercise.name} lies in {stem} and says that its chapter is {exercise.stem!r}")
+            exercise.misconceptions  # noqa: B018 - imports them now, so that a fork has them
+            found[exercise.name] = exercise
     return found
+
+
+def _of_chapter(stem: str) -> list[Exercise]:
+    chapter = importlib.import_module(f"course_lib.exercises.{stem}")
+    if not hasattr(chapter, "EXERCISES"):  # a chapter in one file
+        return [
+            exercise for exercise in vars(chapter).values() if isinstance(exercise, Exercise) and exercise.stem == stem
+        ]
+    return [importlib.import_module(f"course_lib.exercises.{stem}.{name}").exercise for name in chapter.EXERCISES]
 
 
 def find(name: str) -> Exercise:

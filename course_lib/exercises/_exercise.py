@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -166,7 +167,8 @@ class Exercise:
             number per row, because a formula may also divide by that sum.
         twins: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
             of PyTorch's ("softmax"), a dotted one a module and a function or class in it ("sacrebleu.corpus_bleu").
-        chapter: its stem, for an exercise that is not defined in the module of its chapter.
+        chapter: its stem.
+        mistakes_in: name of the module that holds its mistakes, as `mistake`; "" for none.
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
             this form show the same mistake. None for a result that has no such form.
     """
@@ -188,15 +190,20 @@ class Exercise:
     sum_to_one: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     chapter: str = ""
+    mistakes_in: str = ""
     up_to: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
-    misconceptions: list[Misconception] = field(default_factory=list, init=False)
     remarks: list[Remark] = field(default_factory=list, init=False)
 
     @property
     def stem(self) -> str:
         """The chapter: name of the module that defines the exercise, unless it is given."""
         return self.chapter or self.properties[0].cases.__module__.rpartition(".")[2]
+
+    @cached_property
+    def misconceptions(self) -> list[Misconception]:
+        """The mistakes that it knows by name; their module is imported when they are first asked for."""
+        return list(importlib.import_module(self.mistakes_in).mistake) if self.mistakes_in else []
 
     @property
     def is_class(self) -> bool:
@@ -246,41 +253,45 @@ class Exercise:
 
         return add
 
-    def contains(
+    def contains(self, part: Exercise, build: Callable[[Callable], Callable], **options) -> None:
+        """Inherit the mistakes of an exercise that this one is built from; see `inherited`."""
+        self.misconceptions.extend(part.inherited(build, **options))
+
+    def inherited(
         self,
-        part: Exercise,
         build: Callable[[Callable], Callable],
         *,
         called: str = "",
         prefix: str = "",
         without: tuple[str, ...] = (),
-    ) -> None:
-        """Inherit the mistakes of an exercise that this one is built from, under keys such as `layer_norm/unbiased`.
+    ) -> list[Misconception]:
+        """The mistakes as an exercise has them that contains this one, under keys such as `layer_norm/unbiased`.
 
-        A mistake that cannot show in this exercise does no harm: it is never named.
+        A mistake that cannot show in the other exercise does no harm: it is never named.
 
         Args:
-            part: the exercise that is contained; its mistakes are defined before this call.
-            build: from a wrong variant of the part, this exercise with that part in it.
-            called: the part in a learner's words, without an article ("attention"); the part's name if left out.
-            prefix: of the keys, if other than the part's name; for a part that is contained twice.
-            without: keys of mistakes of the part that make no sense here.
+            build: from a wrong variant of this exercise, the other one with that part in it.
+            called: this exercise in a learner's words, without an article ("attention"); its name if left out.
+            prefix: of the keys, if other than the name; for a part that is contained twice.
+            without: keys of mistakes that make no sense in the other exercise.
 
         Raises:
-            ValueError: the part has no mistakes (yet), or none of a key in `without`.
+            ValueError: there are no mistakes (yet), or none of a key in `without`.
         """
-        keys = {mistake.key for mistake in part.misconceptions}
+        keys = {mistake.key for mistake in self.misconceptions}
         if not keys or not set(without) <= keys:
             missing = ", ".join(sorted(set(without) - keys)) or "any"
-            raise ValueError(f"expected {part.name} to have its mistakes before this call; it lacks {missing}")
-        for mistake in part.misconceptions:
+            raise ValueError(f"expected {self.name} to have its mistakes before this call; it lacks {missing}")
+        found = []
+        for mistake in self.misconceptions:
             if mistake.key in without:
                 continue
-            within = (*mistake.within, called or f"`{part.name}`")
+            within = (*mistake.within, called or f"`{self.name}`")
             says = f"In {_the_parts(within)}: {mistake.says.removeprefix(f'In {_the_parts(mistake.within)}: ')}"
-            key = f"{prefix or part.name}/{mistake.key}"
-            look = mistake.look or part.look
-            self.misconceptions.append(Misconception(key, says, build(mistake.solution), look, within))
+            key = f"{prefix or self.name}/{mistake.key}"
+            look = mistake.look or self.look
+            found.append(Misconception(key, says, build(mistake.solution), look, within))
+        return found
 
     def draw_state(self, draw: Draw, *init, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
         """Random parameters for a class built with `init`: both signs, no symmetry, gains away from 1."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from course_lib.exercises._exercise import Exercise
-from course_lib.exercises._scaled_dot_product_slips import attention_with
+from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.steps import attention_with
 
 __all__ = ["add_slips"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from course_lib.exercises import _bleu_parts, scaled_dot_product
+from course_lib.exercises import _bleu_parts
 from course_lib.exercises._bleu_parts import bleu
 from course_lib.exercises._bleu_slips import add_slips as add_bleu_slips
 from course_lib.exercises._cached_attention_slips import add_slips as add_cached_slips
@@ -27,6 +27,7 @@ from course_lib.exercises._searching_slips import (
     twice_as_many,
 )
 from course_lib.exercises._top_p_slips import add_slips as add_top_p_slips
+from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention import exercise as attention_exercise
 
 __all__ = ["BEAM", "BLEU", "CACHED", "GREEDY", "TOP_P"]
 
@@ -1887,4 +1888,4 @@ def _with_attention(attention):
     return _cached(attend=lambda query, key, value: attention(query, key, value)[0])
 
 
-CACHED.contains(scaled_dot_product.ATTENTION, _with_attention, called="attention")
+CACHED.contains(attention_exercise, _with_attention, called="attention")

@@ -7,10 +7,10 @@ import math
 import torch
 from torch import nn
 
-from course_lib.exercises import scaled_dot_product as _attention_chapter
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._multi_head_slips import add_slips
+from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention import exercise as attention_exercise
 
 __all__ = ["ATTENTION", "COUNT", "MERGE", "SPLIT"]
 
@@ -2037,10 +2037,10 @@ ATTENTION.contains(
 )
 NOT_HERE = {"features_compared", "values_first", "only_weights", "mask_in_the_indices"}
 ATTENTION.contains(
-    _attention_chapter.ATTENTION,
+    attention_exercise,
     lambda wrong: _variant(attend=wrong),
     called="attention",
     without=tuple(
-        m.key for m in _attention_chapter.ATTENTION.misconceptions if m.within or "_and_" in m.key or m.key in NOT_HERE
+        m.key for m in attention_exercise.misconceptions if m.within or "_and_" in m.key or m.key in NOT_HERE
     ),
 )

@@ -1,0 +1,176 @@
+"""The mistakes in `causal_mask`."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from course_lib.exercises._mistakes import Mistakes
+from course_lib.exercises.masking.parts_of_masks import square
+
+mistake = Mistakes()
+
+
+INF = float("inf")
+
+
+@mistake(look="notation: Conventions")
+def turned_round(length):
+    """True marks the future, that is, what is forbidden. Here True means *may attend*. (`nn.MultiheadAttention` has
+    it the other way round.)"""
+    return square(length).triu(1)
+
+
+@mistake
+def upper_triangle(length):
+    """Every query sees itself and the future, and not the past: rows are queries, columns are keys, and this is the
+    other triangle."""
+    return square(length).triu()
+
+
+@mistake
+def without_itself(length):
+    """The diagonal is missing: a query may attend to itself. Without it, the first query has nothing to attend to."""
+    return square(length).tril(-1)
+
+
+@mistake
+def one_step_ahead(length):
+    """Every query sees one token of the future, the very one that it has to predict: the diagonal is off by one."""
+    return square(length).tril(1)
+
+
+@mistake
+def everything_but_itself(length):
+    """Past and future are allowed, and only the diagonal is forbidden."""
+    return ~torch.eye(length, dtype=torch.bool)
+
+
+@mistake
+def only_itself(length):
+    """Every query sees itself and nothing else. It may look back too."""
+    return torch.eye(length, dtype=torch.bool)
+
+
+@mistake
+def everything_allowed(length):
+    """Every query sees every key, the future included: nothing is masked."""
+    return square(length)
+
+
+@mistake
+def nothing_allowed(length):
+    """No query may attend to anything: all entries are False."""
+    return ~square(length)
+
+
+@mistake
+def anti_diagonal(length):
+    """The triangle is mirrored: it is cut along the other diagonal, from bottom left to top right. The first query
+    sees most here, the last one least."""
+    return square(length).tril().flip(0)
+
+
+@mistake
+def columns_mirrored(length):
+    """The triangle is mirrored: its columns run backwards, so the first query sees the last key and nothing else."""
+    return square(length).tril().flip(1)
+
+
+@mistake
+def zero_and_minus_infinity(length):
+    """The mask holds 0 and −∞, to be added to scores. The contract asks for a bool mask, True = may attend."""
+    return torch.full((length, length), -INF).triu(1)
+
+
+@mistake
+def floats(length):
+    """The mask holds the floats 1.0 and 0.0: that is what `torch.ones` makes unless it is told otherwise. A mask
+    here is bool."""
+    return torch.ones(length, length).tril()
+
+
+@mistake
+def ones_and_zeros(length):
+    """The mask holds the ints 1 and 0, with the right places. The contract asks for bool: `~` of an int 1 is −2, and
+    `masked_fill` takes no int mask."""
+    return square(length).tril().long()
+
+
+@mistake
+def infinity_times_zero(length):
+    """There is `nan` in the mask, from −∞ times 0. And numbers to be added to scores are not asked for: a mask here
+    is bool."""
+    return torch.ones(length, length).triu(1) * -INF
+
+
+@mistake
+def batch_axis_added(length):
+    """The mask has an axis too many: `(1, L, L)`. It is the same for every sequence, and two axes broadcast against
+    any number."""
+    return square(length).tril()[None]
+
+
+@mistake
+def batch_and_head_axes_added(length):
+    """The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores of any number, and the
+    contract asks for `(L, L)`."""
+    return square(length).tril()[None, None]
+
+
+@mistake
+def one_row(length):
+    """The result has one axis: a comparison of all positions with themselves. One of the two has to stand upright,
+    so that every query meets every key."""
+    return torch.arange(length) <= torch.arange(length)
+
+
+@mistake
+def one_size_only(length):
+    """`torch.ones(length)` has one axis, but a triangle is cut out of a matrix. Give the size of both axes."""
+    return torch.ones(length, dtype=torch.bool).tril()
+
+
+@mistake
+def column_compared_with_itself(length):
+    """The mask is `(L, 1)`: queries and keys both stand upright, so each meets only itself. One of the two has to
+    lie."""
+    return torch.arange(length)[:, None] <= torch.arange(length)[:, None]
+
+
+@mistake
+def one_too_short(length):
+    """The mask is a row and a column too small."""
+    return square(length - 1).tril()
+
+
+@mistake
+def one_too_long(length):
+    """The mask is a row and a column too large."""
+    return square(length + 1).tril()
+
+
+@mistake
+def numpy_array(length):
+    """The mask is a NumPy array; the contract asks for a tensor. torch has the same function."""
+    return np.tril(np.ones((length, length), dtype=bool))
+
+
+@mistake
+def nested_lists(length):
+    """The mask is a list of lists; the contract asks for a tensor, which needs no loop."""
+    return [[key <= query for key in range(length)] for query in range(length)]
+
+
+@mistake
+def zero_and_minus_a_billion(length):
+    """The mask holds 0 and a large negative number, to be added to scores. The contract asks for a bool mask, True =
+    may attend."""
+    return torch.ones(length, length).triu(1) * -1e9
+
+
+@mistake
+def floats_turned_round(length):
+    """The mask holds floats, with 1.0 for the future. Two things to change: a mask here is bool, and True means *may
+    attend*."""
+    return torch.ones(length, length).triu(1)

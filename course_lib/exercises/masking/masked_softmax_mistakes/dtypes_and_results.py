@@ -1,0 +1,222 @@
+"""Mistakes in `masked_softmax` with dtypes, with what comes back, and with what is changed."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import torch
+
+from course_lib.exercises._mistakes import Mistakes
+from course_lib.exercises.masking.masked_softmax import masked_softmax
+from course_lib.exercises.masking.masked_softmax_mistakes.steps import add, as_it_is, divided, fill, repaired, zeroed
+
+mistake = Mistakes()
+
+
+INF = float("inf")
+EMPTY = "masking: Rows without a key"
+BEFORE = "masking: The mathematics"
+EXP = "attention: The mathematics"
+FILL = "masking: Which number to fill in"
+
+
+@mistake(look=FILL)
+def infinity_times_zero(scores, mask):
+    """The mask is multiplied with −∞, and 0 · ∞ is `nan`: every allowed score is spoilt. A condition chooses; a
+    product cannot."""
+    return add(lambda scores, mask: ~mask * -INF)(scores, mask)
+
+
+@mistake(look=FILL)
+def bias_in_float32(scores, mask):
+    """The values are right, but the numbers that are added to the scores are float32, and so half-precision scores
+    come out as float32. Fully masked rows have a `nan` in the gradient, too."""
+    return add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -INF), repaired)(scores, mask)
+
+
+@mistake(look=EMPTY)
+def bias_in_float32_nan(scores, mask):
+    """Fully masked rows are `nan`, and half-precision scores come out as float32: the numbers that are added to them
+    have a dtype of their own."""
+    return add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -INF))(scores, mask)
+
+
+@mistake(look=FILL)
+def billion_subtracted_in_float32(scores, mask):
+    """A large number is *subtracted* from masked scores, as float32. So half-precision scores come out as float32,
+    and a fully masked row is a softmax of what rounding has left of its scores."""
+    return add(lambda scores, mask: (1.0 - mask.float()) * -1e9)(scores, mask)
+
+
+@mistake
+def half_precision_lost(scores, mask):
+    """The values are right, but half-precision scores come out as float32: on the way they are turned into float32,
+    or meet a float32 tensor made from the mask. The dtype of the scores should be kept."""
+    return add(lambda scores, mask: (1.0 - mask.float()) * -1e9, zeroed)(scores, mask)
+
+
+@mistake(look=FILL)
+def billion_subtracted(scores, mask):
+    """A large number is *subtracted* from masked scores. A fully masked row is still a softmax: of what rounding has
+    left of its scores, or of −∞, where the number does not fit the dtype."""
+    return add(lambda scores, mask: (1.0 - mask.to(scores.dtype)) * -1e9)(scores, mask)
+
+
+@mistake(look=FILL)
+def ten_thousand_subtracted(scores, mask):
+    """10000 is subtracted from masked scores. Against scores of that size it is not enough, and in a fully masked
+    row it takes the same from all."""
+    return add(lambda scores, mask: (1.0 - mask.to(scores.dtype)) * -1e4)(scores, mask)
+
+
+@mistake(look=FILL)
+def ten_thousand_subtracted_zeroed(scores, mask):
+    """10000 is subtracted from masked scores. Against scores of that size it is not enough: masked keys keep a
+    weight."""
+    return add(lambda scores, mask: (1.0 - mask.to(scores.dtype)) * -1e4, zeroed)(scores, mask)
+
+
+@mistake
+def float32_comes_back(scores, mask):
+    """The values are right, the dtype is not: the scores are turned into float32, and the weights stay float32."""
+    return masked_softmax(scores.float(), mask)
+
+
+@mistake
+def float32_inside(scores, mask):
+    """Right to the accuracy of float32 only: float64 scores go through float32 on the way."""
+    return masked_softmax(scores.float(), mask).to(scores.dtype)
+
+
+@mistake
+def scores_returned(scores, mask):
+    """The masked scores come back, with −∞ in them. The weights are what the softmax makes of them."""
+    return scores.masked_fill(~mask, -INF)
+
+
+@mistake
+def logarithm_returned(scores, mask):
+    """The logarithms of the weights come back: `log_softmax` is not asked for."""
+    return scores.masked_fill(~mask, -INF).log_softmax(-1)
+
+
+@mistake(look=EXP)
+def sigmoid(scores, mask):
+    """Every weight depends on its own score only, and rows do not sum to one: that is a sigmoid, not a softmax."""
+    return scores.sigmoid() * mask
+
+
+@mistake
+def scaled_again(scores, mask):
+    """The scores are divided by the root of the number of keys. They come scaled already, and by another number."""
+    return masked_softmax(scores / math.sqrt(scores.shape[-1]), mask)
+
+
+@mistake(look=FILL)
+def one_minus_a_bool(scores, mask):
+    """`1 - mask` is not defined for a bool tensor. Its opposite is written with another sign, or the mask can be
+    made a number first; but then, what would you add?"""
+    return add(lambda scores, mask: (1 - mask) * -1e9)(scores, mask)
+
+
+@mistake
+def minus_a_bool(scores, mask):
+    """`-mask` is not defined for a bool tensor. The opposite of a bool is written with another sign."""
+    return fill(hide=operator.neg)(scores, mask)
+
+
+@mistake(look=EXP)
+def largest_with_its_place(scores, mask):
+    """`max` along an axis gives two things, the largest values and where they stand; a subtraction wants one of
+    them."""
+    return divided(lambda scores, mask: (scores - scores.max(-1, keepdim=True)).exp())(scores, mask)
+
+
+@mistake
+def numpy(scores, mask):
+    """NumPy knows no gradients and no bfloat16. What you do here with arrays can be done with tensors."""
+    return torch.from_numpy(scores.numpy() * 1.0).masked_fill(~mask, -INF).softmax(-1).nan_to_num(0.0)
+
+
+@mistake
+def allowed_scores_cut_out(scores, mask):
+    """Indexing with a mask gives a list of the allowed scores, without rows, so one softmax runs over all of them.
+    The shape of the scores must stay."""
+    return scores[mask.expand_as(scores)].softmax(-1)
+
+
+@mistake
+def allowed_scores_indexed(scores, mask):
+    """`scores[mask]` gives a list of the allowed scores, without rows, and needs a mask of the very shape of the
+    scores. The shape must stay; which operation fills where a condition holds?"""
+    return scores[mask].softmax(-1)
+
+
+def _indexed(copy, then=as_it_is, number=-INF):
+    def masked_softmax(scores, mask):
+        scores = scores.clone() if copy else scores
+        scores[~mask] = number
+        return then(scores.softmax(-1), mask)
+
+    return masked_softmax
+
+
+def _filled_in_place(number=-INF, then=as_it_is):
+    return lambda scores, mask: then(scores.masked_fill_(~mask, number).softmax(-1), mask)
+
+
+@mistake
+def indexing(scores, mask):
+    """`scores[~mask] = …` needs a mask of the very shape of the scores, and this one broadcasts. Fully masked rows
+    are a second problem."""
+    return _indexed(copy=True)(scores, mask)
+
+
+@mistake
+def indexing_repaired(scores, mask):
+    """`scores[~mask] = …` needs a mask of the very shape of the scores. A mask may have fewer axes, or axes of
+    length one."""
+    return _indexed(copy=True, then=repaired)(scores, mask)
+
+
+@mistake
+def indexing_in_place(scores, mask):
+    """`scores[~mask] = …` changes the caller's scores, and it needs a mask of their very shape, while this one may
+    broadcast. Fully masked rows are a third problem."""
+    return _indexed(copy=False)(scores, mask)
+
+
+@mistake
+def indexing_in_place_repaired(scores, mask):
+    """`scores[~mask] = …` changes the caller's scores, and it needs a mask of their very shape, while this one may
+    broadcast."""
+    return _indexed(copy=False, then=repaired)(scores, mask)
+
+
+@mistake
+def scores_overwritten(scores, mask):
+    """The weights are right, but the scores are changed in place, and they belong to the caller: a name that ends in
+    `_` says so."""
+    return _filled_in_place(then=zeroed)(scores, mask)
+
+
+@mistake
+def scores_overwritten_nan(scores, mask):
+    """The scores are changed in place, and they belong to the caller: a name that ends in `_` says so. And fully
+    masked rows are `nan`."""
+    return _filled_in_place()(scores, mask)
+
+
+@mistake(look=FILL)
+def scores_overwritten_with_minus_a_billion(scores, mask):
+    """A large negative number is filled in, and in place. The scores belong to the caller. And the number shows in
+    two ways: float16 cannot hold it, and where it can be held, a fully masked row comes out uniform."""
+    return _filled_in_place(-1e9)(scores, mask)
+
+
+@mistake(look=BEFORE)
+def minus_infinity_after_softmax(scores, mask):
+    """−∞ is filled into the finished weights. It belongs in the scores, before the softmax, which makes a zero of
+    it."""
+    return scores.softmax(-1).masked_fill(~mask, -INF)

@@ -1,0 +1,49 @@
+"""What the mistakes in `masked_softmax` are made of."""
+
+from __future__ import annotations
+
+import operator
+
+__all__ = ["add", "as_it_is", "divided", "fill", "repaired", "zeroed"]
+
+
+INF = float("inf")
+
+
+def zeroed(weights, mask):
+    """Zeros for rows without a key, whatever the weights hold there."""
+    return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+
+
+def repaired(weights, mask):
+    return weights.nan_to_num(0.0)
+
+
+def as_it_is(weights, mask):
+    return weights
+
+
+def fill(number=-INF, then=as_it_is, dim=-1, hide=operator.inv):
+    """Fill, softmax, and what is done with the weights."""
+
+    def masked_softmax(scores, mask):
+        filled = scores.masked_fill(hide(mask), number(scores) if callable(number) else number)
+        return then(filled.softmax(dim), mask)
+
+    return masked_softmax
+
+
+def add(bias, then=as_it_is):
+    """A bias made from the mask, added to the scores."""
+    return lambda scores, mask: then((scores + bias(scores, mask)).softmax(-1), mask)
+
+
+def divided(top, bottom=None):
+    """What the mask leaves of some positive numbers, divided by its sum."""
+    bottom = bottom or (lambda total: total)
+
+    def masked_softmax(scores, mask):
+        kept = top(scores, mask) * mask
+        return kept / bottom(kept.sum(-1, keepdim=True))
+
+    return masked_softmax

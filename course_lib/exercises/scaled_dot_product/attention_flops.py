@@ -1,0 +1,45 @@
+"""Exercise `attention_flops`: metadata, stub and cases."""
+
+from __future__ import annotations
+
+from course_lib.exercises._exercise import Case, Exercise
+from course_lib.exercises._files import beside
+
+__all__ = ["exercise"]
+
+
+def attention_flops(len_q, len_k, d_k, d_v):
+    scores = 2 * len_q * len_k * d_k  # (len_q, d_k) times (d_k, len_k)
+    output = 2 * len_q * len_k * d_v  # (len_q, len_k) times (len_k, d_v)
+    return scores + output
+
+
+exercise = Exercise(
+    **beside(__file__),
+    name="attention_flops",
+    chapter="scaled_dot_product",
+    difficulty=1,
+    minutes=5,
+    stub='''\
+def attention_flops(len_q, len_k, d_k, d_v):
+    """Operations of both matrix products, a multiply-add counted as 2."""
+    raise NotImplementedError
+''',
+    reference=attention_flops,
+    shapes={},
+    returns=("operations",),
+    look="scaled_dot_product: What it costs",
+    differentiable=False,
+)
+
+
+@exercise.holds("Both products are counted, with the axes that each sums over", weight=2)
+def _(draw):
+    for _ in range(4):
+        yield Case(args=tuple(draw.sizes(4, 2, 40)))
+
+
+@exercise.holds("It is an exact int, for long sequences too")
+def _(draw):
+    yield Case(args=(100_000_007, 99_999_989, 127, 61), note="a hundred million positions")
+    yield Case(args=(7, 1, 3, 5), note="one key", edge="a length of one on purpose")

@@ -1,0 +1,132 @@
+"""Three files per exercise: the page, the exercise, and its mistakes."""
+
+import inspect
+
+import pytest
+
+from course_lib.exercises import STEMS, all_exercises, find
+from course_lib.exercises._files import beside, text_of
+from course_lib.exercises._mistakes import Mistakes
+from tools.publisher import ROOT
+
+PAGE = """\
+# A title
+
+What to write, with $d_\\text{head}$.
+
+- a list
+
+## Hint
+
+A nudge, in
+two lines.
+
+Another paragraph.
+
+## Hint
+
+Nearly the answer.
+"""
+FOLDERS = [stem for stem in STEMS if (ROOT / f"course_lib/exercises/{stem}").is_dir()]
+
+
+def test_a_page_gives_title_statement_and_hints():
+    assert text_of(PAGE, "x.md") == {
+        "title": "A title",
+        "statement": "What to write, with $d_\\text{head}$.\n\n- a list",
+        "hints": ("A nudge, in two lines.\n\nAnother paragraph.", "Nearly the answer."),
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("# A title", "A title"), "x.md: expected the title as first line, '# Title', got 'A title'"),
+        (("What to write, with $d_\\text{head}$.\n\n- a list", ""), "x.md: expected the statement below the title"),
+        (("Nearly the answer.", ""), "x.md: hint 2 is empty"),
+        (("- a list", "## Details"), "x.md: expected '## Hint' as the only heading below the title, got '## Details'"),
+        (("## Hint\n\nNearly", "## Hints\n\nNearly"), "got '## Hints'"),
+    ],
+)
+def test_a_page_that_is_not_as_expected_is_an_error_that_names_it(change, says):
+    with pytest.raises(ValueError, match=r"x\.md") as caught:
+        text_of(PAGE.replace(*change), "x.md")
+    assert says in str(caught.value)
+
+
+def test_an_exercise_without_a_page_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"hints of new\.py in new\.md"):
+        beside(str(tmp_path / "new.py"))
+
+
+@pytest.mark.parametrize("stem", FOLDERS)
+def test_every_file_of_a_chapter_belongs_to_something(stem):
+    folder = ROOT / "course_lib/exercises" / stem
+    files = {name: exercise for name, exercise in _files().items() if exercise.stem == stem}
+    assert {path.stem for path in folder.glob("*.md")} == set(files)
+    for name in files:
+        assert (folder / f"{name}.py").exists()
+        assert (folder / f"{name}_mistakes.py").exists() != (folder / f"{name}_mistakes").is_dir()
+
+
+def _files():
+    return {
+        inspect.getfile(exercise.properties[0].cases).rpartition("/")[2].removesuffix(".py"): exercise
+        for exercise in all_exercises().values()
+        if exercise.mistakes_in
+    }
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "course_lib/exercises").glob("*/**/*.py")), ids=lambda path: path.stem)
+def test_a_head_can_hold_a_file(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_a_mistake_is_named_by_its_function_and_says_its_docstring():
+    mistake = Mistakes()
+
+    @mistake(look="masking: Padding")
+    def upper_triangle(length):
+        """Every query sees the future,
+        and not the past."""
+
+    @mistake
+    class ParamsSwapped:
+        """Two parameters are exchanged."""
+
+    @mistake.built
+    def built():
+        """Made by a factory."""
+        return len
+
+    @mistake(by=lambda forward: {"forward": forward}, key="list")
+    def list_(self):
+        """Made from a method."""
+
+    mistake.named("table_1", "From a\ntable.")(min)
+    found = list(mistake)
+    assert [m.key for m in found] == ["upper_triangle", "params_swapped", "built", "list", "table_1"]
+    assert (found[0].says, found[0].look) == ("Every query sees the future, and not the past.", "masking: Padding")
+    assert [m.solution for m in found] == [upper_triangle, ParamsSwapped, len, {"forward": list_}, min]
+    assert [m.says for m in found[-2:]] == ["Made from a method.", "From a table."]
+
+
+def test_a_mistake_without_a_message_or_with_a_name_that_is_taken_is_an_error():
+    mistake = Mistakes()
+    with pytest.raises(ValueError, match="expected a docstring in the mistake 'silent'"):
+
+        @mistake
+        def silent(length): ...
+
+    mistake.named("one", "One.")(min)
+    with pytest.raises(ValueError, match="two mistakes are called 'one'"):
+        mistake.named("one", "Another one.")(max)
+
+
+def test_an_exercise_inherits_in_the_file_of_its_mistakes():
+    mistake = Mistakes()
+    mistake.contains(find("causal_mask"), lambda wrong: wrong, called="mask", without=("numpy_array",))
+    keys = [m.key for m in mistake]
+    assert "causal_mask/upper_triangle" in keys
+    assert "causal_mask/numpy_array" not in keys
+    assert next(iter(mistake)).says.startswith("In your mask: ")
