@@ -1,8 +1,8 @@
-"""Greedy and beam search with parts that can be exchanged: what their wrong variants are made of."""
+"""Greedy decoding and beam search with parts exchanged."""
 
 from __future__ import annotations
 
-__all__ = ["beam", "best", "greedy", "search"]
+__all__ = ["beam", "best_first", "greedy", "search"]
 
 
 def greedy(
@@ -38,7 +38,7 @@ def search(
     *,
     asked=lambda tokens, bos: [bos, *tokens],
     add=lambda total, log_prob, n, penalty: total + log_prob,
-    survivors=lambda candidates, beam_size, finished: best(candidates)[:beam_size],
+    survivors=lambda candidates, beam_size, finished: best_first(candidates)[:beam_size],
     split=None,
     score=lambda total, n, penalty: total / n**penalty,
     count=lambda tokens, eos: len(tokens),
@@ -70,7 +70,7 @@ def search(
     return result(*winner, bos_id, eos_id)
 
 
-def best(candidates):
+def best_first(candidates):
     return sorted(candidates, key=lambda candidate: candidate[1], reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""BLEU with parts that can be exchanged: what its wrong variants are made of."""
+"""BLEU with parts exchanged, and what the mistakes exchange."""
 
 from __future__ import annotations
 
@@ -6,7 +6,25 @@ import itertools
 import math
 from collections import Counter
 
-__all__ = ["bleu"]
+__all__ = [
+    "any_reference",
+    "bleu",
+    "brevity_of",
+    "clipped",
+    "inverted",
+    "joined",
+    "lengths_of",
+    "mean_of_precisions",
+    "mean_of_sentences",
+    "never_zero",
+    "ngrams",
+    "penalty_for_each_sentence",
+    "root",
+    "smoothed",
+    "smoothed_above_one",
+    "unclipped",
+    "zeros_left_out",
+]
 
 
 def lengths_of(hypotheses, references) -> tuple[int, int]:

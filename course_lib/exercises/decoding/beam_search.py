@@ -1,0 +1,230 @@
+"""Exercise `beam_search`: metadata, stub and cases."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from course_lib.exercises._draw import Draw
+from course_lib.exercises._exercise import Case, Exercise
+from course_lib.exercises._files import beside
+from course_lib.exercises._language_model import NextLogProbs
+from course_lib.exercises.decoding.random_models import random_model
+from course_lib.exercises.decoding.searching import beam, best_first, search
+from course_lib.exercises.decoding.wrong_beam_searches import (
+    added_to_n,
+    beam_filled_up,
+    best_has_ended,
+    best_of_each_parent,
+    eos_set_aside,
+    every_eos,
+    extended_ones_compete,
+    full,
+    gnmt,
+    greedy_for_beam,
+    multiplied,
+    no_open_ahead,
+    one_more,
+    only_finished,
+    only_open,
+    open_as_sums,
+    open_counted_longer,
+    penalty_of_bos,
+    products,
+    rewarded,
+    score_as_a_mean,
+    score_with_bos,
+    search_for_the_first_to_finish,
+    search_without_parents,
+    shrinking,
+    staying,
+    staying_by_score,
+    subtracted,
+    twice_as_many,
+    unpruned,
+    without_eos_counted,
+    without_penalty,
+)
+
+__all__ = ["beam_search", "exercise"]
+
+
+BEAMS = "decoding: Several sentences at once"
+MOST_DRAWS = 2000  # until a case is found that tells right from wrong
+CLEAR = 0.02  # by how much a decision of a search has to be clear; in float32 sums are off by some 1e-6
+
+
+def beam_search(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
+    open_, ended = [([], 0.0)], []  # (generated tokens, sum of log-probabilities)
+    for length in range(1, max_length + 1):
+        candidates = [
+            ([*tokens, token], total + log_prob)
+            for tokens, total in open_
+            for token, log_prob in enumerate(next_log_probs([bos_id, *tokens]).tolist())
+        ]
+        candidates.sort(key=lambda candidate: candidate[1], reverse=True)
+        open_ = []
+        for tokens, total in candidates[:beam_size]:
+            if tokens[-1] == eos_id:
+                ended.append((tokens[:-1], total / length**length_penalty))
+            else:
+                open_.append((tokens, total))
+    ended += [(tokens, total / max_length**length_penalty) for tokens, total in open_]
+    return max(ended, key=lambda hypothesis: hypothesis[1])[0]
+
+
+exercise = Exercise(
+    **beside(__file__),
+    name="beam_search",
+    chapter="decoding",
+    difficulty=4,
+    minutes=45,
+    stub='''\
+def beam_search(
+    next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0
+):
+    """List of ids of the best hypothesis, without bos and eos."""
+    raise NotImplementedError
+''',
+    reference=beam_search,
+    shapes={},
+    returns=("ids",),
+    look=BEAMS,
+    differentiable=False,
+)
+
+
+def _beam_gap(model: NextLogProbs, beam_size: int, penalty: float) -> float:
+    """By how much the closest decision of a beam search is clear: at the edge of the beam, and at the end."""
+    gaps = []
+
+    def noted(candidates, beam_size, finished):
+        ranked = best_first(candidates)
+        if len(ranked) > beam_size:
+            gaps.append(ranked[beam_size - 1][1] - ranked[beam_size][1])
+        return ranked[:beam_size]
+
+    def choose(hypotheses, key):
+        scores = sorted(map(key, hypotheses), reverse=True)
+        gaps.extend(a - b for a, b in itertools.pairwise(scores[:2]))
+        return max(hypotheses, key=key)
+
+    search(
+        model.function(),
+        *(model.bos_id, model.eos_id, beam_size, model.max_length, penalty),
+        survivors=noted,
+        choose=choose,
+    )
+    return min(gaps)
+
+
+def _beam_case(
+    draw: Draw,
+    beam_size: int,
+    *,
+    vocab: int = 5,
+    max_length: int = 4,
+    penalty: float | None = None,
+    unlike: tuple[Callable, ...] = (),
+    apart: tuple[Callable, ...] = (),
+    eos: float = 0.3,
+    long: bool = False,
+    note: str = "",
+) -> Case:
+    """A case with clear decisions, in which none of the searches `unlike` gives the right answer.
+
+    Args:
+        apart: searches of which no two give the same answer, to tell these mistakes from each other.
+    """
+    for _ in range(MOST_DRAWS):
+        model = random_model(draw, vocab, max_length, eos=eos, long=long)
+        args = (model.bos_id, model.eos_id, beam_size, max_length, *(() if penalty is None else (penalty,)))
+        if _beam_gap(model, beam_size, penalty or 0.0) <= CLEAR:
+            continue
+        answer = beam_search(model.function(), *args)
+        different = {tuple(search(model.function(), *args)) for search in apart}
+        if len(different) == len(apart) and all(search(model.function(), *args) != answer for search in unlike):
+            return Case(args=(model, *args), note=note)
+    raise AssertionError(f"no case with beam_size {beam_size}, penalty {penalty} and this vocabulary tells {unlike}")
+
+
+@exercise.holds("Of all candidates of a step together, the beam_size with the highest sums survive", weight=3)
+def _(draw):
+    table = {(): [0.01, 0.09, 0.5, 0.4], (2,): [0.01, 0.29, 0.4, 0.3], (3,): [0.01, 0.89, 0.06, 0.04]}
+    model = NextLogProbs.of(table, [0.01, 0.5, 0.3, 0.19], 0, 1, 3)
+    yield Case(args=(model, 0, 1, 2, 3), note="a small model in which greedy search is misled")
+    each = beam(split=best_of_each_parent)
+    for beam_size, vocab, max_length in ((2, 4, 3), (2, 5, 4), (3, 5, 4), (3, 6, 3)):
+        yield _beam_case(draw, beam_size, vocab=vocab, max_length=max_length, unlike=(greedy_for_beam, each))
+    yield _beam_case(draw, 3, unlike=(search_without_parents,), eos=-0.5)
+    yield _beam_case(draw, 2, apart=(one_more, unpruned), vocab=6, max_length=3, penalty=1.0, eos=-0.5)
+    yield _beam_case(draw, 4, vocab=7, max_length=9, long=True, unlike=(greedy_for_beam,), note="longer sequences")
+
+
+@exercise.holds("Survivors that end in eos are set aside; candidates that do not survive are dropped", weight=2)
+def _(draw):
+    yield _beam_case(draw, 2, vocab=4, max_length=4, unlike=(staying,), penalty=1.0)
+    yield _beam_case(draw, 3, unlike=(beam(split=beam_filled_up),), penalty=0.8)
+    yield _beam_case(draw, 2, unlike=(staying_by_score,), penalty=1.0)
+    yield _beam_case(draw, 2, unlike=(beam(split=every_eos),), eos=-0.5)
+    aside = beam(split=eos_set_aside)
+    yield _beam_case(draw, 2, vocab=6, unlike=(aside,), apart=(aside, beam(split=twice_as_many)), eos=-0.5)
+    yield _beam_case(draw, 3, unlike=(search_for_the_first_to_finish, full), penalty=1.2)
+    yield _beam_case(draw, 3, unlike=(no_open_ahead,), apart=(no_open_ahead, best_has_ended), penalty=0.6)
+    yield _beam_case(draw, 2, unlike=(beam(survivors=shrinking),), penalty=1.0)
+    yield _beam_case(draw, 3, unlike=(beam(survivors=shrinking),), penalty=1.0)
+    yield _beam_case(draw, 2, apart=(beam(survivors=shrinking), staying), vocab=4, max_length=5, penalty=1.0)
+
+
+@exercise.holds("The winner has the highest sum divided by n to the length_penalty, with eos counted in n", weight=2)
+def _(draw):
+    yield _beam_case(draw, 2, vocab=4, max_length=3, penalty=1.0, unlike=(without_penalty, greedy_for_beam))
+    for penalty in (0.5, 1.0, 2.0):
+        unlike = (without_penalty,) if penalty < 2 else (without_penalty, score_as_a_mean)
+        yield _beam_case(draw, 3, penalty=penalty, unlike=unlike, note=f"length_penalty {penalty}")
+    yield _beam_case(draw, 3, penalty=0.5, unlike=(score_as_a_mean,), note="length_penalty 0.5")
+    yield _beam_case(draw, 3, penalty=0.7, unlike=(without_eos_counted,))
+    yield _beam_case(draw, 4, penalty=1.0, unlike=(without_eos_counted,))
+    yield _beam_case(draw, 3, penalty=0.6, unlike=(gnmt, without_penalty))
+    yield _beam_case(draw, 3, penalty=1.0, unlike=(products,), apart=(products, without_penalty))
+    yield _beam_case(draw, 3, vocab=6, penalty=0.3, apart=(multiplied, subtracted), eos=-0.5)
+    for wrong in (gnmt, score_with_bos, penalty_of_bos, rewarded, added_to_n):
+        yield _beam_case(draw, 3, penalty=0.9, unlike=(wrong,))
+
+
+@exercise.holds("Sequences without eos after max_length tokens compete as they are")
+def _(draw):
+    yield _beam_case(draw, 2, vocab=4, max_length=2, unlike=(only_finished,), note="the winner has not ended")
+    yield _beam_case(draw, 3, penalty=1.0, max_length=3, unlike=(only_finished,), note="the winner has not ended")
+    yield _beam_case(draw, 3, max_length=3, unlike=(only_open,), note="the winner ended early", eos=1.0)
+    ended = "all have ended before max_length"
+    yield _beam_case(draw, 2, vocab=4, max_length=4, unlike=(extended_ones_compete,), note=ended, eos=2.0)
+    yield _beam_case(draw, 2, vocab=4, max_length=5, eos=-6.0, note="none has ended")
+    for wrong in (open_counted_longer, open_as_sums):
+        yield _beam_case(draw, 3, penalty=0.8, max_length=3, unlike=(wrong,))
+    yield _beam_case(draw, 2, max_length=1, unlike=(only_finished,), note="one token")
+
+
+@exercise.holds("With beam_size 1 it is greedy search")
+def _(draw):
+    wide = beam(survivors=lambda candidates, beam_size, finished: best_first(candidates)[:2])
+    for penalty in (None, 1.0):
+        yield _beam_case(draw, 1, penalty=penalty, unlike=(wide,), note="beam_size 1", eos=-0.5)
+    yield _beam_case(draw, 1, vocab=6, max_length=10, long=True, unlike=(wide,), eos=-1.0, note="beam_size 1")
+    yield _beam_case(draw, 1, penalty=0.7, vocab=4, eos=-0.5, unlike=(wide,), note="beam_size 1")
+
+
+@exercise.holds("A beam wider than the vocabulary works, up to the number of possible sequences")
+def _(draw):
+    table = {
+        (): [0.01, 0.09, 0.45, 0.45],
+        (2,): [0.01, 0.32, 0.34, 0.33],
+        (3,): [0.01, 0.35, 0.34, 0.3],
+        (3, 3): [0.01, 0.97, 0.01, 0.01],
+    }
+    model = NextLogProbs.of(table, [0.01, 0.35, 0.33, 0.31], 0, 1, 3)
+    yield Case(args=(model, 0, 1, 8, 3, 1.0), note="beam_size 8, 4 tokens in the vocabulary, to be read by eye")
+    narrow = beam(survivors=lambda candidates, beam_size, finished: best_first(candidates)[:2])
+    for beam_size, penalty in ((9, 0.5), (300, 1.0), (300, 1.4)):
+        note = f"beam_size {beam_size}, 5 tokens in the vocabulary"
+        yield _beam_case(draw, beam_size, penalty=penalty, unlike=(narrow,), note=note)

@@ -1,0 +1,14 @@
+"""What the mistakes in `corpus_bleu` are made of."""
+
+from __future__ import annotations
+
+__all__ = ["arithmetic", "shorter_only"]
+
+
+def shorter_only(penalty):
+    """1.0 for output that is long enough, and this for shorter output."""
+    return lambda h, r: (1.0 if h >= r else penalty(h, r)) if h else 0.0
+
+
+def arithmetic(precisions):
+    return sum(precisions) / len(precisions)
