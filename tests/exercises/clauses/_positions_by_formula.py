@@ -3,7 +3,9 @@
 import torch
 from contract_clauses import breaks
 
-from course_lib.exercises.positional_encoding import alibi_bias, shift_matrix, sinusoidal_encoding
+from course_lib.exercises.positional_encoding.alibi_bias import alibi_bias
+from course_lib.exercises.positional_encoding.shift_matrix import shift_matrix
+from course_lib.exercises.positional_encoding.sinusoidal_encoding import sinusoidal_encoding
 
 # sinusoidal_encoding
 

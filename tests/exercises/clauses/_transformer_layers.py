@@ -4,7 +4,8 @@ import torch
 from contract_clauses import breaks
 from torch import nn
 
-from course_lib.exercises.transformer import DecoderLayer, EncoderLayer
+from course_lib.exercises.transformer.decoder_layer import DecoderLayer
+from course_lib.exercises.transformer.encoder_layer import EncoderLayer
 from course_lib.multi_head import MultiHeadAttention
 
 

@@ -5,7 +5,8 @@ from contract_clauses import breaks
 from torch import nn
 
 import clauses._positions_by_formula  # noqa: F401 - the exercises that take numbers only
-from course_lib.exercises.positional_encoding import LearnedPositionalEmbedding, apply_rotary
+from course_lib.exercises.positional_encoding.apply_rotary import apply_rotary
+from course_lib.exercises.positional_encoding.learned_positional_embedding import LearnedPositionalEmbedding
 
 # LearnedPositionalEmbedding
 

@@ -5,7 +5,7 @@ from contract_clauses import breaks
 from torch import nn
 
 import clauses._transformer_layers  # noqa: F401 - the two layers
-from course_lib.exercises.transformer import FeedForward
+from course_lib.exercises.transformer.feed_forward import FeedForward
 from course_lib.transformer import layer_norm, transformer_parameter_count
 
 # layer_norm

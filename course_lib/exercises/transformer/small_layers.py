@@ -1,9 +1,4 @@
-"""The smallest cases of the two layers: weights and inputs that can be followed with a pencil.
-
-With two features, a norm gives ±1 before gain and bias, so a sign is all that a mistake can change. The cases with four
-features and two heads show almost every mistake. No sum that is normed has a small variance, so that rounding does not
-matter.
-"""
+"""Layers with weights small enough to be followed with a pencil, as cases have them."""
 
 from __future__ import annotations
 
@@ -48,6 +43,8 @@ ENCODER_OF_TWO = (
         norm2=_linear("-1 -1", "0 0"),
     ),
 )
+
+
 ENCODER_OF_FOUR = (
     (rows("3 -2 3 -1 / -2 2 2 -2")[None],),
     _state(
@@ -65,6 +62,8 @@ ENCODER_OF_FOUR = (
         norm2=_linear("2 1 1 1", "0 0.5 0 0"),
     ),
 )
+
+
 DECODER_OF_TWO = (
     (
         rows("-2 3 / 2 -1")[None],
@@ -92,6 +91,8 @@ DECODER_OF_TWO = (
         norm3=_linear("0.5 1", "0 1"),
     ),
 )
+
+
 DECODER_OF_FOUR = (
     (
         rows("3 3 -2 2 / 2 2 1 3")[None],

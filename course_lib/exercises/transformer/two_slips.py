@@ -1,4 +1,4 @@
-"""Counts of parameters with two slips at once: each changes one term, so all pairs of the usual ones are known."""
+"""Pairs of slips in a count of parameters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = ["two_slips"]
+
 
 # What is counted wrongly: a slip's name, what to say of it, and which terms of the count it changes.
 TERMS: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
@@ -49,6 +50,8 @@ TERMS: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
         ("final_norms", "a norm after each stack is counted", {"more": lambda v, d, n, f: 4 * d}),
     ],
 }
+
+
 # Pairs that are a mistake of their own, with a name.
 KNOWN = {
     ("no_attention_biases", "no_feed_forward_biases"),

@@ -1,0 +1,211 @@
+"""The mistakes in `merge_heads`."""
+
+from __future__ import annotations
+
+import torch
+
+from course_lib.exercises._mistakes import Mistakes
+from course_lib.exercises.multi_head.merge_heads import merge_heads
+
+mistake = Mistakes()
+
+
+@mistake(look="multi_head: What view and transpose do to memory")
+def not_transposed(x):
+    """The shape is right, the numbers are not: heads and positions are still in the order in which they came, so a
+    position gets the features of one head at several positions. What has to stand next to what before axes are put
+    together?"""
+    return x.reshape(*x.shape[:-3], x.shape[-2], x.shape[-3] * x.shape[-1])
+
+
+@mistake
+def heads_interleaved(x):
+    """The features are interleaved: the first feature of every head, then the second of every head. Each head's
+    features stay together."""
+    return x.movedim(-3, -1).flatten(-2)
+
+
+@mistake
+def wrong_axes_exchanged(x):
+    """Positions and features of a head change places before the reshape. It is the heads that have to move next to
+    their features."""
+    return x.transpose(-2, -1).reshape(*x.shape[:-3], x.shape[-2], -1)
+
+
+@mistake
+def features_and_positions_exchanged(x):
+    """The outcome has one row a feature and one column a position: the last two axes are exchanged."""
+    return x.transpose(-2, -1).flatten(-3, -2)
+
+
+@mistake
+def heads_and_features_exchanged(x):
+    """Heads and features of a head change places, which leaves the positions where they were, between them."""
+    return x.transpose(-3, -1).reshape(*x.shape[:-3], x.shape[-2], -1)
+
+
+@mistake
+def heads_averaged(x):
+    """The heads are averaged. They found different things, so all their features are kept, side by side."""
+    return x.mean(-3)
+
+
+@mistake
+def averaged_over_axis_1(x):
+    """There is an average over axis 1. The heads found different things, so all their features are kept, side by
+    side; and counted from the left, axis 1 is not always theirs."""
+    return x.mean(1)
+
+
+@mistake
+def heads_summed(x):
+    """The heads are added up. They found different things, so all their features are kept, side by side."""
+    return x.sum(-3)
+
+
+@mistake
+def heads_one_after_the_other(x):
+    """The heads are laid one after the other along the positions. A position should get wider, not appear H times."""
+    return x.flatten(-3, -2)
+
+
+@mistake
+def positions_times_heads(x):
+    """Positions and heads end up in one axis. The heads belong to the features: which two axes should be put
+    together?"""
+    return x.transpose(-3, -2).flatten(-3, -2)
+
+
+@mistake
+def only_transposed(x):
+    """The heads have moved next to their features, but there are two axes still: (..., L, H, d_head)."""
+    return x.transpose(-3, -2)
+
+
+@mistake
+def everything_flattened(x):
+    """Position and feature end up in one axis together. Every position keeps a row of its own."""
+    return x.transpose(-3, -2).flatten(-3)
+
+
+@mistake
+def transposes_axes_1_and_2(x):
+    """`transpose(1, 2)` counts axes from the left and fits exactly one batch dimension. Counted from the right it
+    fits any number."""
+    return x.transpose(1, 2).flatten(-2)
+
+
+@mistake
+def transposes_axes_0_and_1(x):
+    """`transpose(0, 1)` exchanges heads and positions without a batch only. Count axes from the right."""
+    return x.transpose(0, 1).flatten(-2)
+
+
+@mistake
+def flattens_from_axis_2(x):
+    """Axes are put together from axis 2 on, counted from the left. That fits exactly one batch dimension."""
+    return x.transpose(-3, -2).flatten(2)
+
+
+@mistake
+def axes_from_the_left(x):
+    """Both steps count axes from the left, so they fit exactly one batch dimension. Counted from the right, −3, −2
+    and −1 are heads, positions and features in any number of them."""
+    return x.transpose(1, 2).flatten(2)
+
+
+@mistake
+def permutes_four_axes(x):
+    """`permute` with four numbers needs a tensor of four axes, so it works with one batch dimension only. Two axes
+    have to change places, and they can be counted from the right."""
+    return x.permute(0, 2, 1, 3).flatten(-2)
+
+
+@mistake
+def first_axis_is_heads(x):
+    """The slices along the first axis are taken for the heads. With a batch, that axis is the batch."""
+    return torch.cat(list(x), -1)
+
+
+@mistake
+def second_axis_is_heads(x):
+    """The slices along axis 1 are taken for the heads. That is their place for one batch dimension only; which axis
+    is it, counted from the right?"""
+    return torch.cat(x.unbind(1), -1)
+
+
+@mistake(look="multi_head: What view and transpose do to memory")
+def view_of_transposed(x):
+    """`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. Which
+    relatives of `view` copy where they have to?"""
+    return x.transpose(-3, -2).view(*x.shape[:-3], x.shape[-2], -1)
+
+
+@mistake
+def batch_flattened(x):
+    """All batch dimensions end up in one. It is right with exactly one of them; the others have to come out as they
+    went in."""
+    return x.transpose(-3, -2).reshape(-1, x.shape[-2], x.shape[-3] * x.shape[-1])
+
+
+@mistake
+def batch_times_positions(x):
+    """Batch and positions end up in one axis. Only the heads and their features are put together."""
+    return x.transpose(-3, -2).reshape(-1, x.shape[-3] * x.shape[-1])
+
+
+@mistake
+def squeezed(x):
+    """`squeeze` removes every axis of length one, a batch of one or a single position among them. Only the axis of
+    the heads disappears here, and not by being short."""
+    return merge_heads(x).squeeze()
+
+
+@mistake(look="multi_head: What view and transpose do to memory")
+def axes_0_and_2_not_transposed(x):
+    """Batch and length are read off axes 0 and 2, which fits one batch dimension only; and the axes are put together
+    in the order in which they came, with the positions between the heads and their features."""
+    return x.reshape(x.shape[0], x.shape[2], -1)
+
+
+@mistake
+def hstack(x):
+    """`hstack` puts tensors together along axis 1, whatever their shape. With a batch the features are another axis."""
+    return torch.hstack(x.unbind(-3))
+
+
+@mistake
+def heads_joined_on_axis_2(x):
+    """The heads are joined along axis 2, counted from the left. There the features are for one batch dimension only."""
+    return torch.cat(x.unbind(-3), 2)
+
+
+@mistake
+def heads_stacked(x):
+    """The heads are stacked, which makes a new axis, and are left so. Side by side means along the axis of the
+    features."""
+    return torch.stack(x.unbind(-3), -1)
+
+
+@mistake
+def four_axes_unpacked(x):
+    """The shape is unpacked into four names, so exactly one batch dimension works. The contract allows any number,
+    none included: what can be said of the last three axes alone?"""
+    batch, num_heads, length, d_head = x.shape
+    return x.transpose(1, 2).reshape(batch, length, num_heads * d_head)
+
+
+@mistake
+def four_axes_unpacked_interleaved(x):
+    """Two things: the shape is unpacked into four names, so only one batch dimension works; and the features are
+    interleaved, the first one of every head, then the second. Each head's features stay together."""
+    batch, num_heads, length, d_head = x.shape
+    return x.permute(0, 2, 3, 1).reshape(batch, length, num_heads * d_head)
+
+
+@mistake(look="multi_head: What view and transpose do to memory")
+def four_axes_unpacked_not_transposed(x):
+    """Two things: the shape is unpacked into four names, so only one batch dimension works; and the axes are put
+    together in the order in which they came, with the positions between the heads and their features."""
+    batch, num_heads, length, d_head = x.shape
+    return x.reshape(batch, length, num_heads * d_head)

@@ -1,0 +1,236 @@
+"""Mistakes in `MultiHeadAttention`: the projections."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from course_lib.exercises._mistakes import Mistakes
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import attend_with, variant
+
+mistake = Mistakes()
+
+
+WIRING = "multi_head: From heads to one matrix"
+FORMULA = "multi_head: The mathematics"
+
+
+def _projected(first, second, third):
+    """Projections as pairs of layer and argument, such as "kv" for k_proj(value); "-v" leaves the value as it is."""
+
+    def project(self, query, key, value):
+        inputs = {"q": query, "k": key, "v": value}
+        layers = {"q": self.q_proj, "k": self.k_proj, "v": self.v_proj, "-": nn.Identity()}
+        return tuple(layers[layer](inputs[x]) for layer, x in (first, second, third))
+
+    return project
+
+
+def _untransposed(layer, x):
+    return x @ layer.weight + layer.bias
+
+
+@mistake.built(look=WIRING)
+def values_by_k_proj():
+    """The values go through `k_proj`, and `v_proj` is never used."""
+    return variant(project=_projected("qq", "kk", "kv"))
+
+
+@mistake.built(look=WIRING)
+def keys_by_q_proj():
+    """The keys go through `q_proj`, and `k_proj` is never used."""
+    return variant(project=_projected("qq", "qk", "vv"))
+
+
+@mistake.built(look=WIRING)
+def values_by_q_proj():
+    """The values go through `q_proj`, and `v_proj` is never used."""
+    return variant(project=_projected("qq", "kk", "qv"))
+
+
+@mistake.built(look=WIRING)
+def keys_by_v_proj():
+    """The keys go through `v_proj`, and `k_proj` is never used."""
+    return variant(project=_projected("qq", "vk", "vv"))
+
+
+@mistake.built(look=WIRING)
+def q_proj_for_all():
+    """All three inputs go through `q_proj`. Each has a projection of its own."""
+    return variant(project=_projected("qq", "qk", "qv"))
+
+
+@mistake.built(look=WIRING)
+def k_proj_for_all():
+    """All three inputs go through `k_proj`. Each has a projection of its own."""
+    return variant(project=_projected("kq", "kk", "kv"))
+
+
+@mistake.built(look=WIRING)
+def v_proj_for_all():
+    """All three inputs go through `v_proj`. Each has a projection of its own."""
+    return variant(project=_projected("vq", "vk", "vv"))
+
+
+@mistake.built(look=WIRING)
+def queries_by_k_proj():
+    """The queries go through `k_proj`, and `q_proj` is never used."""
+    return variant(project=_projected("kq", "kk", "vv"))
+
+
+@mistake.built(look=WIRING)
+def q_and_k_proj_exchanged():
+    """`q_proj` and `k_proj` have changed places."""
+    return variant(project=_projected("kq", "qk", "vv"))
+
+
+@mistake.built(look=WIRING)
+def k_and_v_proj_exchanged():
+    """`k_proj` and `v_proj` have changed places."""
+    return variant(project=_projected("qq", "vk", "kv"))
+
+
+@mistake.built(look=WIRING)
+def keys_and_values_exchanged():
+    """`key` and `value` have changed places: the values are compared."""
+    return variant(project=_projected("qq", "kv", "vk"))
+
+
+@mistake.built(look=WIRING)
+def values_from_keys():
+    """`v_proj` gets the key. In self-attention that makes no difference."""
+    return variant(project=_projected("qq", "kk", "vk"))
+
+
+@mistake.built(look=WIRING)
+def keys_from_values():
+    """`k_proj` gets the value. In self-attention that makes no difference."""
+    return variant(project=_projected("qq", "kv", "vv"))
+
+
+@mistake.built(look=WIRING)
+def keys_from_queries():
+    """`k_proj` gets the query. In self-attention that makes no difference."""
+    return variant(project=_projected("qq", "kq", "vv"))
+
+
+@mistake.built(look=WIRING)
+def values_from_queries():
+    """`v_proj` gets the query. In self-attention that makes no difference."""
+    return variant(project=_projected("qq", "kk", "vq"))
+
+
+@mistake.built(look=WIRING)
+def queries_for_all():
+    """`key` and `value` are never looked at: all three projections get the query. That is self-attention only."""
+    return variant(project=_projected("qq", "kq", "vq"))
+
+
+@mistake.built(look=WIRING)
+def keys_for_all():
+    """`query` is never looked at, or taken for the key: all three projections get the same input. That is
+    self-attention only."""
+    return variant(project=_projected("qk", "kk", "vk"))
+
+
+@mistake.built(look=WIRING)
+def query_last():
+    """The arguments are taken in the order value, key, query. The contract has query, key, value; in self-attention
+    nobody would notice."""
+    return variant(project=_projected("qv", "kk", "vq"))
+
+
+@mistake.built(look=WIRING)
+def queries_not_projected():
+    """The queries are used as they come, without `q_proj`."""
+    return variant(project=_projected("-q", "kk", "vv"))
+
+
+@mistake.built(look=WIRING)
+def keys_not_projected():
+    """The keys are used as they come, without `k_proj`."""
+    return variant(project=_projected("qq", "-k", "vv"))
+
+
+@mistake.built(look=WIRING)
+def values_not_projected():
+    """The values are used as they come, without `v_proj`."""
+    return variant(project=_projected("qq", "kk", "-v"))
+
+
+@mistake.built(look=WIRING)
+def nothing_projected():
+    """No input is projected, so all heads just see slices of the input."""
+    return variant(project=_projected("-q", "-k", "-v"))
+
+
+@mistake.built(look=FORMULA)
+def no_out_proj():
+    """The heads' results come back side by side, without `out_proj`: nothing mixes what they found."""
+    return variant(out=lambda self, merged, query: merged)
+
+
+@mistake.built(look=WIRING)
+def queries_and_keys_not_projected():
+    """Queries and keys are used as they come. They need their projections most: there it is decided what a head
+    looks for."""
+    return variant(project=_projected("-q", "-k", "vv"))
+
+
+@mistake.built
+def weights_turned_for_values():
+    """The transposed weights multiply the values: each value would collect queries. In self-attention the shapes
+    even fit. Which axis of the weights runs over the keys?"""
+    return variant(
+        attend=lambda q, k, v, mask: (lambda w: (w.transpose(-2, -1) @ v, w))(attend_with()(q, k, k, mask)[1])
+    )
+
+
+@mistake.built
+def keys_ask_queries():
+    """The scores have a row for each key: keys ask and queries are asked. In self-attention the shapes even fit."""
+    return variant(attend=lambda q, k, v, mask: attend_with()(k, q, v, mask))
+
+
+@mistake.built(look=WIRING)
+def weights_times_keys():
+    """The weights average the keys. Keys decide who is listened to; what is said are the values."""
+    return variant(attend=lambda q, k, v, mask: attend_with()(q, k, k, mask))
+
+
+@mistake.built
+def residual_inside():
+    """The query is added to the output. The residual connection is the encoder layer's business, not attention's."""
+    return variant(out=lambda self, merged, query: self.out_proj(merged) + query)
+
+
+@mistake.built
+def out_proj_twice():
+    """The output goes through `out_proj` twice, or what goes in has been through it already."""
+    return variant(out=lambda self, merged, query: self.out_proj(self.out_proj(merged)))
+
+
+@mistake.built(look=WIRING)
+def matrices_not_transposed():
+    """The inputs are multiplied by the layers' `weight` as it lies. A Linear stores it as (out, in), so it computes
+    the product with the transpose; the matrix is square, and nothing complains. Calling the layer is easier."""
+    return variant(
+        project=lambda self, query, key, value: (
+            _untransposed(self.q_proj, query),
+            _untransposed(self.k_proj, key),
+            _untransposed(self.v_proj, value),
+        ),
+        out=lambda self, merged, query: _untransposed(self.out_proj, merged),
+    )
+
+
+@mistake.built(look=WIRING)
+def biases_forgotten():
+    """The layers' matrices are used, their biases are not. Calling a layer applies both."""
+    return variant(
+        project=lambda self, query, key, value: (
+            query @ self.q_proj.weight.T,
+            key @ self.k_proj.weight.T,
+            value @ self.v_proj.weight.T,
+        ),
+        out=lambda self, merged, query: merged @ self.out_proj.weight.T,
+    )

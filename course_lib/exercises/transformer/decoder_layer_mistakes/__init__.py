@@ -1,0 +1,14 @@
+"""The mistakes in `DecoderLayer` by theme, in the order in which they are tried."""
+
+from course_lib.exercises._mistakes import Mistakes
+from course_lib.exercises.transformer.decoder_layer_mistakes import (
+    cross_attention,
+    masks,
+    order_of_steps,
+    residuals_and_parts,
+    two_at_once,
+)
+
+__all__ = ["mistake"]
+
+mistake = Mistakes(residuals_and_parts, masks, two_at_once, cross_attention, order_of_steps)
