@@ -131,6 +131,16 @@ def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, do
         context["body"] = body.replace(' role="doc-biblioentry"', "")
 
 
+def _name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """The arrow beside a chapter that opens its deeper pages is a picture; assistive software needs words."""
+    generate = context.get("generate_toctree_html")
+    if generate is None:
+        return
+    arrow, words = '<summary><span class="toctree-toggle"', "Pages that go deeper"
+    named = arrow.replace("<summary>", f'<summary aria-label="{words}">')
+    context["generate_toctree_html"] = lambda *args, **options: str(generate(*args, **options)).replace(arrow, named)
+
+
 def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
@@ -141,4 +151,5 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", _remove_thebe, priority=900)
     app.connect("html-page-context", _mend_roles, priority=900)
     app.connect("html-page-context", _link_pictures, priority=900)
+    app.connect("html-page-context", _name_toggles, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
