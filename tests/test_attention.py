@@ -92,6 +92,13 @@ def test_a_constant_added_to_all_scores_changes_nothing():
     assert_close(softmax(scores + 123.0), softmax(scores), **CLOSE)
 
 
+def test_rows_of_very_different_size_do_not_disturb_each_other():
+    """Each row is shifted by its own largest score; shifted by the largest of all, the second would be 0 / 0."""
+    scores = torch.tensor([[900.0, 901.0, 899.0], [-900.0, -901.0, -899.0]])
+    assert_close(softmax(scores), torch.softmax(scores, -1))
+    assert_close(softmax(scores.T, dim=0), torch.softmax(scores.T, 0))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_softmax_keeps_the_dtype_and_is_as_exact_as_it_allows(dtype):
     scores = torch.randn(3, 5, 101).to(dtype)

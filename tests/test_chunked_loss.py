@@ -35,11 +35,15 @@ def test_it_is_the_readable_one():
     torch.testing.assert_close(ours, label_smoothing_loss(logits, targets, 0.1, PAD), rtol=0, atol=1e-12)
 
 
-def test_padding_may_be_no_class():
+@pytest.mark.parametrize("pad_id", [-100, 13, 1000])
+def test_padding_may_be_no_class(pad_id):
+    """Below the classes 0 … 12, and above them."""
     logits, targets = case(11)
-    targets[targets == PAD] = -100
-    ours = chunked_label_smoothing_loss(logits, targets, 0.1, -100)
-    torch.testing.assert_close(ours, F.cross_entropy(logits, targets, label_smoothing=0.1))
+    targets[targets == PAD] = pad_id
+    ours = chunked_label_smoothing_loss(logits, targets, 0.1, pad_id)
+    theirs = F.cross_entropy(logits, targets, label_smoothing=0.1, ignore_index=pad_id)
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, logits)[0] for loss in (ours, theirs)))
 
 
 def test_bfloat16_logits_lose_only_what_bfloat16_loses():

@@ -287,7 +287,8 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p(dtype):
 
 
 def test_top_p_with_ties_keeps_as_many_as_are_needed():
-    for p, count in ((0.1, 1), (0.3, 2), (0.6, 3), (0.9, 4), (1.0, 4)):
+    # A quarter, a half and three quarters are reached exactly, by one, two and three tokens.
+    for p, count in ((0.1, 1), (0.25, 1), (0.3, 2), (0.5, 2), (0.6, 3), (0.75, 3), (0.9, 4), (1.0, 4)):
         assert int(top_p_filter(torch.zeros(4), p).isfinite().sum()) == count
 
 

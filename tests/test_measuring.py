@@ -20,6 +20,18 @@ def test_a_view_counts_as_what_it_keeps_alive():
     assert numbers_kept(lambda a: a[:1].exp() * 2 + a.sin().sum(), torch.randn(3, 5)) == 15 + 5
 
 
+def test_a_view_alone_counts_as_the_storage_behind_it():
+    """Of 15 numbers the sine needs 5, and the other 10 stay alive with them."""
+    assert numbers_kept(lambda a: a[:1].sin(), torch.randn(3, 5)) == 15
+    assert numbers_kept(lambda a: a.T[2:].sin(), torch.randn(3, 5)) == 15
+    assert numbers_kept(lambda a: a[:1].clone().sin(), torch.randn(3, 5)) == 5
+
+
+def test_numbers_are_counted_not_bytes():
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        assert numbers_kept(torch.sin, torch.randn(3, 5).to(dtype)) == 15
+
+
 def test_a_sum_keeps_nothing():
     assert numbers_kept(lambda a, b: a + b, torch.randn(3, 5), torch.randn(3, 5)) == 0
 

@@ -493,6 +493,9 @@ def test_a_size_below_one_is_refused(name):
         ({"d_model": 6, "num_heads": 2, "positions": "rotary"}, r"in pairs, so d_model / num_heads .* got 6 / 2"),
         ({"d_model": 6, "num_heads": 3, "positions": "alibi"}, r"power of two of heads, got num_heads = 3"),
         ({"pad_id": 10_000}, r"pad_id must be a token of the vocabulary, 0 … \d+, got 10000"),
+        ({"pad_id": 17}, "pad_id must be a token of the vocabulary, 0 … 16, got 17"),
+        ({"pad_id": 5, "target_vocab_size": 5}, "pad_id must be a token of the vocabulary, 0 … 4, got 5"),
+        ({"pad_id": 17, "target_vocab_size": 23}, "pad_id must be a token of the vocabulary, 0 … 16, got 17"),
         ({"pad_id": -1}, r"pad_id must be a token of the vocabulary, 0 … \d+, got -1"),
     ],
 )

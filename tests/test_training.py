@@ -72,7 +72,7 @@ def test_a_pair_of_anything_else_is_refused(unchecked, shape):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("pad_id", [0, 3, 6, -100])
+@pytest.mark.parametrize("pad_id", [0, 3, 6, 7, 1000, -100])
 def test_loss_and_gradient_are_pytorchs(smoothing, pad_id):
     ours = leaf(11, 7)
     theirs = ours.detach().clone().requires_grad_()
@@ -167,6 +167,24 @@ def test_off_the_cpu_no_value_is_waited_for():
     assert loss.shape == ()
     loss.backward()
     assert logits.grad.shape == (6, 5)
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor with values, which says of itself that it lies on a GPU."""
+
+    device = property(lambda self: torch.device("cuda"))
+
+
+@pytest.mark.parametrize("pad_id", [0, 3, 7, -100])
+def test_off_the_cpu_padding_counts_as_little_and_a_batch_of_padding_gives_nan(pad_id):
+    logits, targets = torch.randn(11, 7), torch.randint(7, (11,))
+    targets[2:5] = pad_id
+    loss = label_smoothing_loss(logits, targets.as_subclass(Elsewhere), 0.1, pad_id)
+    assert_close(
+        loss.as_subclass(torch.Tensor), F.cross_entropy(logits, targets, label_smoothing=0.1, ignore_index=pad_id)
+    )
+    nothing = label_smoothing_loss(logits, torch.full((11,), pad_id).as_subclass(Elsewhere), 0.1, pad_id)
+    assert bool(nothing.isnan())
 
 
 # --- the rate ---------------------------------------------------------------------------------------------------------

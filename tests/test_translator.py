@@ -74,6 +74,15 @@ def test_a_sentence_that_is_too_long_is_refused_with_its_number(translator):
         translator.translate(["Ein Hund.", "Hund " * 2000])
 
 
+def test_a_sentence_may_have_as_many_tokens_as_the_limit_when_its_end_is_counted(translator):
+    ids = translator.vocabulary.encode(SENTENCES[0])
+    enough = Translator(translator.model, translator.vocabulary, max_source_tokens=len(ids) + 1)
+    assert enough.encode(SENTENCES[:1]) == [[*ids, translator.vocabulary.eos_id]]
+    too_few = Translator(translator.model, translator.vocabulary, max_source_tokens=len(ids))
+    with pytest.raises(ValueError, match=rf"sentence 1 must have fewer than {len(ids)} tokens, got {len(ids)}"):
+        too_few.encode(SENTENCES[:1])
+
+
 def test_text_in_another_script_is_counted_as_unknown(translator):
     assert translator.unknown_share("Ein Hund schläft.") == 0.0
     assert translator.unknown_share("犬が公園で遊んでいます") > 0.8

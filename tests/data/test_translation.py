@@ -1,6 +1,7 @@
 """Translation as a task: batches of about equal work, in an order that follows from the seed."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -80,6 +81,22 @@ def test_the_order_follows_from_seed_and_epoch(captions):
     assert drawn(0, 5) != drawn(0, 6)
 
 
+def test_batches_come_in_another_order_in_each_epoch_never_from_short_to_long(captions):
+    task = TranslationTask(*captions, max_tokens=256)
+    orders = [[batch.source.shape[1] for batch in task.epoch(number, seed=0)] for number in range(3)]
+    assert len({str(order) for order in orders}) == 3
+    for order in orders:
+        rises = sum(one < other for one, other in pairwise(order))
+        falls = sum(one > other for one, other in pairwise(order))
+        assert min(rises, falls) > len(order) / 4
+
+
+def test_which_sentences_share_a_batch_differs_in_each_epoch(captions):
+    task = TranslationTask(*captions, max_tokens=256)
+    one, other = ({frozenset(map(str, b.source.tolist())) for b in task.epoch(number, seed=0)} for number in (0, 1))
+    assert len(one & other) < 0.7 * len(one)  # long sentences have few others of their length
+
+
 def test_sorting_saves_padding(captions):
     """Against batches of the corpus's own order."""
     corpus, vocabulary = captions
@@ -110,6 +127,36 @@ def test_long_pairs_are_left_out_of_training_only(tiny):
     assert all(batch.source.shape[1] <= longest for batch in task.epoch(0, seed=0))
     assert 0 < sum(len(b.source) for b in task.epoch(0, seed=0)) < 21
     assert len(task.encoded("train")) == 21
+
+
+def test_a_pair_of_just_the_limit_is_trained_on(captions):
+    """On either side, its end not counted."""
+    limit = 20
+    task = TranslationTask(*captions, max_length=limit)
+    kept = [(s, t) for s, t in task.encoded("train") if len(s) <= limit and len(t) <= limit]
+    assert {max(len(s), len(t)) for s, t in task.encoded("train")} >= {limit, limit + 1}
+    assert rows(task.epoch(0, seed=0)) == Counter(((*s, 2), (*t, 2)) for s, t in kept)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_loss_is_the_same_off_the_cpu(captions, device):
+    """There another function computes it; these tensors only say that they lie there."""
+
+    class Elsewhere(torch.Tensor):
+        device = property(lambda self: torch.device(device))
+
+    corpus, vocabulary = captions
+    task, model = TranslationTask(corpus, vocabulary, label_smoothing=0.3), model_for(vocabulary)
+    batch = task.pairs(corpus["train"][:7])
+    logits = model(batch.source, batch.inputs).detach()
+
+    def answers(source, inputs):
+        return logits.as_subclass(Elsewhere)
+
+    expected = F.cross_entropy(
+        logits.flatten(0, 1), batch.labels.flatten(), ignore_index=vocabulary.pad_id, label_smoothing=0.3
+    )
+    torch.testing.assert_close(task.loss(answers, batch).as_subclass(torch.Tensor), expected)
 
 
 def test_the_loss_is_cross_entropy_without_padding(captions):

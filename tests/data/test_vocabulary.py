@@ -70,6 +70,16 @@ def test_random_spellings_differ_and_say_the_same(captions):
     assert spelled != vocabulary.encode_all_at_random(sentences, 0.2, random.Random(1))
 
 
+def test_a_word_has_up_to_eight_spellings_in_an_epoch_and_others_in_the_next(captions):
+    _, vocabulary = captions
+    rng = random.Random(0)
+    epochs = [Counter(map(tuple, vocabulary.encode_all_at_random(["Fahrradfahrer"] * 400, 0.5, rng))) for _ in range(2)]
+    for spellings in epochs:
+        assert 4 <= len(spellings) <= 8
+        assert max(spellings.values()) < 200
+    assert set(epochs[0]) != set(epochs[1])
+
+
 def test_a_merge_is_dropped_as_often_as_stated():
     """Two letters and one merge: the share of words in two parts is the probability."""
     vocabulary = Vocabulary.learn(["ab ab ab"], 8)
