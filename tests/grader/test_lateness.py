@@ -3,6 +3,7 @@
 import json
 import os
 from datetime import datetime, timedelta, timezone
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -246,6 +247,7 @@ def test_each_day_begun_costs_its_share_and_never_more_than_all(after, days):
     result = judged(times=Times("times.csv", {"ada": DUE + after}))
     assert result.late_days == days
     assert result.points == max(0, 10 - days)
+    assert result.penalty == min(1, Fraction(days, 10))  # the page shows it: no 410 %
     assert result.lateness == ("late" if days else "on time") + " by times.csv"
 
 

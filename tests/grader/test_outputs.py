@@ -131,6 +131,10 @@ def test_csv_names_survive_the_round_trip(name):
         'ada;"=1+1"',
         "ada; “=1+1”",
         "ada\n-1",
+        "ada\r=1+1",
+        "ada,＋1",
+        "ada,－1",
+        "ada,＠SUM(A1)",
         "ada|+1",
         "ada;\u00a0=1",
         "ada;＝1",
@@ -139,13 +143,16 @@ def test_csv_names_survive_the_round_trip(name):
 def test_csv_runs_no_formula_where_another_sign_separates_cells(text):
     """A spreadsheet of another locale splits the fields further; what it finds there begins with an apostrophe."""
     (row,) = rows([result(student=text)])
-    cells = re.split("[;,|\t\n]", row["student"])
+    cells = re.split("[;,|\t\r\n]", row["student"])
     assert cells[0] == "ada"
     assert cells[1].startswith("'")
     assert row["student"].replace("'", "", 1) == text
 
 
-@pytest.mark.parametrize("name", ['"=1+1"', "  =1", "\u00a0=1", "＝1", "\ufeff=1"])
+DROPPED = [" ", "\u00a0", "\ufeff", "\u200b", "\u200e", "\u200f", *"\"'`“”„‘’‚«»‹›"]
+
+
+@pytest.mark.parametrize("name", ['"=1+1"', "  =1", "＝1", *(f"{sign}=1" for sign in DROPPED), "\r=1", "\n@A1"])
 def test_csv_runs_no_formula_behind_what_a_spreadsheet_drops(name):
     (row,) = rows([result(student=name)])
     assert row["student"] == f"'{name}"
