@@ -34,6 +34,51 @@ def test_the_plane_shows_the_numbers_of_torch():
     assert all(f"{name} {w:.3f}" in view.description for name, w in zip(("sun", "rain", "wind"), weights, strict=True))
 
 
+def test_keys_and_query_are_drawn_where_their_features_are():
+    """The first feature to the right, the second upwards, both in one scale from the middle; larger weights larger."""
+    query = torch.tensor([0.5, -0.25])
+    body = query_plane(KEY, VALUE, query).body
+    (side,) = re.findall(r'viewBox="0 0 (\d+) \1"', body)
+    disc = r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)" class="{}"'
+    discs = [tuple(map(float, found)) for found in re.findall(disc.format("key"), body)]
+    (at,) = re.findall(disc.format("query"), body)
+    arrow = re.search(r'd="M(\S+) (\S+)L(\S+) ([^"]+)"[^>]*data-k="arrow"', body).groups()
+    middle = int(side) / 2
+    scale = (discs[0][0] - middle) / KEY[0, 0].item()
+    assert scale > 0
+
+    def place(point):
+        return [middle + scale * point[0].item(), middle - scale * point[1].item()]
+
+    assert len(discs) == 6  # of each key the weight, and its place
+    for i, point in enumerate(KEY):
+        for x, y, _ in discs[2 * i : 2 * i + 2]:
+            assert [x, y] == pytest.approx(place(point), abs=1e-3)
+    assert [float(at[0]), float(at[1])] == pytest.approx(place(query), abs=1e-3)
+    assert [float(x) for x in arrow] == pytest.approx([middle, middle, *place(query)], abs=1e-3)
+    assert all(0 < x < int(side) and 0 < y < int(side) for x, y, _ in discs)
+    radii = [r for _, _, r in discs[::2]]
+    assert sorted(range(3), key=radii.__getitem__) == torch.softmax(KEY @ query, 0).argsort().tolist()
+    names = [
+        (float(x), float(y)) for x, y in re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="key small">k\d<', body)
+    ]
+    assert [x for x, _ in names] == pytest.approx([x for x, _, _ in discs[::2]], abs=1e-3)
+    assert [y for _, y in names] == pytest.approx([y - 14 for _, y, _ in discs[::2]], abs=1e-3)
+
+
+def test_bars_are_as_long_as_the_weights_and_each_value_stands_beside_its_key():
+    query = torch.tensor([0.5, -0.25])
+    body = query_plane(KEY, VALUE, query, labels=["sun", "rain", "wind"]).body
+    bars = dict(re.findall(r'<rect [^>]*y="([\d.]+)"[^>]*width="([\d.]+)"[^>]*data-k="bar', body))
+    weights = torch.softmax(KEY @ query, 0).tolist()
+    assert [float(width) for width in bars.values()] == pytest.approx([100 * w for w in weights], abs=1e-3)
+    written = re.findall(r'<text x="[\d.]+" y="([\d.]+)"[^>]*>([^<]+)<', body)
+    for name, value, top in zip(("sun", "rain", "wind"), VALUE.tolist(), map(float, bars), strict=True):
+        row = [text for y, text in written if float(y) == top + 7]
+        assert row[0] == name
+        assert row[-1] == f"{value:.2f}"
+
+
 def test_the_query_starts_near_the_first_key():
     assert query_plane(KEY, VALUE).data["query"] == pytest.approx([1.2, 0.3])
     assert "k0" in texts(query_plane(KEY, VALUE))
@@ -90,6 +135,17 @@ def test_lines_are_as_thick_as_weights_and_cells_as_dark():
     assert view.data["weights"] == [[0.7, 0.2, 0.1], [0.125, 0.375, 0.5]]
     assert {"je", "sais", "I", "do", "know", "0.70"} <= set(texts(view))
     assert "“je”: “I” (0.70)" in view.description
+
+
+def test_lines_join_the_words_of_their_weights():
+    view = alignment(WEIGHTS, ["je", "sais"], ["I", "do", "know"])
+    picture = re.search(r"<svg.*?</svg>", view.body, re.DOTALL).group()
+    heights = {text: float(y) for y, text in re.findall(r'<text x="[\d.]+" y="([\d.]+)"[^>]*>([^<]+)<', picture)}
+    assert len({heights[name] for name in ("I", "do", "know")}) == 3
+    for i, query in enumerate(("je", "sais")):
+        lines = re.search(rf'data-k="l{i}">(.*?)</g>', picture)[1]
+        ends = [(float(a), float(b)) for a, b in re.findall(r'd="M\S+ (\S+)L\S+ ([^"]+)"', lines)]
+        assert ends == [(heights[query], heights[key]) for key in ("I", "do", "know")]
 
 
 def test_a_third_decimal_is_that_of_the_tensor():

@@ -49,6 +49,38 @@ def test_shades_go_from_minus_one_to_one():
     assert shades[1.0] == 2
 
 
+def test_a_cell_of_the_table_is_shaded_at_its_position_and_column():
+    """Positions go downwards, columns to the right: only the entry of position 2, column 1 is dark."""
+    table = torch.full((4, 3), -1.0)
+    table[2, 1] = 1.0
+    view = sinusoid_probe(table, position=3, column=2)
+    (dark,) = [path for path in part(view, "cells") if float(path.get("fill-opacity")) == 1]
+    x, y, width, height = map(float, re.fullmatch(r"M(\S+) (\S+)h(\S+)v(\S+)h-\S+z", dark.get("d")).groups())
+    assert (x, y) == pytest.approx((1 * 320 / 3, 2 * height), rel=1e-3)
+    assert width == pytest.approx(320 / 3, rel=1e-3)
+    mark, row = part(view, "mark"), part(view, "row")
+    assert (float(mark.get("x")), float(mark.get("y"))) == pytest.approx((2 * width, 3 * height), rel=1e-3)
+    assert float(row.get("y")) == pytest.approx(3 * height)
+
+
+def test_the_pair_is_drawn_with_its_second_feature_upwards_and_turns_from_the_first_to_the_second():
+    """As the library turns it: (1, 0) by a right angle becomes (0, 1)."""
+    query, key = torch.tensor([1.0, 0.4]), torch.tensor([0.6, -0.9])
+    view = rotary_pair(query, key, angle=1.0, positions=(5, 2))
+    scale = 140 / max(query.norm(), key.norm()).item()
+    turned = apply_rotary(torch.stack([query, key]), torch.tensor([5, 2]))
+    for name, before, after in (("query", query, turned[0]), ("key", key, turned[1])):
+        node = part(view, name)
+        x, y = map(float, re.fullmatch(r"M160 160L(\S+) (\S+)", node.get("d")).groups())
+        assert (x, y) == pytest.approx((160 + scale * before[0].item(), 160 - scale * before[1].item()), abs=1e-2)
+        degrees, *centre = map(float, re.fullmatch(r"rotate\((\S+) (\S+) (\S+)\)", node.get("transform")).groups())
+        assert centre == [160, 160]
+        # On the screen y points downwards, and a positive angle turns clockwise.
+        cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+        drawn = (cos * (x - 160) - sin * (y - 160), -(sin * (x - 160) + cos * (y - 160)))
+        assert drawn == pytest.approx((scale * after).tolist(), abs=1e-2)
+
+
 def test_a_rotary_pair_is_turned_as_the_library_turns_it():
     query, key = torch.tensor([1.0, 0.4]), torch.tensor([0.6, -0.9])
     view = rotary_pair(query, key, angle=1.0, positions=(5, 2))

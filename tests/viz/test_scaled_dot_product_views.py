@@ -57,6 +57,29 @@ def test_the_worked_example_is_that_of_the_page():
     assert 'data-k="value 1 0" aria-label="value 1, feature 2" value="0"' in view.body
 
 
+@pytest.mark.parametrize(("d_k", "d_v"), [(4, 1), (1, 4), (3, 2)])
+def test_the_divisor_is_the_root_of_the_keys_features_and_columns_are_keys_or_features(d_k, d_v):
+    view = attention_calculator(torch.ones(2, d_k), torch.ones(3, d_k), torch.ones(3, d_v))
+    assert f"÷ √{d_k}: " in view.description
+    pictures = re.findall(r"<svg.*?</svg>", view.body, re.DOTALL)
+    titles = [re.search(r">([^<]+)</text>", picture)[1] for picture in pictures]
+    assert titles == ["score q·k", f"÷ √{d_k}", "weight (softmax)", "output Σ weight·v"]
+    for number, picture in enumerate(pictures):
+        columns = re.findall(r'class="small(?: key)?">(k?\d)</text>', picture)[-(d_v if number == 3 else 3) :]
+        assert columns == ([str(j + 1) for j in range(d_v)] if number == 3 else ["k1", "k2", "k3"])
+        assert re.findall(r'class="small query">(q\d)<', picture) == ["q1", "q2"]
+
+
+def test_a_weights_cell_is_as_dark_as_the_weight_is_large():
+    view = attention_calculator(QUERY, KEY, VALUE)
+    picture = re.findall(r"<svg.*?</svg>", view.body, re.DOTALL)[2]
+    cells = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"[^>]*fill-opacity="([\d.e-]+)"', picture)
+    weights = (QUERY @ KEY.T / 2).softmax(-1)
+    assert [float(shade) for *_, shade in cells] == pytest.approx(weights.flatten().tolist(), abs=1e-5)
+    places = [(float(x), float(y)) for x, y, _ in cells]
+    assert places == sorted(places, key=lambda place: place[::-1])  # row by row, from left to right
+
+
 def test_a_single_number_is_one_of_its_kind():
     view = attention_calculator(torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1))
     assert view.description.startswith("1 query of 1 feature, 1 key.")
@@ -104,6 +127,17 @@ def test_its_numbers_are_those_of_torch(shared):
             assert float(state[1]) == pytest.approx(scores.std(correction=0).item(), abs=5.01e-4)
             assert float(state[2]) == pytest.approx(entropy.exp().mean().item(), abs=5.01e-4)
             assert float(state[3]) == pytest.approx(size_of_derivative(weights).median().item(), abs=5.01e-6)
+
+
+def test_the_panels_show_the_width_in_the_middle_first_without_then_with_division():
+    query, key = drawn(31, 64, 7)
+    view = scale_explorer(query, key)
+    assert ">16</output>" in view.body
+    scores = torch.einsum("nd,nkd->nk", query[:, :16], key[..., :16])
+    shown = dict(re.findall(r'data-k="text(\d0)"[^>]*>([^<]+)<', view.body))
+    assert shown == {"00": f"{scores.std(correction=0):.3f}", "10": f"{scores.std(correction=0) / 4:.3f}"}
+    titles = re.findall(r">(with(?:out)?: score q·k[^<]*)<", view.body)
+    assert titles == ["without: score q·k", "with: score q·k ÷ √d"]
 
 
 def test_a_histogram_has_the_shape_of_its_counts():

@@ -81,6 +81,23 @@ def test_bars_of_both_wirings_share_one_logarithmic_scale():
     assert height["post2"] == height["pre2"] == pytest.approx(120)
 
 
+def test_each_panel_has_the_numbers_of_its_own_wiring():
+    post, pre = torch.tensor([0.011, 0.12, 1.3]), torch.tensor([2.4, 0.25, 0.026])
+    body = norm_switch(post, pre).body
+    first, second = re.split('data-k="pre-panel"', body)
+    for panel, measured in ((first, post), (second, pre)):
+        said = re.findall(r">(first|last) layer ([\d.]+)<", panel)
+        assert said == [("first", f"{measured[0].item():.3f}"), ("last", f"{measured[-1].item():.3f}")]
+    assert 'data-k="post-panel"' in first
+    assert "post-norm: norm(x + sublayer(x))" in first
+    assert "pre-norm: x + sublayer(norm(x))" in second
+    described = norm_switch(post, pre).description
+    assert "Post-norm: 0.011, 0.120, 1.300. Pre-norm: 2.400, 0.250, 0.026." in described
+    bars = {key: float(node.get("x")) for key, node in parts(norm_switch(post, pre)).items() if key[-1].isdigit()}
+    for name in ("post", "pre"):
+        assert bars[f"{name}0"] < bars[f"{name}1"] < bars[f"{name}2"]
+
+
 def test_norm_and_sum_stand_where_the_wiring_has_them():
     body = norm_switch(torch.ones(2), torch.ones(2)).body
     post, pre = (re.findall(r">(sublayer|norm|\+)<", part) for part in body.split("pre-norm: x + sublayer")[:2])
