@@ -78,8 +78,7 @@ def test_there_are_chapters():
 def test_every_stem_has_its_module_its_test_and_its_exercises(stem):
     assert (ROOT / f"course_lib/{stem}.py").exists()
     assert (ROOT / f"tests/test_{stem}.py").exists()
-    exercises = ROOT / "course_lib/exercises"
-    assert ((exercises / stem).is_dir() or (exercises / f"{stem}.py").exists()) == (stem in STEMS)
+    assert (ROOT / f"course_lib/exercises/{stem}").is_dir() == (stem in STEMS)
 
 
 @pytest.mark.parametrize("module", ORDER)

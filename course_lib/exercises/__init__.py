@@ -41,12 +41,8 @@ def all_exercises() -> dict[str, Exercise]:
 
 
 def _of_chapter(stem: str) -> list[Exercise]:
-    chapter = importlib.import_module(f"course_lib.exercises.{stem}")
-    if not hasattr(chapter, "EXERCISES"):  # a chapter in one file
-        return [
-            exercise for exercise in vars(chapter).values() if isinstance(exercise, Exercise) and exercise.stem == stem
-        ]
-    return [importlib.import_module(f"course_lib.exercises.{stem}.{name}").exercise for name in chapter.EXERCISES]
+    names = importlib.import_module(f"course_lib.exercises.{stem}").EXERCISES
+    return [importlib.import_module(f"course_lib.exercises.{stem}.{name}").exercise for name in names]
 
 
 def find(name: str) -> Exercise:

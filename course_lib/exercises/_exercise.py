@@ -167,7 +167,7 @@ class Exercise:
             number per row, because a formula may also divide by that sum.
         twins: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
             of PyTorch's ("softmax"), a dotted one a module and a function or class in it ("sacrebleu.corpus_bleu").
-        chapter: its stem.
+        chapter: stem of the chapter that it belongs to.
         mistakes_in: name of the module that holds its mistakes, as `mistake`; "" for none.
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
             this form show the same mistake. None for a result that has no such form.
@@ -197,8 +197,8 @@ class Exercise:
 
     @property
     def stem(self) -> str:
-        """The chapter: name of the module that defines the exercise, unless it is given."""
-        return self.chapter or self.properties[0].cases.__module__.rpartition(".")[2]
+        """The chapter."""
+        return self.chapter
 
     @cached_property
     def misconceptions(self) -> list[Misconception]:
@@ -235,15 +235,6 @@ class Exercise:
 
         return add
 
-    def misconception(self, key: str, says: str, *, look: str = "") -> Callable:
-        """Decorator of a wrong variant."""
-
-        def add(solution):
-            self.misconceptions.append(Misconception(key, " ".join(says.split()), solution, look))
-            return solution
-
-        return add
-
     def remark(self, says: str) -> Callable:
         """Decorator of a function that tells, from the names of all that a solution calls, whether `says` applies."""
 
@@ -252,10 +243,6 @@ class Exercise:
             return applies
 
         return add
-
-    def contains(self, part: Exercise, build: Callable[[Callable], Callable], **options) -> None:
-        """Inherit the mistakes of an exercise that this one is built from; see `inherited`."""
-        self.misconceptions.extend(part.inherited(build, **options))
 
     def inherited(
         self,

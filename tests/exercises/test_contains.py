@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib.exercises import Case, Exercise
+from course_lib.exercises import Case, Exercise, Misconception
 from course_lib.grader._diagnosing import diagnose
 from course_lib.grader._judging import judge, sheet_of
 from tools.exercise_lint import problems_of
@@ -32,20 +32,27 @@ def exercise(name, reference, arguments) -> Exercise:
     )
 
 
+def add(exercise, key, says, solution) -> None:
+    exercise.misconceptions.append(Misconception(key, says, solution))
+
+
 def pair(**options) -> tuple[Exercise, Exercise]:
     """`halve` with three mistakes, one of which changes no sum, and `total`, which contains it."""
     part, whole = exercise("halve", halve, "x"), exercise("total", total, "x, y")
     x, y = torch.tensor([1.0, -2, 5]), torch.tensor([3.0, -1])
     part.holds("Half.")(lambda draw: iter([Case(args=(x,))]))
     whole.holds("The sum.", fault=None)(lambda draw: iter([Case(args=(x, y)), Case(args=(2 * x, 3 * y))]))
-    part.misconception("doubled", "It is doubled.")(lambda x: x * 2)
-    part.misconception("reversed", "It is backwards.")(lambda x: x.flip(0) / 2)
-    part.misconception("negated", "It has the wrong sign.")(lambda x: -x / 2)
+    add(part, "doubled", "It is doubled.", lambda x: x * 2)
+    add(part, "reversed", "It is backwards.", lambda x: x.flip(0) / 2)
+    add(part, "negated", "It has the wrong sign.", lambda x: -x / 2)
     for number in range(5):
-        whole.misconception(f"own_{number}", f"Off by {number}.")(
-            lambda x, y, n=number: total(x, y) * (n + 2)  # as wrong as an inherited one, and not the same
+        add(
+            whole,
+            f"own_{number}",
+            f"Off by {number}.",
+            lambda x, y, n=number: total(x, y) * (n + 2),  # as wrong as an inherited one, and not the same
         )
-    whole.contains(part, lambda wrong: lambda x, y: wrong(x).sum() + y.max(), **options)
+    whole.misconceptions += part.inherited(lambda wrong: lambda x, y: wrong(x).sum() + y.max(), **options)
     return part, whole
 
 
@@ -65,7 +72,7 @@ def test_a_mistake_of_the_part_is_named_in_the_whole():
 def test_a_part_of_a_part_is_said_in_one_phrase():
     _, whole = pair(called="first step")
     outer = exercise("outer", total, "x, y")
-    outer.contains(whole, lambda wrong: wrong, called="sum")
+    outer.misconceptions += whole.inherited(lambda wrong: wrong, called="sum")
     (nested,) = (m for m in outer.misconceptions if m.key == "total/halve/doubled")
     assert nested.says == "In the first step of your sum: It is doubled."
 
@@ -85,22 +92,24 @@ def test_an_inherited_mistake_that_does_not_show_is_no_fault_and_is_not_named():
 
 def test_the_exercises_own_mistake_is_the_nearer_name():
     _, whole = pair()
-    whole.misconception("twice_the_half", "The own name.")(lambda x, y: 2 * x.sum() + y.max())
+    add(whole, "twice_the_half", "The own name.", lambda x, y: 2 * x.sum() + y.max())
     assert named(whole, lambda x, y: (2 * x).sum() + y.max()).key == "twice_the_half"
     assert list(problems_of(whole)) == []
 
 
 def test_a_part_contained_twice_has_keys_of_its_own_and_mistakes_can_be_left_out():
     part, whole = pair(prefix="first", without=("reversed",))
-    whole.contains(part, lambda wrong: lambda x, y: halve(x).sum() + wrong(y).max() * 2, prefix="second")
+    whole.misconceptions += part.inherited(
+        lambda wrong: lambda x, y: halve(x).sum() + wrong(y).max() * 2, prefix="second"
+    )
     keys = [m.key for m in whole.misconceptions if m.within]
     assert keys == ["first/doubled", "first/negated", "second/doubled", "second/reversed", "second/negated"]
 
 
 def test_a_part_without_mistakes_is_refused():
-    part, whole = exercise("halve", halve, "x"), exercise("total", total, "x, y")
+    part = exercise("halve", halve, "x")
     with pytest.raises(ValueError, match="expected halve to have its mistakes before this call; it lacks any"):
-        whole.contains(part, lambda wrong: wrong)
-    part.misconception("doubled", "It is doubled.")(lambda x: x * 2)
+        part.inherited(lambda wrong: wrong)
+    add(part, "doubled", "It is doubled.", lambda x: x * 2)
     with pytest.raises(ValueError, match="it lacks dubled"):
-        whole.contains(part, lambda wrong: wrong, without=("dubled",))
+        part.inherited(lambda wrong: wrong, without=("dubled",))

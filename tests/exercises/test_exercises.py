@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import course_lib
-from course_lib.exercises import STEMS, Case, Exercise, all_exercises, find
+from course_lib.exercises import STEMS, Case, Exercise, Misconception, all_exercises, find
 from course_lib.grader._judging import judge, sheet_of
 from tools.exercise_lint import gifts, problems_of
 
@@ -159,7 +159,7 @@ def an_exercise(**changes) -> Exercise:
 def with_cases(exercise, *cases, misconceptions=()):
     exercise.holds("It doubles.")(lambda draw: iter(cases))
     for number, wrong in enumerate(misconceptions):
-        exercise.misconception(f"wrong_{number}", f"Wrong in way {number}.")(wrong)
+        exercise.misconceptions.append(Misconception(f"wrong_{number}", f"Wrong in way {number}.", wrong))
     return exercise
 
 

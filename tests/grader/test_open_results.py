@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.exercises import Case, Exercise, find
+from course_lib.exercises import Case, Exercise, Misconception, find
 from course_lib.grader._diagnosing import diagnose
 from course_lib.grader._judging import judge, sheet_of
 from course_lib.grader._observing import Foreign, Sequence, plain, unwrapped
@@ -45,14 +45,10 @@ def an_exercise() -> Exercise:
         for count in (3, 4, 200):
             yield Case(args=(draw.sizes(count, 1, 300),))
 
-    @exercise.misconception("one_too_many", "The sum is one too large.")
-    def _(numbers):
-        return [sum(numbers), 1]
-
-    @exercise.misconception("two_too_many", "The sum is two too large.")
-    def _(numbers):
-        return [sum(numbers), 2]
-
+    exercise.misconceptions += [
+        Misconception("one_too_many", "The sum is one too large.", lambda numbers: [sum(numbers), 1]),
+        Misconception("two_too_many", "The sum is two too large.", lambda numbers: [sum(numbers), 2]),
+    ]
     return exercise
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib.exercises import Case, Exercise, find
+from course_lib.exercises import Case, Exercise, Misconception, find
 from course_lib.grader._code_line import CodeLine
 from course_lib.grader._diagnosing import diagnose
 from course_lib.grader._explaining import explain_problem
@@ -160,8 +160,10 @@ def test_two_mistakes_that_show_in_different_cases_are_both_named():
             yield Case(args=(positive, factor * negative))
 
     exercise.holds("More.")(cases)
-    exercise.misconception("first_sign", "The sign of x is kept.")(lambda x, y: x.sum() + y.abs().sum())
-    exercise.misconception("second_sign", "The sign of y is kept.")(lambda x, y: x.abs().sum() + y.sum())
+    exercise.misconceptions += [
+        Misconception("first_sign", "The sign of x is kept.", lambda x, y: x.sum() + y.abs().sum()),
+        Misconception("second_sign", "The sign of y is kept.", lambda x, y: x.abs().sum() + y.sum()),
+    ]
     sheet = sheet_of(exercise, 0)
     report = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.sum()))
     assert report.diagnosis.keys == ("first_sign", "second_sign")

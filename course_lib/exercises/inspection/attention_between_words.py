@@ -1,4 +1,4 @@
-"""Exercise of the chapter on the inside of a trained model: attention between words, from attention between pieces."""
+"""Exercise `attention_between_words`: metadata, stub and cases."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import torch
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
-from course_lib.exercises._inspection_between_slips import add_slips
-from course_lib.exercises._inspection_indexing_slips import add_indexing_between_slips
-from course_lib.exercises._inspection_rarer_slips import add_rarer_between_slips
+from course_lib.exercises._files import beside
 
-__all__ = ["BETWEEN_WORDS"]
+__all__ = ["attention_between_words", "exercise"]
 
 
 def attention_between_words(weights, query_words, key_words):
@@ -22,26 +20,10 @@ def attention_between_words(weights, query_words, key_words):
     return (queries / queries.sum(0)).T @ weights @ keys  # (..., query words, key words)
 
 
-BETWEEN_WORDS = Exercise(
+exercise = Exercise(
+    **beside(__file__),
     name="attention_between_words",
     chapter="inspection",
-    title="From pieces of words to words",
-    statement="""\
-A tokenizer splits rare words into pieces, and special tokens such as [CLS] belong to no word. To see how much one
-*word* attends to another, combine the weights between their pieces: **add** the weights *to* the pieces of a word,
-since together they are what the word receives, and **average** the weights *from* its pieces, since each piece is a
-query whose weights already sum to one. For query word $u$ and key word $v$,
-
-$$W_{uv} = \\frac{1}{\\text{pieces of } u} \\sum_{i \\in u} \\sum_{j \\in v} w_{ij}.$$
-
-- `weights` is `(..., L_q, L_k)`. The dots stand for any number of batch dimensions, none included.
-- `query_words` `(L_q,)` and `key_words` `(L_k,)` are int tensors: the number of the word that each token belongs to.
-  Words are numbered 0, 1, 2, … in the order of the text, and each number occurs. A token with the number −1, which
-  can be anywhere, belongs to no word and is left out: the weight on it is dropped, and the other weights stay as they
-  are. There is at least one word on either side.
-- Return `(..., number of query words, number of key words)`. The two numbers may differ.
-
-`weights` is float32 or float64, and the result has the same dtype.""",
     difficulty=2,
     minutes=20,
     stub='''\
@@ -49,15 +31,6 @@ def attention_between_words(weights, query_words, key_words):
     """Attention between words: (..., L_q, L_k) to (..., query words, key words)."""
     raise NotImplementedError
 ''',
-    hints=(
-        "Each row of `weights` sums to one. If no token is left out, each row of the result should, too. So what has "
-        "to happen to the columns of one word, and what to its rows?",
-        "Compare `key_words[:, None]` with `torch.arange(number of key words)`: this gives a matrix `(L_k, words)` of "
-        "True and False. As numbers, what does multiplying the weights by it do? And what becomes of the tokens with "
-        "the number −1?",
-        "Treat the queries in the same way, from the left. For an average, the entries that belong to one word have to "
-        "be divided by its number of pieces.",
-    ),
     reference=attention_between_words,
     shapes={"weights": "... len_q len_k", "query_words": "len_q", "key_words": "len_k"},
     returns=("between",),
@@ -79,7 +52,7 @@ def _split_sentences(draw: Draw, *batch: int, dtype: torch.dtype = torch.float32
     return draw.weights(*batch, len_q, len_k, dtype=dtype), _words(draw, len_q, words_q), _words(draw, len_k, words_k)
 
 
-@BETWEEN_WORDS.holds("Weights to the pieces of a word are added, weights from its pieces averaged", weight=3)
+@exercise.holds("Weights to the pieces of a word are added, weights from its pieces averaged", weight=3)
 def _(draw):
     weights = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
     yield Case(args=(weights, torch.tensor([0, 0]), torch.tensor([0, 1, 1])), edge="to be worked out by hand")
@@ -89,7 +62,7 @@ def _(draw):
     yield Case(args=(draw.weights(5, 7), rows, columns), note="words of one, two and three pieces")
 
 
-@BETWEEN_WORDS.holds("It works with zero, one or two batch dimensions, in float32 and float64")
+@exercise.holds("It works with zero, one or two batch dimensions, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float32, torch.float64):
@@ -102,9 +75,7 @@ def _(draw):
     yield Case(args=(weights.mT.contiguous().mT, *words), note="transposed in memory")
 
 
-@BETWEEN_WORDS.holds(
-    "Tokens with the number −1 are left out wherever they are, and the weight on them is dropped", weight=2
-)
+@exercise.holds("Tokens with the number −1 are left out wherever they are, and the weight on them is dropped", weight=2)
 def _(draw):
     both = torch.tensor([-1, 0, 1, 1, -1]), torch.tensor([-1, 0, 0, 1, 2, 2, -1])
     yield Case(args=(draw.weights(3, 5, 7), *both), note="left out at both ends")
@@ -116,7 +87,7 @@ def _(draw):
     yield Case(args=(draw.weights(5, 7), *only), note="left out among the queries only")
 
 
-@BETWEEN_WORDS.holds("It works for words of one piece, for a single word, and in self-attention")
+@exercise.holds("It works for words of one piece, for a single word, and in self-attention")
 def _(draw):
     words, others = torch.tensor([0, 0, 1, 1, 1, 2]), torch.tensor([0, 1, 1, 2, 2, 2])
     yield Case(args=(draw.weights(3, 5, 7), torch.arange(5), torch.arange(7)), note="one piece per word")
@@ -127,8 +98,3 @@ def _(draw):
     for rows, columns in ((words, words), (words, others), (others, _words(draw, 6, 4))):
         yield Case(args=(draw.weights(6, 6), rows, columns), note="as many queries as keys", edge="equal lengths")
     yield Case(args=(torch.tensor([[1.0]]), torch.tensor([0]), torch.tensor([0])), note="one token", edge="one token")
-
-
-add_slips(BETWEEN_WORDS)
-add_rarer_between_slips(BETWEEN_WORDS)
-add_indexing_between_slips(BETWEEN_WORDS)
