@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_finite
 from course_lib.viz.multi_head_views import WIDTH, axis_labels, cut, frame
 from course_lib.viz.view import (
     View,
@@ -203,8 +204,10 @@ def leak_detector(
 
     Raises:
         TypeError: influence holds something that is no tensor, or allowed is not bool.
-        ValueError: shapes that do not fit, more than 10 tokens or 6 models, negative or not finite entries.
+        ValueError: shapes that do not fit, more than 10 tokens or 6 models, negative or not finite entries, or such a
+            tolerance.
     """
+    check_finite("tolerance", tolerance, 0)
     models = dict(influence) if isinstance(influence, Mapping) else {"the model": influence}
     if not 1 <= len(models) <= 6:
         raise ValueError(f"influence must hold 1 to 6 models, got {len(models)}; give those to be compared")

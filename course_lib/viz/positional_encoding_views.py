@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_finite, check_whole
 from course_lib.viz.view import (
     View,
     button,
@@ -39,8 +40,13 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
         base: of the wavelengths in the formula.
 
     Raises:
+        TypeError: encoding is not a tensor, or position or column not a whole number.
         ValueError: no table, one that is too large to be drawn, entries that are not finite, or a place outside.
     """
+    if not isinstance(encoding, Tensor):
+        raise TypeError(f"encoding must be a tensor (length, d_model), got {type(encoding).__name__}")
+    check_whole(position=position, column=column, least=-math.inf)
+    check_finite("base", base)
     if encoding.dim() != 2 or not (1 <= len(encoding) <= _MOST_ROWS and 2 <= encoding.shape[1] <= _MOST_COLUMNS):
         raise ValueError(
             f"encoding must be (length, d_model) with at most {_MOST_ROWS} positions and 2 to {_MOST_COLUMNS} columns, "
@@ -162,9 +168,14 @@ def rotary_pair(
         longest: the last position that can be chosen.
 
     Raises:
-        ValueError: shapes that are not (2,), two zero vectors, entries that are not finite, or positions outside.
+        TypeError: query or key is not a tensor.
+        ValueError: shapes that are not (2,), two zero vectors, entries or an angle that are not finite, or positions
+            outside.
     """
+    check_finite("angle", angle)
     for name, pair in (("query", query), ("key", key)):
+        if not isinstance(pair, Tensor):
+            raise TypeError(f"{name} must be a tensor (2,), got {type(pair).__name__}")
         if pair.shape != (2,):
             raise ValueError(f"{name} must be (2,), one pair of features, got {tuple(pair.shape)}")
     data = {"query": numbers(query), "key": numbers(key), "angle": angle}

@@ -43,12 +43,15 @@ def block_stepper(
         tokens: a label for each of the L tokens.
 
     Raises:
+        TypeError: a state is not a tensor.
         ValueError: no steps, steps that are not matrices of equal length, more than 14 steps, 16 tokens or 64 features,
             code for an unknown step, or entries that are not finite.
     """
     if not 1 <= len(states) <= 14:
         raise ValueError(f"expected 1 to 14 steps, got {len(states)}")
     for name, state in states.items():
+        if not isinstance(state, Tensor):
+            raise TypeError(f"{name} must be a tensor (L, d_model), got {type(state).__name__}")
         if state.dim() != 2:
             raise ValueError(f"{name} must be (L, d_model), got {tuple(state.shape)}; choose one sentence, state[0]")
     lengths = {len(state) for state in states.values()}
@@ -126,6 +129,7 @@ def three_attentions(
         target: a label for each target token, at most 14.
 
     Raises:
+        TypeError: something other than a tensor.
         ValueError: None instead of weights, shapes that do not fit, weights outside [0, 1] or not finite.
     """
     sizes = {"source": len(source), "target": len(target)}
@@ -140,8 +144,10 @@ def three_attentions(
     for name, (weights, rows, columns) in given.items():
         if weights is None:
             raise ValueError(f"{name} is None: the fused path returns no weights; ask for them with need_weights=True")
+        if not isinstance(weights, Tensor):
+            raise TypeError(f"{name} must be a tensor (H, {len(rows)}, {len(columns)}), got {type(weights).__name__}")
         heads = heads or (len(weights) if weights.dim() == 3 else None)
-        if weights.dim() != 3 or weights.shape != (heads, len(rows), len(columns)):
+        if not heads or weights.shape != (heads, len(rows), len(columns)):
             raise ValueError(
                 f"{name} must be (H, {len(rows)}, {len(columns)}) with one H for all, got {tuple(weights.shape)}; "
                 f"choose one sentence and one layer"
@@ -207,8 +213,12 @@ def norm_switch(post: Tensor, pre: Tensor, *, what: str = "gradient of the layer
         what: was measured.
 
     Raises:
+        TypeError: post or pre is not a tensor.
         ValueError: not two lists of the same 1 to 24 positive numbers.
     """
+    for name, measured in (("post", post), ("pre", pre)):
+        if not isinstance(measured, Tensor):
+            raise TypeError(f"{name} must be a tensor (num_layers,), got {type(measured).__name__}")
     if post.dim() != 1 or post.shape != pre.shape or not 1 <= len(post) <= 24:
         raise ValueError(
             f"post and pre must be (num_layers,) with the same 1 to 24 layers, "

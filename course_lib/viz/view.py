@@ -200,11 +200,17 @@ def _json(data: Any) -> str:
 # Helpers for view functions -------------------------------------------------------------------------------------------
 
 
+_LARGEST = 1e21  # from here on, JavaScript's toFixed writes an exponent
+
+
 def numbers(tensor: Tensor) -> Any:
     """A tensor as nested lists for JSON, every float32 to the digits that give it back."""
     array = tensor.detach().cpu()
     if not torch.isfinite(array).all():
         raise ValueError("expected finite numbers, got NaN or infinity; a fully masked row gives NaN through a softmax")
+    largest = array.double().abs().max().item() if array.numel() else 0.0
+    if not largest < _LARGEST:
+        raise ValueError(f"expected numbers below {_LARGEST:g} in size, got {largest:g}; scale the tensor down")
     if array.dtype in (torch.float64, torch.int64, torch.int32, torch.bool):
         return array.tolist()
     return _nested(array.float(), lambda x: float(f"{x:.9g}"))
@@ -232,6 +238,11 @@ def packed(weights: Tensor) -> str:
 
 def fixed(number: float, digits: int = 3) -> str:
     """A number with so many decimals, as JavaScript's toFixed writes it: halves away from zero, and no −0."""
+    if not abs(number) < _LARGEST:
+        raise ValueError(
+            f"a view shows finite numbers below {_LARGEST:g} in size, got {number:g}; scale the tensors down, or look "
+            f"for the step that overflows"
+        )
     text = str(Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
     return text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text
 
