@@ -38,15 +38,19 @@ def layer_norm(
 
     Source: Ba, Kiros & Hinton (2016), equation 4.
     """
-    for name, parameter in (("gain", gain), ("bias", bias)):
+    _check_per_feature(x, gain=gain, bias=bias)
+    centred = x - x.mean(-1, keepdim=True)
+    variance = (centred * centred).mean(-1, keepdim=True)
+    return centred * torch.rsqrt(variance + eps) * gain + bias
+
+
+def _check_per_feature(x: Tensor, **parameters: Tensor) -> None:
+    for name, parameter in parameters.items():
         if parameter.shape != x.shape[-1:]:
             raise ValueError(
                 f"{name} must be (d,) = {tuple(x.shape[-1:])}, one number per feature of x, got "
                 f"{tuple(parameter.shape)}; the mean is taken over the last axis"
             )
-    centred = x - x.mean(-1, keepdim=True)
-    variance = (centred * centred).mean(-1, keepdim=True)
-    return centred * torch.rsqrt(variance + eps) * gain + bias
 
 
 class FeedForward(nn.Module):
