@@ -17,7 +17,7 @@ from course_lib.exercises import Exercise, all_exercises, find
 from course_lib.grader._diagnosing import diagnose
 from course_lib.grader._judging import Sheet, Verdict, judge, sheet_of
 from course_lib.grader._likeness import alike
-from course_lib.grader._observing import Sequence, plain
+from course_lib.grader._observing import Observation, Sequence, plain
 
 SEEDS = (0, 20)
 CENTRAL = {
@@ -32,6 +32,7 @@ CENTRAL = {
     "beam_search",
     "cached_attention",
 }
+PAGE_WIDTH = 88  # characters of code that fit a page
 FEWEST = {True: 12, False: 5}  # misconceptions, for central exercises and others
 
 
@@ -51,8 +52,11 @@ def problems_of(exercise: Exercise, *, every: int = 1) -> Iterator[str]:
 
 
 def _text(exercise: Exercise) -> Iterator[str]:
-    if len(exercise.hints) < 2:
-        yield "fewer than two hints"
+    if not 2 <= len(exercise.hints) <= 4:
+        yield f"{len(exercise.hints)} hints, two to four are wanted"
+    longest = max(exercise.stub.split("\n"), key=len)
+    if len(longest) > PAGE_WIDTH:
+        yield f"a line of the stub has {len(longest)} characters, at most {PAGE_WIDTH} fit the page: {longest.strip()}"
     if not exercise.look:
         yield "no section to look at"
     if not 1 <= exercise.difficulty <= 5:
@@ -158,6 +162,8 @@ def _misconceptions(sheet: Sheet, every: int) -> Iterator[str]:
             if not mistake.within:
                 yield f"no case tells {mistake.key} from the reference ({verdict.status})"
             continue
+        if not mistake.within and (missing := _undefined(seen)):
+            yield f"{mistake.key} never runs: {missing}; write the name right, or import it"
         named = diagnose(sheet, verdict, seen)
         key = named.key if named else "unknown"
         if key == mistake.key:
@@ -169,6 +175,12 @@ def _misconceptions(sheet: Sheet, every: int) -> Iterator[str]:
     for a, b in itertools.combinations([mistake.key for mistake in own], 2):
         if _indistinguishable(sheet, a, b):
             yield f"no case tells {a} from {b}"
+
+
+def _undefined(seen: list[Observation]) -> str:
+    """What Python says where every call ends in a name that is not defined."""
+    ends = {one.problem.message if one.problem and one.problem.type == "NameError" else "" for one in seen}
+    return ends.pop() if len(ends) == 1 else ""
 
 
 def _ends_in_exceptions(sheet: Sheet, key: str, verdict: Verdict) -> bool:

@@ -195,6 +195,27 @@ def test_degenerate_cases_are_faults(case, fault):
     assert fault in faults(with_cases(an_exercise(), case, misconceptions=WRONG))
 
 
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"hints": ("One.",)}, "1 hints, two to four are wanted"),
+        ({"hints": ("One.", "Two.", "Three.", "Four.", "Five.")}, "5 hints, two to four are wanted"),
+        (
+            {"stub": f"def double(x, y):\n    # {'x' * 90}\n    raise NotImplementedError\n"},
+            "a line of the stub has 96",
+        ),
+    ],
+)
+def test_texts_that_do_not_fit_are_faults(changes, fault):
+    assert fault in faults(with_cases(an_exercise(**changes), Case(args=(X, Y)), misconceptions=WRONG))
+
+
+def test_a_mistake_that_only_ends_in_an_undefined_name_is_a_fault():
+    spoilt = [*WRONG, lambda x, y: 4 * x + y.sum() + rigth]  # noqa: F821 - on purpose
+    found = faults(with_cases(an_exercise(), Case(args=(X, Y)), misconceptions=spoilt))
+    assert "wrong_5 never runs: name 'rigth' is not defined" in found
+
+
 def test_an_edge_case_may_be_degenerate():
     edge = Case(args=(X[:, :1], Y), edge="one column on purpose")
     assert faults(with_cases(an_exercise(), Case(args=(X, Y)), edge, misconceptions=WRONG)) == ""
