@@ -211,7 +211,7 @@ def test_texts_that_do_not_fit_are_faults(changes, fault):
 
 
 def test_a_mistake_that_only_ends_in_an_undefined_name_is_a_fault():
-    spoilt = [*WRONG, lambda x, y: 4 * x + y.sum() + rigth]  # noqa: F821 - on purpose
+    spoilt = [*WRONG, lambda x, y: 4 * x + y.sum() + rigth]
     found = faults(with_cases(an_exercise(), Case(args=(X, Y)), misconceptions=spoilt))
     assert "wrong_5 never runs: name 'rigth' is not defined" in found
 
@@ -243,7 +243,7 @@ def test_few_misconceptions_hints_and_a_stub_that_runs_are_faults():
     )
     for fault in (
         "4 misconceptions, at least 5",
-        "fewer than two hints",
+        "hints, two to four are wanted",
         "the stub is failed",
         "no section to look at",
     ):
