@@ -54,6 +54,7 @@ def dot_product_score(
 
     Source: Luong, Pham & Manning (2015), section 3.1, "dot".
     """
+    check_axes(query=query, key=key)
     check_features(query, key)
     return query @ key.transpose(-2, -1)  # (..., L_q, L_k)
 
@@ -62,10 +63,8 @@ def check_features(query: Tensor, key: Tensor) -> None:
     """Refuse a query and a key that cannot be multiplied.
 
     Raises:
-        TypeError: they differ in their dtype.
-        ValueError: they differ in their last axis, have fewer than two axes, or belong to different batches.
+        ValueError: they differ in their last axis.
     """
-    check_axes(query=query, key=key)
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
             f"query and key must have the same number of features in their last axis, got "

@@ -206,7 +206,7 @@ def corpus_bleu(
 
     Args:
         hypotheses: a list of tokens for each sentence.
-        references: as many, one reference a sentence.
+        references: as many, one reference per sentence.
         max_order: longest n-grams that count.
 
     Raises:

@@ -1,7 +1,7 @@
 """Words with two senses, in short sentences: does a model tell the senses apart?
 
 Eleven English words, two senses each, six sentences for each sense, written for this course. A set of this size shows
-what happens to a word's vector through the layers; it is no benchmark, and its sentences are easy.
+what happens to a word's vector through the layers; it is not a benchmark, and its sentences are easy.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def _padding(real=lambda tokens, pad_id: tokens != pad_id, place=lambda real: re
 
 @mistake(look="notation: Conventions")
 def turned_round(tokens, pad_id):
-    """True stands where the padding is. In this course True means *may attend*, and padding is what nobody may
-    attend to. (`nn.MultiheadAttention` has it the other way round.)"""
+    """True stands where the padding is. In this course True means *may attend*, and no query may attend to
+    padding. (`nn.MultiheadAttention` has it the other way round.)"""
     return _padding(operator.eq)(tokens, pad_id)
 
 

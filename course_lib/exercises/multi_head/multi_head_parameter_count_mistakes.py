@@ -150,7 +150,7 @@ def square_of_a_head(d_model, num_heads, bias=True):
 
 @mistake
 def one_bias_number_each(d_model, num_heads, bias=True):
-    """A bias is counted as one number a layer. It is one number for each feature that comes out."""
+    """A bias is counted as one number per layer. It is one number for each feature that comes out."""
     return _count(biases=lambda d, h: 4)(d_model, num_heads, bias)
 
 
@@ -194,7 +194,7 @@ def input_biases_times_heads(d_model, num_heads, bias=True):
 
 @mistake
 def bias_for_every_head(d_model, num_heads, bias=True):
-    """The biases are counted as one number a head. It is one number for each feature that comes out."""
+    """The biases are counted as one number per head. It is one number for each feature that comes out."""
     return _count(biases=lambda d, h: 4 * h)(d_model, num_heads, bias)
 
 

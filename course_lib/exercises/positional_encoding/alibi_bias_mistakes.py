@@ -66,13 +66,13 @@ def past_not_lowered(num_heads, length):
 
 @mistake
 def distance_to_the_first(num_heads, length):
-    """Each key is lowered by its own position, whoever asks. What counts is its distance from the query."""
+    """Each key is lowered by its own position, for every query. What counts is its distance from the query."""
     return _bias(distance=lambda difference: -difference[:1].expand_as(difference))(num_heads, length)
 
 
 @mistake
 def distance_to_the_last(num_heads, length):
-    """Each key is lowered by its distance from the last position, whoever asks. What counts is its distance from the
+    """Each key is lowered by its distance from the last position, for every query. What counts is its distance from the
     query."""
     return _bias(distance=lambda difference: difference[-1:].expand_as(difference))(num_heads, length)
 

@@ -22,7 +22,7 @@ def two_squared(x_query, x_key, y_key, bandwidth):
 
 @mistake
 def two_multiplied(x_query, x_key, y_key, bandwidth):
-    """The 2 stands above the fraction's line instead of below: a slip in the order of `/` and `*`. Brackets help."""
+    """The 2 is in the numerator instead of the denominator: a slip in the order of `/` and `*`. Brackets help."""
     return kernel(lambda d, b: -2 * (d / b) ** 2)(x_query, x_key, y_key, bandwidth)
 
 

@@ -47,7 +47,7 @@ def pairs_missing_entry_by_entry(x_query, x_key, y_key, bandwidth):
 @mistake
 def keys_by_queries(x_query, x_key, y_key, bandwidth):
     """The table has a row for each key and a column for each query, as if the two had changed places. Estimates are
-    wanted at the queries, one a row."""
+    wanted at the queries, one per row."""
     return softmax(-((x_query - x_key.unsqueeze(-1)) ** 2) / (2 * bandwidth**2)) @ y_key
 
 

@@ -113,7 +113,7 @@ def one_in_a_safe_sum(scores, dim=-1):
 
 @mistake
 def shift_above_only(scores, dim=-1):
-    """The constant is taken off above the fraction's line, but not below. It cancels only if it stands in both."""
+    """The constant is subtracted in the numerator, but not in the denominator. It cancels only if it is in both."""
     return (scores - largest(scores, dim)).exp() / scores.exp().sum(dim, keepdim=True)
 
 

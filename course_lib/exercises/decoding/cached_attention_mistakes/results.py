@@ -30,7 +30,7 @@ def cache_read_swapped(query, key, value, cache=None):
 
 @mistake
 def query_kept(query, key, value, cache=None):
-    """The query is kept in place of the key. A query is used once, by its own token: nobody asks for it again."""
+    """The query is kept in place of the key. A query is used once, for its own token, and never again."""
     return (
         cached_attention(query, key, value, cache)[0],
         joined_cache(query, value, cache),

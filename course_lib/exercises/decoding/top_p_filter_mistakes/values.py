@@ -66,7 +66,7 @@ def new_log_probabilities_returned(logits, p):
 
 @mistake
 def only_the_set_returned(logits, p):
-    """Only the kept logits come back, so nobody knows which tokens they belong to. The shape stays, with −∞ for the
+    """Only the kept logits come back, so it is lost which tokens they belong to. The shape stays, with −∞ for the
     others."""
     return logits[top_p_filter(logits, p).isfinite()]
 
@@ -91,7 +91,7 @@ def softmax_overflows(logits, p):
 
 @mistake
 def without_a_sum_to_one(logits, p):
-    """Exponentials are summed that were never divided by their sum: they are no probabilities yet."""
+    """Exponentials are summed that were never divided by their sum: they are not probabilities yet."""
     return filter_with(probs=lambda logits: logits.exp())(logits, p)
 
 

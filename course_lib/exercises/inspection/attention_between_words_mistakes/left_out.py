@@ -105,7 +105,7 @@ def one_hot_of_minus_one(weights, query_words, key_words):
 
 @mistake
 def added_at_minus_one(weights, query_words, key_words):
-    """The weights are added at the place that the number of the word gives, and −1 is no such place, so tokens that
+    """The weights are added at the place that the number of the word gives, and −1 is not such a place, so tokens that
     are left out end in an error. They have to be set aside first."""
     columns = weights.new_zeros(*weights.shape[:-1], int(key_words.max()) + 1).index_add(-1, key_words, weights)
     rows = columns.new_zeros(*weights.shape[:-2], int(query_words.max()) + 1, columns.shape[-1])

@@ -135,7 +135,7 @@ def keys_for_all():
 @mistake.built(look=WIRING)
 def query_last():
     """The arguments are taken in the order value, key, query. The contract has query, key, value; in self-attention
-    nobody would notice."""
+    no test of the output alone would notice."""
     return variant(project=_projected("qv", "kk", "vq"))
 
 

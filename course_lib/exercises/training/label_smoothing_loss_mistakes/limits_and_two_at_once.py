@@ -36,7 +36,7 @@ _COMMON_IN_LOSS: dict[str, tuple[str, dict]] = {
         "1e-9 in the logarithm makes up answers",
         {"transform": lambda logits: (logits.softmax(-1) + 1e-9).log()},
     ),
-    "no_softmax": ("the logits are no log-probabilities yet", {"transform": lambda logits: logits}),
+    "no_softmax": ("the logits are not log-probabilities yet", {"transform": lambda logits: logits}),
     "probabilities": (
         "probabilities stand where their logarithms belong",
         {"transform": lambda logits: logits.softmax(-1)},

@@ -50,7 +50,7 @@ def shifted_the_wrong_way(tokens):
 
 @mistake
 def start_in_targets(tokens):
-    """The targets still begin with the start token. Nobody has to predict it: every sentence begins with it."""
+    """The targets still begin with the start token. It never has to be predicted: every sentence begins with it."""
     return _pair(_without_last, _all)(tokens)
 
 
@@ -119,7 +119,7 @@ def both_ends_dropped(tokens):
 
 @mistake
 def end_never_predicted(tokens):
-    """The last token is nobody's target. A model that is never asked for the end never stops."""
+    """The last token is never a target. A model that is never asked for the end never stops."""
     return _pair(lambda tokens: tokens[:, :-2], lambda tokens: tokens[:, 1:-1])(tokens)
 
 
