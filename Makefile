@@ -39,7 +39,7 @@ test-library: env  ## the package, with coverage
 	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m "not slow" --cov --cov-report=term
 
 test-exercises: env  ## what takes longer: linter, attacks, whole classes, a cluster, two training processes, the committed scores
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader tests/test_trainer.py tests/test_translator.py
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader tests/translator
 
 test-book: env  ## pages, pairs, links, the built book in a browser, notebooks from the wheel in an empty folder
 	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadgroup --durations=10 -m slow tests/book tests/browser tests/toolchain

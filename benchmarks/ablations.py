@@ -21,10 +21,10 @@ from pathlib import Path
 import torch
 
 from course_lib._files import write_whole
-from course_lib.data import TranslationTask, Vocabulary, load_corpus
-from course_lib.recipes import Recipe
-from course_lib.trainer import train
-from course_lib.translator import PRETRAINED, Translator
+from course_lib.data import Vocabulary, load_corpus
+from course_lib.translator import PRETRAINED, TranslationTask, Translator
+from course_lib.translator.recipe import Recipe
+from course_lib.translator.trainer import train
 
 RESULTS = PRETRAINED / "multi30k-de-en/ablations.json"
 SEEDS = (0, 1, 2)

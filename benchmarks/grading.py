@@ -19,11 +19,11 @@ from pathlib import Path
 import torch
 
 from course_lib.exercises import all_exercises, find
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader
-from course_lib.grader._session import Session
-from course_lib.grader._submissions import read_submission
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader
 from course_lib.grader.notebook import self_check
+from course_lib.grader.sandbox.session import Session
+from course_lib.grader.submission.submissions import read_submission
 
 NAMES = ("softmax", "attend", "scaled_dot_product_attention", "causal_mask", "layer_norm")
 

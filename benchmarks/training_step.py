@@ -17,9 +17,9 @@ from torch import nn
 
 from benchmarks.timing import Comparison, compare, matmul_peak
 from course_lib import Transformer, TransformerConfig, sinusoidal_encoding
-from course_lib.chunked_loss import chunked_label_smoothing_loss
-from course_lib.recipes import Recipe
-from course_lib.trainer import ByteDropout, best_precision
+from course_lib.translator.loss import chunked_label_smoothing_loss
+from course_lib.translator.recipe import Recipe
+from course_lib.translator.trainer import ByteDropout, best_precision
 
 BATCH, LENGTH = 32, 32
 CONFIG = TransformerConfig(vocab_size=8000, d_model=256, num_heads=8, num_layers=3, d_ff=1024, dropout=0.1)

@@ -1,19 +1,33 @@
-"""Reference implementations of the course "Attention, Proven": attention and transformers in PyTorch.
+"""The library of the course "Attention, Proven": attention and transformers in PyTorch. `import course_lib as cl`.
 
-One module per chapter, in reading order: `attention`, `scaled_dot_product`, `multi_head`, `masking`,
-`positional_encoding`, `transformer`, `training`, `decoding`, `inspection`. A real translator: `data` (corpora,
-vocabulary, batches), `recipes` and `trainer` (PyTorch Lightning), `generating` (batched decoding with a cache),
-`translator` (text in, text out, saved and loaded). Beside them `models` stacks the blocks, `recurrent` is the model
-that attention was invented for, `bert` loads trained encoders into these blocks, `measuring` counts, and `viz` draws.
-`tasks` has small tasks and trains a model on one (`train_on`), `assembling` makes a transformer from a learner's own
-parts (`assemble`), which `fitting_parts` tries and puts in their places. `exercises` and `grader` are the course's
-exercises and what checks them: `check`, `hint`, `solution`, `progress`. Every mask is a bool tensor with True = may
-attend.
+    attention               softmax, attend, dot_product_score, additive_score, kernel_regression
+    scaled dot product      scaled_dot_product_attention, fused_attention, softmax_backward, attention_flops
+    multi-head attention    MultiHeadAttention, split_heads, merge_heads, record_attention
+    masks                   causal_mask, padding_mask, decoder_mask, sliding_window_mask, masked_softmax
+    positions               sinusoidal_encoding, apply_rotary, alibi_bias, and the modules made of them
+    transformer             EncoderLayer, DecoderLayer, FeedForward, layer_norm
+    whole models            Transformer, TransformerEncoder, LanguageModel, TransformerConfig
+    training                teacher_forcing_pair, label_smoothing_loss, warmup_rate, token_batches
+    decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
+    inside a model          attention_entropy, attention_rollout, head_scores, head_switched_off
+    try what you wrote      check, hint, solution, progress; assemble, train_on with reversal, copy, sort, anomaly
+    the real translator     pretrained, Translator, Recipe; course_lib.translator.trainer.train
+
+Every mask is a bool tensor with True = may attend. The chapters are modules, `course_lib.attention` to
+`course_lib.inspection`, in the order of the book; beside them stand
+
+    models, cache, recurrent    what the chapters are stacked to, the key–value cache, the model before attention
+    data, translator            corpora and vocabulary; training, batched decoding, the translator and its commands
+    workshop                    small tasks, and models from a learner's own parts
+    bert, interpret             trained encoders in these blocks, and what can be asked of them
+    viz                         figures, diagrams and interactive views
+    exercises, grader           the exercises, and what checks them
+    stats, measuring            intervals and rank correlation; memory counted in numbers
 """
 
-from importlib.metadata import PackageNotFoundError, version
+import importlib
 
-from course_lib.assembling import assemble, assemble_set_encoder
+from course_lib._version import __version__ as __version__
 from course_lib.attention import (
     AdditiveScore,
     additive_score,
@@ -57,7 +71,6 @@ from course_lib.scaled_dot_product import (
     scaled_dot_product_attention,
     softmax_backward,
 )
-from course_lib.tasks import anomaly, reversal, train_on
 from course_lib.training import label_smoothing_loss, teacher_forcing_pair, token_batches, warmup_rate
 from course_lib.transformer import (
     DecoderLayer,
@@ -66,21 +79,25 @@ from course_lib.transformer import (
     layer_norm,
     transformer_parameter_count,
 )
+from course_lib.workshop.assemble import assemble, assemble_set_encoder
+from course_lib.workshop.tasks import anomaly, copy, reversal, sort
+from course_lib.workshop.train_on import train_on
 
-try:
-    __version__ = version("course_lib")
-except PackageNotFoundError:  # read from a checkout that is not installed
-    __version__ = "0+unknown"
-
-_SELF_CHECK = ("check", "hint", "progress", "solution")
+# Loaded when asked for: most readers of a chapter need neither the exercises nor the translator.
+_ON_REQUEST = {
+    "check": "course_lib.grader.notebook",
+    "hint": "course_lib.grader.notebook",
+    "progress": "course_lib.grader.notebook",
+    "solution": "course_lib.grader.notebook",
+    "Recipe": "course_lib.translator.recipe",
+    "Translator": "course_lib.translator.translator",
+    "pretrained": "course_lib.translator.translator",
+}
 
 
 def __getattr__(name: str):
-    # Loaded when asked for: whoever reads or runs the library needs no exercises.
-    if name in _SELF_CHECK:
-        from course_lib import grader
-
-        return getattr(grader, name)
+    if name in _ON_REQUEST:
+        return getattr(importlib.import_module(_ON_REQUEST[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -93,12 +110,14 @@ __all__ = [
     "LanguageModel",
     "LearnedPositionalEmbedding",
     "MultiHeadAttention",
+    "Recipe",
     "RecurrentEncoderDecoder",
     "RotaryPosition",
     "SinusoidalPositionalEncoding",
     "Transformer",
     "TransformerConfig",
     "TransformerEncoder",
+    "Translator",
     "additive_score",
     "alibi_bias",
     "anomaly",
@@ -114,6 +133,7 @@ __all__ = [
     "cached_attention",
     "causal_mask",
     "check",
+    "copy",
     "corpus_bleu",
     "decoder_mask",
     "dot_product_score",
@@ -129,6 +149,7 @@ __all__ = [
     "merge_heads",
     "multi_head_parameter_count",
     "padding_mask",
+    "pretrained",
     "previous_token_score",
     "progress",
     "record_attention",
@@ -140,6 +161,7 @@ __all__ = [
     "softmax",
     "softmax_backward",
     "solution",
+    "sort",
     "split_heads",
     "teacher_forcing_pair",
     "token_batches",

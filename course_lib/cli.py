@@ -12,8 +12,10 @@ from collections.abc import Iterator
 
 import torch
 
-from course_lib import __version__, inspecting, translating
+from course_lib._version import __version__
+from course_lib.bert import commands as inspecting
 from course_lib.grader import cli as grading
+from course_lib.translator import commands as translating
 
 __all__ = ["main"]
 

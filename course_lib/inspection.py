@@ -1,8 +1,7 @@
 """What attention maps say: how broad a head is, what it looks at, and where information flows through the layers.
 
-Functions of attention weights alone. `course_lib.weighted_values` adds the values to the weights,
-`course_lib.interventions` changes a model while it runs, `course_lib.importance` asks what its output depends on, and
-`course_lib.readouts` reads its hidden states.
+Functions of attention weights alone. `course_lib.interpret` goes further: it adds the values to the weights, changes a
+model while it runs, asks what its output depends on, and reads its hidden states.
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ def head_switched_off(
 ) -> Float[Tensor, "batch length d_out"]:
     """Output of multi-head attention in which one head adds nothing.
 
-    y = Σ_{h ≠ off} W_O^h head_h + b_O. `course_lib.interventions.heads_off` does it inside a model.
+    y = Σ_{h ≠ off} W_O^h head_h + b_O. `course_lib.interpret.interventions.heads_off` does it inside a model.
 
     Args:
         heads: what the heads computed, weights times values, `(B, H, L, d_head)`.

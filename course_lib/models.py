@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from course_lib._checks import check_finite, check_whole
 from course_lib._typing import Bool, Float, Int
+from course_lib.cache import DecoderCache
 from course_lib.masking import check_tokens, decoder_mask, padding_mask
-from course_lib.multi_head import KeyValueCache
 from course_lib.positional_encoding import (
     AlibiPosition,
     LearnedPositionalEmbedding,
@@ -23,7 +23,6 @@ from course_lib.transformer import DecoderLayer, EncoderLayer, FeedForward
 
 __all__ = [
     "Decoder",
-    "DecoderCache",
     "Encoder",
     "LanguageModel",
     "TokenEmbedding",
@@ -184,80 +183,6 @@ class Decoder(nn.Module):
             options = {} if cache is None else {"cache": cache[number]}
             x = layer(x, memory, self_mask, memory_mask, **options)
         return self.norm(x)
-
-
-class DecoderCache:
-    """All that a `Transformer` keeps from one step of decoding to the next: `Transformer.begin` makes it.
-
-    A step decodes W tokens of each sentence, the last ones of W hypotheses. Their keys and values are added side by
-    side; which of all these columns make up the past of which hypothesis is a mask, since hypotheses of a beam form a
-    tree. So a beam is put into another order without copying a key, and what two hypotheses share is there once.
-
-    Args:
-        memory: `(B, L_source, d_model)`, from `encode`.
-        memory_mask: bool `(B, 1, 1, L_source)`, True = may attend.
-        num_layers: how many layers the decoder has.
-    """
-
-    def __init__(
-        self,
-        memory: Float[Tensor, "batch len_source d_model"],
-        memory_mask: Bool[Tensor, "batch 1 1 len_source"],
-        num_layers: int,
-    ):
-        self.memory = memory
-        self.memory_mask = memory_mask
-        self.layers = [(KeyValueCache(abreast=True), KeyValueCache(grows=False)) for _ in range(num_layers)]
-        self.steps = 0
-        self._past: Tensor | None = None  # bool (B, W, columns); None while there is one hypothesis, whose past is all
-
-    def select(self, rows: Int[Tensor, " rows"]) -> None:
-        """Keep these sentences, in this order; one may be taken more than once."""
-        self.memory, self.memory_mask = self.memory.index_select(0, rows), self.memory_mask.index_select(0, rows)
-        if self._past is not None:
-            self._past = self._past.index_select(0, rows)
-        for caches in self.layers:
-            for cache in caches:
-                cache.select(rows)
-
-    def branch(self, width: int, parents: Int[Tensor, "batch width"] | None) -> Bool[Tensor, "..."] | None:
-        """Begin a step: the self-attention mask `(B, 1, W, columns)` of W hypotheses that go on from `parents`.
-
-        None stands for a mask that allows everything.
-
-        Raises:
-            ValueError: parents are missing where the number of hypotheses changes, have another shape, or are none of
-                the last step's hypotheses (this on a CPU only).
-        """
-        batch = self.memory.shape[0]
-        before = 1 if self._past is None else self._past.shape[1]
-        if parents is None and self.steps and width != before:
-            raise ValueError(
-                f"{width} hypotheses a sentence follow {before}, so parents must say which each goes on from: "
-                f"int {(batch, width)}, got None"
-            )
-        if parents is not None and parents.shape != (batch, width):
-            raise ValueError(f"parents must be one for each token, {(batch, width)}, got {tuple(parents.shape)}")
-        if parents is not None and parents.device.type == "cpu" and parents.numel():
-            low, high = int(parents.min()), int(parents.max())
-            if low < 0 or high >= before:
-                raise ValueError(
-                    f"parents must lie in 0 … {before - 1}, the last step's hypotheses, got {low} … {high}"
-                )
-        columns = len(self.layers[0][0])
-        self.steps += 1
-        if self._past is None and width == 1:
-            return None
-        past = self._past
-        if past is None:
-            past = self.memory.new_ones(batch, 1, columns, dtype=torch.bool)
-        if parents is not None:
-            past = past.gather(1, parents[..., None].expand(-1, -1, columns))  # (B, W, columns)
-        elif columns == 0:
-            past = past.expand(-1, width, -1)
-        own = torch.eye(width, dtype=torch.bool, device=past.device).expand(batch, -1, -1)  # (B, W, W)
-        self._past = torch.cat((past, own), dim=-1)  # (B, W, columns + W)
-        return self._past[:, None]
 
 
 class Transformer(nn.Module):

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_lib._checks import check_whole
-from course_lib._typing import Bool, Float, Int
+from course_lib._typing import Bool, Float
+from course_lib.cache import KeyValueCache
 from course_lib.scaled_dot_product import fused_attention, scaled_dot_product_attention
 
 __all__ = [
     "AttentionPosition",
-    "KeyValueCache",
     "MultiHeadAttention",
     "merge_heads",
     "multi_head_parameter_count",
@@ -285,92 +285,6 @@ class MultiHeadAttention(nn.Module):
         return f"num_heads={self.num_heads}, dropout={self.dropout}, position={self.position!r}"
 
 
-class KeyValueCache:
-    """Keys and values that a `MultiHeadAttention` has computed, kept for queries to come.
-
-    `attention(x, x, x, cache=cache)` adds the keys and values of x behind those of earlier calls, and lets the queries
-    of x see all of them. In cross-attention (`grows=False`) the first call fills the cache, and the others take
-    everything from it: their key and value are not looked at. For use without gradients: memory is written to again
-    and again.
-
-    Args:
-        grows: whether each call adds to it.
-        abreast: whether what one call adds stands side by side, at one position of the sequence, as the hypotheses of a
-            beam do; otherwise one after another.
-    """
-
-    def __init__(self, *, grows: bool = True, abreast: bool = False):
-        self.grows = grows
-        self.abreast = abreast
-        self._lengths: list[int] = []  # how many keys each call added
-        self._keys: Tensor | None = None  # (B, H, capacity, d_head), of which `len(self)` are in use
-        self._values: Tensor | None = None
-
-    def __len__(self) -> int:
-        return sum(self._lengths)
-
-    @property
-    def complete(self) -> bool:
-        """Whether it has all that it will ever have."""
-        return not self.grows and self._keys is not None
-
-    @property
-    def keys(self) -> Float[Tensor, "batch heads length d_head"]:
-        """`(B, H, L, d_head)`, a view."""
-        return self._keys[:, :, : len(self)]
-
-    @property
-    def values(self) -> Float[Tensor, "batch heads length d_head"]:
-        """`(B, H, L, d_head)`, a view."""
-        return self._values[:, :, : len(self)]
-
-    @property
-    def positions(self) -> Int[Tensor, " length"]:
-        """Where in the sequence the keys stand, `(L,)`."""
-        device = self._keys.device
-        if not self.abreast:
-            return torch.arange(len(self), device=device)
-        calls = torch.arange(len(self._lengths), device=device)
-        return calls.repeat_interleave(torch.tensor(self._lengths, device=device), output_size=len(self))
-
-    def next_positions(self, number: int, device: torch.device | None = None) -> Int[Tensor, " number"]:
-        """Where the keys of the next call will stand, if there are `number` of them."""
-        if self.abreast:
-            return torch.full((number,), len(self._lengths), device=device)
-        return torch.arange(len(self), len(self) + number, device=device)
-
-    def append(
-        self, keys: Float[Tensor, "batch heads new d_head"], values: Float[Tensor, "batch heads new d_head"]
-    ) -> tuple[Float[Tensor, "batch heads length d_head"], Float[Tensor, "batch heads length d_head"]]:
-        """Add keys and values `(B, H, new, d_head)`, and return all: `(B, H, L, d_head)` each.
-
-        Raises:
-            ValueError: they are of another batch than those that are kept.
-        """
-        if self._keys is not None and len(keys) != len(self._keys):
-            raise ValueError(
-                f"the cache holds keys of a batch of {len(self._keys)}, got a batch of {len(keys)}; select(rows) keeps "
-                f"some rows of it, a new cache begins anew"
-            )
-        old, new = len(self), len(self) + keys.shape[-2]
-        if self._keys is None:
-            # Cross-attention reads these again at every step: once in order is cheaper than strided each time.
-            self._keys, self._values = keys.contiguous(), values.contiguous()
-        else:
-            if new > self._keys.shape[-2]:
-                # Twice what is needed: each key is copied about once in all, not at every step.
-                self._keys, self._values = (_with_room(x[:, :, :old], 2 * new) for x in (self._keys, self._values))
-            self._keys[:, :, old:new] = keys
-            self._values[:, :, old:new] = values
-        self._lengths.append(keys.shape[-2])
-        return self.keys, self.values
-
-    def select(self, rows: Int[Tensor, " rows"]) -> None:
-        """Keep these rows of the batch, in this order; a row may be taken more than once."""
-        if self._keys is not None:
-            self._keys, self._values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
-
-
 def named_attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
     """Every `MultiHeadAttention` in a model by its name, in the order of the modules; "" is the model itself.
 
@@ -432,12 +346,6 @@ def _stacked_linear(x: Tensor, *linears: nn.Linear) -> tuple[Tensor, ...]:
     weight = torch.cat([linear.weight for linear in linears])
     bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
     return F.linear(x, weight, bias).chunk(len(linears), dim=-1)
-
-
-def _with_room(x: Tensor, capacity: int) -> Tensor:
-    roomy = x.new_empty(*x.shape[:2], capacity, x.shape[-1])  # (B, H, capacity, d_head)
-    roomy[:, :, : x.shape[-2]] = x
-    return roomy
 
 
 def _check_rank(x: Tensor, shape: str) -> None:

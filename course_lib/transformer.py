@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from course_lib._checks import check_whole
 from course_lib._typing import Bool, Float
-from course_lib.multi_head import AttentionPosition, KeyValueCache, MultiHeadAttention
+from course_lib.cache import KeyValueCache
+from course_lib.multi_head import AttentionPosition, MultiHeadAttention
 
 __all__ = ["DecoderLayer", "EncoderLayer", "FeedForward", "layer_norm", "transformer_parameter_count"]
 

@@ -17,7 +17,7 @@ from course_lib.inspection import (
     head_switched_off,
     previous_token_score,
 )
-from course_lib.interventions import heads_off, record_heads
+from course_lib.interpret.interventions import heads_off, record_heads
 from course_lib.masking import decoder_mask, padding_mask
 from course_lib.multi_head import MultiHeadAttention
 

@@ -23,7 +23,7 @@ MODULES = [name for name in MODULES if not name.startswith("course_lib.exercises
 def public_objects():
     for name in MODULES:
         module = importlib.import_module(name)
-        for exported in module.__all__:
+        for exported in getattr(module, "__all__", ()):  # a room's own file may only say what is in it
             yield pytest.param(getattr(module, exported), id=f"{name}.{exported}")
 
 
@@ -31,6 +31,8 @@ def public_objects():
 def test_all_names_exist_and_are_sorted(name):
     module = importlib.import_module(name)
     assert module.__doc__
+    if name.startswith("course_lib.") and hasattr(module, "__path__") and not hasattr(module, "__all__"):
+        return  # a room's own file may only say what is in it
     assert all(hasattr(module, exported) for exported in module.__all__)
     assert len(set(module.__all__)) == len(module.__all__)
 

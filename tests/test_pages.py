@@ -18,42 +18,6 @@ from tools.publisher import ROOT
 from tools.questions import questions
 from tools.reading import CORE_WORDS, prose_words
 
-# Modules import each other in this order only. It is the reading order, but for `masking`: attention takes a mask as
-# soon as it is a function, and a mask is applied in one place.
-ORDER = (
-    "_files",
-    "_typing",
-    "_checks",
-    "attention",
-    "masking",
-    "scaled_dot_product",
-    "multi_head",
-    "positional_encoding",
-    "transformer",
-    "models",
-    "tasks",
-    "fitting_parts",
-    "assembling",
-    "recurrent",
-    "measuring",
-    "training",
-    "chunked_loss",
-    "decoding",
-    "inspection",
-    "interventions",
-    "weighted_values",
-    "importance",
-    "readouts",
-    "estimating",
-    "alignments",
-    "generating",
-    "recipes",
-    "trainer",
-    "translator",
-    "translating",
-    "inspecting",
-    "cli",
-)
 CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in {stem for stem, *_ in CHAPTERS}]
 DEEPER_PAGES = [page for page in notebook_pages() if page.is_deeper]
 each_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES, ids=lambda page: page.name)
@@ -79,19 +43,6 @@ def test_every_stem_has_its_module_its_test_and_its_exercises(stem):
     assert (ROOT / f"course_lib/{stem}.py").exists()
     assert (ROOT / f"tests/test_{stem}.py").exists()
     assert (ROOT / f"course_lib/exercises/{stem}").is_dir() == (stem in STEMS)
-
-
-@pytest.mark.parametrize("module", ORDER)
-def test_modules_import_each_other_in_order_only(module):
-    tree = ast.parse((ROOT / f"course_lib/{module}.py").read_text())
-    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-    later = {f"course_lib.{name}" for name in ORDER[ORDER.index(module) :]}
-    assert not imported & later
-    assert not any(name.split(".")[0] in {"book", "tests", "tools"} for name in imported)
-
-
-def test_the_order_names_every_module():
-    assert {path.stem for path in (ROOT / "course_lib").glob("*.py")} == {*ORDER, "__init__"}
 
 
 @each_chapter

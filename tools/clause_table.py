@@ -17,8 +17,8 @@ from pathlib import Path
 import torch
 
 from course_lib.exercises import STEMS, all_exercises, find
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._judging import judge, sheet_of
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.judge import judge, sheet_of
 from tools.publisher import ROOT
 
 PAGE = ROOT / "book/teaching.md"

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.exercises import Exercise, all_exercises, find
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._judging import Sheet, Verdict, judge, sheet_of
-from course_lib.grader._likeness import alike
-from course_lib.grader._observing import Observation, Sequence, plain
+from course_lib.grader.sandbox.observing import Observation, Sequence, plain
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.judge import Sheet, Verdict, judge, sheet_of
+from course_lib.grader.verdict.likeness import alike
 
 SEEDS = (0, 20)
 CENTRAL = {

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from course_lib.exercises import Exercise, all_exercises, find
-from course_lib.grader._judging import judge, sheet_of
+from course_lib.grader.verdict.judge import judge, sheet_of
 
 SEEDS = (0, 1)
 OPERATORS = {

@@ -20,8 +20,8 @@ import yaml
 
 from course_lib._files import write_whole
 from course_lib.data import load_corpus
-from course_lib.recipes import Recipe
 from course_lib.translator import PRETRAINED, Translator
+from course_lib.translator.recipe import Recipe
 
 NAME = "multi30k-de-en"
 SPLITS = ("val", "test_2016_flickr")

@@ -5,7 +5,7 @@ which German word belongs to which English word. The English is a function of th
 simple present or the progressive is a matter of the verb, and a word of two meanings is decided by other words.
 
 The words are in `course_lib.data._lexicon`: that is the place to add a noun or a verb. Endings and word order are in
-`course_lib.data._saying`; here is what goes with what.
+`course_lib.data._sentences`; here is what goes with what.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from course_lib.data._lexicon import PLACES, VERBS, Noun, Verb, adjectives, nouns
-from course_lib.data._saying import (
+from course_lib.data._sentences import (
     A_PLACE,
     NONE,
     NONE_MANY,

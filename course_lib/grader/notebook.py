@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from course_lib.exercises import STEMS, Exercise, all_exercises, find
-from course_lib.grader._judging import sheet_of
-from course_lib.grader._progress import Progress
-from course_lib.grader._remarks import source_of
-from course_lib.grader._report_html import box, html_of, words
-from course_lib.grader._report_text import plain_words, text_of
-from course_lib.grader._reporting import Report, report_on
+from course_lib.grader.progress_file import Progress
+from course_lib.grader.report.html import box, html_of, words
+from course_lib.grader.report.report import Report, report_on
+from course_lib.grader.report.text import plain_words, text_of
+from course_lib.grader.verdict.judge import sheet_of
+from course_lib.grader.verdict.remarks import source_of
 
 __all__ = ["check", "hint", "progress", "solution"]
 

@@ -15,7 +15,7 @@ import pytest
 
 from course_lib.data import _lexicon, _saying, grammar
 from course_lib.data._lexicon import VERBS, nouns
-from course_lib.data._saying import (
+from course_lib.data._sentences import (
     NONE,
     NONE_MANY,
     OWN,

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from course_lib.exercises import Case, Exercise, Misconception
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._judging import judge, sheet_of
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.judge import judge, sheet_of
 from tools.exercise_lint import problems_of
 
 

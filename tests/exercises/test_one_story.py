@@ -6,11 +6,11 @@ import pytest
 from exercise_cells import cells
 
 from course_lib.exercises import all_exercises, find
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._evidence import Diagnosis
-from course_lib.grader._judging import findings_of, judge, sheet_of
-from course_lib.grader._report_text import text_of
-from course_lib.grader._reporting import Report, _example, report_on
+from course_lib.grader.report.report import Report, _example, report_on
+from course_lib.grader.report.text import text_of
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.evidence import Diagnosis
+from course_lib.grader.verdict.judge import findings_of, judge, sheet_of
 
 # Numbers that are not quoted from a case: names of dtypes, the end of float16, axes counted from the right, and zeros.
 CONSTANTS = re.compile(r"b?float\d+|65504|−1 and −2|0 / 0, ∞ − ∞ or 0 · ∞|indices start at 0|`[^`]*`")

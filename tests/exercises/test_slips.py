@@ -3,8 +3,8 @@
 from exercise_cells import cells
 
 from course_lib.exercises import find
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._judging import judge, sheet_of
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.judge import judge, sheet_of
 
 
 def test_slips_are_named_by_their_exercise():

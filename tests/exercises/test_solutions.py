@@ -8,8 +8,8 @@ import pytest
 from exercise_cells import FOLDER, cells
 
 from course_lib.exercises import all_exercises, find
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._judging import judge, sheet_of
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.judge import judge, sheet_of
 from tools.publisher import ROOT
 
 SEEDS = (0, 5)

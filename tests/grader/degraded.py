@@ -14,10 +14,10 @@ import platform
 import struct
 import sys
 
-from course_lib.grader._linux import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, checked, linux, prctl
-from course_lib.grader._namespaces import _BIND, _MOUNTS, _PRIVATE, _RECURSIVE, _mount
-from course_lib.grader._sandbox import Limits
-from course_lib.grader._session import ForkServer, Session
+from course_lib.grader.sandbox.linux import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, checked, linux, prctl
+from course_lib.grader.sandbox.namespaces import _BIND, _MOUNTS, _PRIVATE, _RECURSIVE, _mount
+from course_lib.grader.sandbox.session import ForkServer, Session
+from course_lib.grader.sandbox.walls import Limits
 
 NUMBERS = {  # on x86-64, on arm64
     "unshare": (272, 97),

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from course_lib.grader._assignment import EXAMPLE, Assignment, Task, draw_seed, read_assignment, tasks_for
-from course_lib.grader._exporting import assignment_yaml
-from course_lib.grader._sandbox import Limits
+from course_lib.grader.grading.assignment import EXAMPLE, Assignment, Task, draw_seed, read_assignment, tasks_for
+from course_lib.grader.output.handout import assignment_yaml
+from course_lib.grader.sandbox.walls import Limits
 
 
 @pytest.fixture

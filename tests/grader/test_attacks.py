@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader
-from course_lib.grader._outputs import csv_text, json_text, junit
-from course_lib.grader._page import feedback_page
-from course_lib.grader._sandbox import Limits
-from course_lib.grader._submissions import read_submission
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.output.student_page import feedback_page
+from course_lib.grader.output.tables import csv_text, json_text, junit
+from course_lib.grader.sandbox.walls import Limits
+from course_lib.grader.submission.submissions import read_submission
 
 FOLDER = Path(__file__).parent / "attacks"
 ATTACKS = sorted(p for p in FOLDER.glob("*") if p.suffix in {".py", ".ipynb"})

@@ -11,9 +11,10 @@ import torch
 import course_lib
 from course_lib import check, hint, progress, solution
 from course_lib.exercises import all_exercises, find
-from course_lib.grader import _progress, notebook
-from course_lib.grader._report_html import html_of
-from course_lib.grader._report_text import text_of
+from course_lib.grader import notebook
+from course_lib.grader import progress_file as progress_files
+from course_lib.grader.report.html import html_of
+from course_lib.grader.report.text import text_of
 
 
 def scaled_dot_product_attention(query, key, value, mask=None):
@@ -95,7 +96,7 @@ def test_an_exception_is_shown_at_the_learners_line_without_ours(capsys):
     text = said(capsys, softmax_backward)
     assert "Count axes" in text or "one row" in text or "batch" in text
     assert "Traceback" not in text
-    assert "_observing" not in text
+    assert "observing" not in text
 
 
 def test_a_shape_mismatch_names_the_axes(capsys):
@@ -199,7 +200,7 @@ def test_solution_shows_the_reference(capsys):
 
 
 def stored() -> dict:
-    return json.loads(_progress.progress_file()[0].read_text())["exercises"]
+    return json.loads(progress_files.progress_file()[0].read_text())["exercises"]
 
 
 def unmasked(query, key, value, mask=None):
@@ -226,7 +227,7 @@ def test_progress_keeps_the_best_and_a_pass_stays_a_pass(capsys):
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"exercises": 3}', "", "\x00\x01", '{"exercises": {"softmax": 1}}'])
 def test_a_damaged_file_is_set_aside_and_not_lost(capsys, damage):
-    path = _progress.progress_file()[0]
+    path = progress_files.progress_file()[0]
     path.write_text(damage)
     text = said(capsys, scaled_dot_product_attention)
     assert "was damaged. It is kept as" in text
@@ -238,7 +239,7 @@ def test_a_damaged_file_is_set_aside_and_not_lost(capsys, damage):
 
 
 def test_strange_entries_do_no_harm(capsys):
-    path = _progress.progress_file()[0]
+    path = progress_files.progress_file()[0]
     path.write_text(json.dumps({"exercises": {"attend": {"checks": "x", "best": None, "hints": []}, "gone": {}}}))
     hint("attend")
     check(lambda s, v: (s, v), "attend")
@@ -256,14 +257,14 @@ def test_a_file_that_cannot_be_written_stops_no_check(capsys, monkeypatch, tmp_p
 
 
 def test_an_interrupted_write_leaves_the_old_file(monkeypatch, tmp_path):
-    kept = _progress.Progress(tmp_path / "progress.json")
+    kept = progress_files.Progress(tmp_path / "progress.json")
     kept.record("attend", "failed", 0.5)
     before = kept.path.read_text()
 
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_progress.os, "replace", full)
+    monkeypatch.setattr(progress_files.os, "replace", full)
     kept.record("attend", "passed", 1.0)
     assert kept.path.read_text() == before
     assert "No space left" in kept.warning
@@ -273,11 +274,11 @@ def test_an_interrupted_write_leaves_the_old_file(monkeypatch, tmp_path):
 def test_in_colab_the_drive_keeps_it_and_without_one_it_says_so(monkeypatch, tmp_path):
     monkeypatch.delenv("COURSE_LIB_PROGRESS")
     monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace())
-    monkeypatch.setattr(_progress, "DRIVE", tmp_path / "none")
-    path, note = _progress.progress_file()
+    monkeypatch.setattr(progress_files, "DRIVE", tmp_path / "none")
+    path, note = progress_files.progress_file()
     assert "mount your drive" in note
-    monkeypatch.setattr(_progress, "DRIVE", tmp_path)
-    path, note = _progress.progress_file()
+    monkeypatch.setattr(progress_files, "DRIVE", tmp_path)
+    path, note = progress_files.progress_file()
     assert path == tmp_path / "course_lib" / "progress.json"
     assert "survives a restart" in note
 

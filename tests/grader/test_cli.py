@@ -21,11 +21,11 @@ import pytest
 import yaml
 from nbclient import NotebookClient
 
-from course_lib import __version__
+from course_lib._version import __version__
 from course_lib.cli import main
 from course_lib.exercises import STEMS, all_exercises, find
-from course_lib.grader._assignment import Task, read_assignment
-from course_lib.grader._sandbox import WALLS
+from course_lib.grader.grading.assignment import Task, read_assignment
+from course_lib.grader.sandbox.walls import WALLS
 
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 posix = pytest.mark.skipif(os.name != "posix" or shutil.which("bash") is None, reason="shell scripts need bash")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from course_lib.cli import main
-from course_lib.grader import _dask
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import grade_all
-from course_lib.grader._sandbox import Limits
-from course_lib.grader._store import Store
-from course_lib.grader._submissions import read_submissions
+from course_lib.grader.grading import dask as dask_cluster
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import grade_all
+from course_lib.grader.grading.store import Store
+from course_lib.grader.sandbox.walls import Limits
+from course_lib.grader.submission.submissions import read_submissions
 
 distributed = pytest.importorskip("distributed")
 
@@ -65,7 +65,7 @@ def expected(submissions):
 
 
 def on_cluster(cluster, *arguments, **options):
-    return _dask.grade_on_cluster(cluster.scheduler_address, *arguments, **options)
+    return dask_cluster.grade_on_cluster(cluster.scheduler_address, *arguments, **options)
 
 
 def test_the_results_are_those_without_a_cluster(cluster, submissions, expected):
@@ -93,17 +93,17 @@ def test_both_workers_grade_and_leave_no_fork_server_behind(cluster, submissions
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
         futures = client.map(_where, submissions, assignment=ASSIGNMENT, pure=False)
         assert len(set(client.gather(futures))) == 2
-        client.run(_dask.close_here)
+        client.run(dask_cluster.close_here)
         assert set(client.run(_graders_left).values()) == {0}
 
 
 def _where(submission, assignment):
-    _dask.grade_here(submission, assignment)
+    dask_cluster.grade_here(submission, assignment)
     return os.getpid()
 
 
 def _graders_left():
-    return len(_dask._GRADERS)
+    return len(dask_cluster._GRADERS)
 
 
 def test_the_command_writes_the_same_bytes_with_and_without_a_cluster(cluster, handed_in, tmp_path, capsys):

@@ -9,11 +9,10 @@ import torch
 from course_lib import check
 from course_lib.exercises import Case, Exercise, find
 from course_lib.exercises._language_model import MOST_CALLS, NextLogProbs
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader
-from course_lib.grader._judging import judge, sheet_of
-from course_lib.grader._observing import Observation, leaves, observe
-from course_lib.grader._protocol import (
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.sandbox.observing import Observation, leaves, observe
+from course_lib.grader.sandbox.protocol import (
     decode,
     encode,
     lengths,
@@ -22,8 +21,9 @@ from course_lib.grader._protocol import (
     unpack_case,
     unpack_observation,
 )
-from course_lib.grader._sandbox import Limits
-from course_lib.grader._submissions import read_submission
+from course_lib.grader.sandbox.walls import Limits
+from course_lib.grader.submission.submissions import read_submission
+from course_lib.grader.verdict.judge import judge, sheet_of
 
 BOS, EOS = 0, 1
 TABLE = {(): [0.1, 0.2, 0.3, 0.4], (3,): [0.4, 0.3, 0.2, 0.1], (3, 2): [0.05, 0.8, 0.1, 0.05]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises import Case, find
-from course_lib.grader._explaining import axis_names, shape_in_words
+from course_lib.grader.verdict.explaining import axis_names, shape_in_words
 
 
 def words(shape, *, d_model, num_heads, batch, len_q, len_k):

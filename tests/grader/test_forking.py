@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_lib.grader import _child, _large_pages
-from course_lib.grader._large_pages import move_to_large_pages
-from course_lib.grader._namespaces import next_child_has_own_processes
-from course_lib.grader._sandbox import Limits
-from course_lib.grader._session import ForkServer, Session
+from course_lib.grader.sandbox import child, large_pages
+from course_lib.grader.sandbox.large_pages import move_to_large_pages
+from course_lib.grader.sandbox.namespaces import next_child_has_own_processes
+from course_lib.grader.sandbox.session import ForkServer, Session
+from course_lib.grader.sandbox.walls import Limits
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages and namespaces are Linux's")
 
@@ -64,7 +64,7 @@ def test_only_private_writable_memory_that_belongs_to_no_file_is_moved(monkeypat
         "7ffd00000000-7ffd00400000 rw-p 00000000 00:00 0                          [stack]\n"
     )
     monkeypatch.setattr(Path, "read_text", lambda *args, **options: maps)
-    assert _large_pages._areas() == [(0x55D0C0000000, 0x55D0C8000000), (0x7F0000000000, 0x7F0000400000)]
+    assert large_pages._areas() == [(0x55D0C0000000, 0x55D0C8000000), (0x7F0000000000, 0x7F0000400000)]
 
 
 def test_a_system_without_a_list_of_areas_changes_nothing(monkeypatch):
@@ -105,12 +105,12 @@ def test_a_submission_has_one_process_where_root_may_give_it_namespaces():
 def test_the_first_observation_was_made_before_the_fork():
     """Both kinds of exercises, with gradients: what PyTorch sets up for them is there."""
     seen = []
-    original = _child.observe
-    _child.observe = lambda *args, **options: seen.append(original(*args, **options)) or seen[-1]
+    original = child.observe
+    child.observe = lambda *args, **options: seen.append(original(*args, **options)) or seen[-1]
     try:
-        _child.warm()
+        child.warm()
     finally:
-        _child.observe = original
+        child.observe = original
     assert [one.problem for one in seen] == [None, None]
     assert [len(one.gradients) for one in seen] == [1, 5]
     assert all(gradient is not None for one in seen for gradient in one.gradients.values())

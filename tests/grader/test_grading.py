@@ -12,11 +12,11 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from course_lib.exercises import all_exercises
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader, grade_all
-from course_lib.grader._sandbox import Limits
-from course_lib.grader._store import Store
-from course_lib.grader._submissions import read_submission, read_submissions
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader, grade_all
+from course_lib.grader.grading.store import Store
+from course_lib.grader.sandbox.walls import Limits
+from course_lib.grader.submission.submissions import read_submission, read_submissions
 from tools.publisher import ROOT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")

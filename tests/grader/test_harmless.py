@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._child import SCRATCH
-from course_lib.grader._grading import Grader
-from course_lib.grader._refusals import LIBRARY, OWN, refused
-from course_lib.grader._sandbox import Limits
-from course_lib.grader._session import ForkServer, Session
-from course_lib.grader._submissions import read_submission
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.sandbox.child import SCRATCH
+from course_lib.grader.sandbox.refusals import LIBRARY, OWN, refused
+from course_lib.grader.sandbox.session import ForkServer, Session
+from course_lib.grader.sandbox.walls import Limits
+from course_lib.grader.submission.submissions import read_submission
 from tests.grader.features import FEATURES, PREAMBLE
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
@@ -176,10 +176,10 @@ LIES = {
     "the text": "raise RuntimeError('Failed to initialize cpuinfo!')",
     "in every case but one": "CALLS.append(1)\n    if len(CALLS) > 1: raise RuntimeError('Permission denied')",
     "the mark itself": """
-    from course_lib.grader import _observing
-    real = _observing.problem_of
+    from course_lib.grader.sandbox import observing
+    real = observing.problem_of
     import dataclasses
-    _observing.problem_of = lambda error: dataclasses.replace(real(error), refused='library')
+    observing.problem_of = lambda error: dataclasses.replace(real(error), refused='library')
     raise ValueError""",
 }
 

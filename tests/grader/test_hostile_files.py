@@ -11,12 +11,12 @@ import time
 import pytest
 from handed_in import answer, notebook_bytes
 
-from course_lib.grader import _limited
-from course_lib.grader._assignment import Assignment, tasks_for
-from course_lib.grader._grading import Grader
-from course_lib.grader._limited import Reader
-from course_lib.grader._page import feedback_page
-from course_lib.grader._submissions import HandedIn, find_submissions, read_each, read_python, read_submission
+from course_lib.grader.grading.assignment import Assignment, tasks_for
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.output.student_page import feedback_page
+from course_lib.grader.submission import ask_reader
+from course_lib.grader.submission.ask_reader import Reader
+from course_lib.grader.submission.submissions import HandedIn, find_submissions, read_each, read_python, read_submission
 
 CODE = "def f(): return 1\n"
 
@@ -64,7 +64,7 @@ def test_an_expensive_file_is_read_in_bounds_and_said_to_be(name, content, why, 
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_utime - before.ru_utime < 1  # of the grader's own time
     assert re.search(why, submission.problems[0])
-    assert max(map(len, submission.problems)) <= _limited.LONGEST_PROBLEM
+    assert max(map(len, submission.problems)) <= ask_reader.LONGEST_PROBLEM
     assert submission.digest
     assert submission.modified
 
@@ -105,7 +105,7 @@ def two(tmp_path) -> list[HandedIn]:
 def test_what_exceeds_a_limit_is_named_and_the_next_student_is_read(limit, value, why, tmp_path, monkeypatch):
     handed_in = two(tmp_path)
     with Reader() as reader:
-        monkeypatch.setattr(_limited, limit, value)
+        monkeypatch.setattr(ask_reader, limit, value)
         eve = reader.read(handed_in[0].entries, ["f"])
         assert any(why in problem for problem in eve.problems)
         monkeypatch.undo()
@@ -116,7 +116,7 @@ def test_what_exceeds_a_limit_is_named_and_the_next_student_is_read(limit, value
 def test_too_little_memory_costs_a_file_and_not_the_next_one(tmp_path, monkeypatch):
     (tmp_path / "a.ipynb").write_text(json_of_lists(15))
     (tmp_path / "b.py").write_text(CODE)
-    monkeypatch.setattr(_limited, "MEMORY", 2**27)
+    monkeypatch.setattr(ask_reader, "MEMORY", 2**27)
     submission = read_submission("eve", [tmp_path / "a.ipynb", tmp_path / "b.py"], names=["f"])
     assert submission.problems == ["a.ipynb: reading it needs more than 128 MB of memory"]
     assert submission.defined() == {"f"}
@@ -160,7 +160,7 @@ def test_no_process_is_left_behind(tmp_path):
 def test_no_answer_of_the_reader_is_taken_for_what_it_seems(answer, tmp_path, monkeypatch):
     script = tmp_path / "reader.py"
     script.write_text(f"import sys\nsys.stdin.readline()\nsys.stdout.buffer.write({answer!r})\n")
-    monkeypatch.setattr(_limited, "SCRIPT", script)
+    monkeypatch.setattr(ask_reader, "SCRIPT", script)
     with Reader() as reader:
         read = reader.read([tmp_path / "a.py"], ["f"])
     assert read.sources == []

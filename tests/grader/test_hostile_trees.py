@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.grader._submissions import find_submissions, ignored_files, read_each, read_submissions
+from course_lib.grader.submission.submissions import find_submissions, ignored_files, read_each, read_submissions
 
 CODE = "def f(): return 1"
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from course_lib.cli import main
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._dates import day_first, moment_of
-from course_lib.grader._lateness import Times, judge_lateness
-from course_lib.grader._page import feedback_page
-from course_lib.grader._results import Result, TaskResult
-from course_lib.grader._submissions import Submission
-from course_lib.grader._submitted import read_times
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.dates import day_first, moment_of
+from course_lib.grader.grading.lateness import Times, judge_lateness
+from course_lib.grader.grading.received import read_times
+from course_lib.grader.grading.results import Result, TaskResult
+from course_lib.grader.output.student_page import feedback_page
+from course_lib.grader.submission.submissions import Submission
 
 ZONE = timezone(timedelta(hours=1))
 DUE = datetime(2026, 11, 30, 23, 59, tzinfo=ZONE)

@@ -11,15 +11,15 @@ from xml.etree import ElementTree
 import pytest
 
 from course_lib.cli import main
-from course_lib.grader import _grading
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader, grade_all
-from course_lib.grader._outputs import csv_text, gradescope, json_text, junit
-from course_lib.grader._page import feedback_page
-from course_lib.grader._results import Result, TaskResult, ungraded_task
-from course_lib.grader._running import Run
-from course_lib.grader._session import NotGraded, ServerGone
-from course_lib.grader._submissions import read_submissions
+from course_lib.grader.grading import grade as grading
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader, grade_all
+from course_lib.grader.grading.results import Result, TaskResult, ungraded_task
+from course_lib.grader.grading.running import Run
+from course_lib.grader.output.student_page import feedback_page
+from course_lib.grader.output.tables import csv_text, gradescope, json_text, junit
+from course_lib.grader.sandbox.session import NotGraded, ServerGone
+from course_lib.grader.submission.submissions import read_submissions
 
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 
@@ -108,7 +108,7 @@ def test_a_server_that_cannot_start_again_ends_nothing(folder, monkeypatch):
         def no_server(*arguments):
             raise OSError("no more processes")
 
-        monkeypatch.setattr(_grading, "ForkServer", no_server)
+        monkeypatch.setattr(grading, "ForkServer", no_server)
         with monkeypatch.context() as patch:
             patch.setattr(grader.server, "gone", True)
             _, bob, _ = read_submissions([folder])

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from course_lib.exercises import find
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._judging import findings_of, judge, sheet_of
-from course_lib.grader._observing import observe
+from course_lib.grader.sandbox.observing import observe
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.judge import findings_of, judge, sheet_of
 
 SOFTMAX = find("softmax")
 SHEET = sheet_of(SOFTMAX, 5)

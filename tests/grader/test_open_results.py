@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from course_lib.exercises import Case, Exercise, Misconception, find
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._judging import judge, sheet_of
-from course_lib.grader._observing import Foreign, Sequence, plain, unwrapped
-from course_lib.grader._report_text import text_of
-from course_lib.grader._reporting import report_on
+from course_lib.grader.report.report import report_on
+from course_lib.grader.report.text import text_of
+from course_lib.grader.sandbox.observing import Foreign, Sequence, plain, unwrapped
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.judge import judge, sheet_of
 
 
 def halves(numbers):

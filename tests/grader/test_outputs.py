@@ -13,13 +13,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_lib import __version__
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader
-from course_lib.grader._outputs import csv_text, gradescope, json_text, junit
-from course_lib.grader._page import feedback_page, write_feedback
-from course_lib.grader._results import Result, TaskResult
-from course_lib.grader._submissions import read_submission
+from course_lib._version import __version__
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.grading.results import Result, TaskResult
+from course_lib.grader.output.student_page import feedback_page, write_feedback
+from course_lib.grader.output.tables import csv_text, gradescope, json_text, junit
+from course_lib.grader.submission.submissions import read_submission
 
 NASTY = "Zoë “<b>&amp;</b>” {title} %s ; ‘x’, 名前"
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"

@@ -9,14 +9,14 @@ from fractions import Fraction
 import pytest
 
 from course_lib.exercises import all_exercises
-from course_lib.grader._assignment import Assignment, Task, assignment_from
-from course_lib.grader._exporting import assignment_yaml
-from course_lib.grader._judging import judge, sheet_of
-from course_lib.grader._observing import Observation, Problem
-from course_lib.grader._outputs import csv_text, gradescope, json_text
-from course_lib.grader._page import feedback_page
-from course_lib.grader._points import allotted, exact, percent, plain, shown
-from course_lib.grader._results import Result, TaskResult
+from course_lib.grader.grading.assignment import Assignment, Task, assignment_from
+from course_lib.grader.grading.results import Result, TaskResult
+from course_lib.grader.output.handout import assignment_yaml
+from course_lib.grader.output.student_page import feedback_page
+from course_lib.grader.output.tables import csv_text, gradescope, json_text
+from course_lib.grader.points import allotted, exact, percent, plain, shown
+from course_lib.grader.sandbox.observing import Observation, Problem
+from course_lib.grader.verdict.judge import judge, sheet_of
 
 THIRDS = ("softmax", "attend", "causal_mask")
 

@@ -10,8 +10,8 @@ import torch
 
 from course_lib.exercises import Case, find
 from course_lib.exercises._draw import Draw
-from course_lib.grader._observing import LONGEST, Foreign, Observation, Problem, Sequence, plain
-from course_lib.grader._protocol import (
+from course_lib.grader.sandbox.observing import LONGEST, Foreign, Observation, Problem, Sequence, plain
+from course_lib.grader.sandbox.protocol import (
     DTYPES,
     LARGEST_DIM,
     LARGEST_FRAME,

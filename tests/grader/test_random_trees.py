@@ -14,11 +14,11 @@ from handed_in import notebook_bytes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from course_lib.grader._assignment import Assignment
-from course_lib.grader._limited import LONGEST_PROBLEM, MOST_PROBLEMS
-from course_lib.grader._results import Result
-from course_lib.grader._store import Store
-from course_lib.grader._submissions import find_submissions, ignored_files, read_each
+from course_lib.grader.grading.assignment import Assignment
+from course_lib.grader.grading.results import Result
+from course_lib.grader.grading.store import Store
+from course_lib.grader.submission.ask_reader import LONGEST_PROBLEM, MOST_PROBLEMS
+from course_lib.grader.submission.submissions import find_submissions, ignored_files, read_each
 
 MORE = int(os.environ.get("COURSE_LIB_EXAMPLES", "0"))
 PROFILE = settings(

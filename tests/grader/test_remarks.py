@@ -8,11 +8,11 @@ import torch
 from course_lib import check
 from course_lib.exercises import find
 from course_lib.grader import notebook
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader
-from course_lib.grader._remarks import remarks_on, source_of
-from course_lib.grader._report_html import html_of
-from course_lib.grader._submissions import read_submission
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.report.html import html_of
+from course_lib.grader.submission.submissions import read_submission
+from course_lib.grader.verdict.remarks import remarks_on, source_of
 
 LUCK = "The gradient is finite by luck"
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from course_lib.cli import main
-from course_lib.grader import _grading, _session
-from course_lib.grader._sandbox import WALLS, Walls
 from course_lib.grader.cli import doctor
 from course_lib.grader.cli._preparing import WallsMissing, check_walls, required_walls
+from course_lib.grader.grading import grade as grading
+from course_lib.grader.sandbox import session as sessions
+from course_lib.grader.sandbox.walls import WALLS, Walls
 
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 ALL = Walls(("limits", "user", "namespaces", "landlock", "seccomp"))
@@ -71,17 +72,17 @@ def test_nothing_runs_as_root_whatever_is_accepted(monkeypatch, up):
 def weak(monkeypatch, ordinary):
     """A machine without walls, on which no process of a submission may start."""
 
-    class Weak(_session.ForkServer):
+    class Weak(sessions.ForkServer):
         def __init__(self, limits, walls=tuple(WALLS)):
             super().__init__(limits, ("limits",))
 
-    monkeypatch.setattr(_grading, "ForkServer", Weak)
+    monkeypatch.setattr(grading, "ForkServer", Weak)
 
 
 @grades
 def test_a_class_is_refused_without_walls_and_one_file_is_not(folder, weak, monkeypatch, capsys):
     with monkeypatch.context() as patch:
-        patch.setattr("course_lib.grader._running.Session", None)  # nothing of a submission is started
+        patch.setattr("course_lib.grader.grading.running.Session", None)  # nothing of a submission is started
         assert main(["grade", "class", "-e", "causal_mask", "--out", "out"]) == 4
         printed = capsys.readouterr()
         assert "Walls around submissions: process (limits" in printed.out

@@ -2,10 +2,10 @@
 
 import pytest
 
-from course_lib.grader._assignment import Assignment
-from course_lib.grader._results import Result
-from course_lib.grader._store import Store
-from course_lib.grader._submissions import Submission
+from course_lib.grader.grading.assignment import Assignment
+from course_lib.grader.grading.results import Result
+from course_lib.grader.grading.store import Store
+from course_lib.grader.submission.submissions import Submission
 
 NAMES = {
     "60 letters of four bytes": "𝔸" * 60,

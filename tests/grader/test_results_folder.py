@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from course_lib.cli import main
-from course_lib.grader import _store
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._results import Result, TaskResult
-from course_lib.grader._store import Store, key_file
-from course_lib.grader._submissions import Submission
+from course_lib.grader.grading import store as stores
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.results import Result, TaskResult
+from course_lib.grader.grading.store import Store, key_file
+from course_lib.grader.submission.submissions import Submission
 
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 
@@ -169,7 +169,7 @@ def test_a_result_of_something_else_is_graded_again(store, change, monkeypatch):
         "points": Assignment(tasks=(Task("causal_mask", 4),)),
     }
     if change == "version":
-        monkeypatch.setattr(_store, "__version__", "0.0.0")
+        monkeypatch.setattr(stores, "__version__", "0.0.0")
     again = store(assignment=changes.get(change, ASSIGNMENT))
     assert again.load(Submission("eve", digest="d2") if change == "digest" else EVE) is None
     assert again.distrusted == []  # genuine, and of something else

@@ -25,12 +25,13 @@ import torch
 
 import course_lib
 from course_lib.exercises import Case
-from course_lib.grader import _sandbox, _seccomp
-from course_lib.grader._child import SCRATCH
-from course_lib.grader._protocol import encode, pack_case
-from course_lib.grader._sandbox import WALLS, Limits, Walls, probe
-from course_lib.grader._seccomp import seccomp_program
-from course_lib.grader._session import Ended, ForkServer, ServerGone, Session
+from course_lib.grader.sandbox import seccomp
+from course_lib.grader.sandbox import walls as sandbox_walls
+from course_lib.grader.sandbox.child import SCRATCH
+from course_lib.grader.sandbox.protocol import encode, pack_case
+from course_lib.grader.sandbox.seccomp import seccomp_program
+from course_lib.grader.sandbox.session import Ended, ForkServer, ServerGone, Session
+from course_lib.grader.sandbox.walls import WALLS, Limits, Walls, probe
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces, Landlock and seccomp are Linux's")
@@ -188,7 +189,7 @@ def test_a_wall_that_cannot_be_put_up_is_missing_with_the_reason(error, monkeypa
     def fail(**_):
         raise error
 
-    monkeypatch.setattr(_sandbox, "seccomp", fail)
+    monkeypatch.setattr(sandbox_walls, "seccomp", fail)
     walls = probe(("limits", "seccomp"))
     assert walls.up == ("limits",)
     assert str(error) in walls.missing["seccomp"]
@@ -197,12 +198,12 @@ def test_a_wall_that_cannot_be_put_up_is_missing_with_the_reason(error, monkeypa
 def test_nothing_is_put_up_twice_or_left_out(monkeypatch):
     put_up = []
     for name in ("_limit", "_limit_threads", "landlock", "seccomp"):
-        monkeypatch.setattr(_sandbox, name, lambda *_, name=name, **__: put_up.append(name))
-    monkeypatch.setattr(_sandbox, "_become", lambda *_: put_up.append("user"))
-    _sandbox.confine(Walls(("limits", "user", "landlock", "seccomp")), SMALL, "")
+        monkeypatch.setattr(sandbox_walls, name, lambda *_, name=name, **__: put_up.append(name))
+    monkeypatch.setattr(sandbox_walls, "_become", lambda *_: put_up.append("user"))
+    sandbox_walls.confine(Walls(("limits", "user", "landlock", "seccomp")), SMALL, "")
     assert put_up == ["_limit", "user", "_limit_threads", "landlock", "seccomp"]
     put_up.clear()
-    _sandbox.confine(Walls(("limits", "landlock")), SMALL, "")
+    sandbox_walls.confine(Walls(("limits", "landlock")), SMALL, "")
     assert put_up == ["_limit", "landlock"]
 
 
@@ -291,7 +292,7 @@ def test_limits_cannot_be_raised_again(full):
 def test_root_becomes_another_user_for_good():
     code = """
         import os
-        from course_lib.grader._sandbox import _become
+        from course_lib.grader.sandbox.walls import _become
         _become(61234)
         assert os.getresuid() == os.getresgid() == (61234,) * 3
         assert os.getgroups() == []
@@ -531,14 +532,14 @@ def test_the_filter_answers_every_call_as_the_table_says(machine, column, archit
     def asked(number, *arguments, architecture=architecture):
         return answer(program, Call(number, *arguments, architecture=architecture))
 
-    refused = {**_seccomp._CALLS, **(_seccomp._CHANGES if no_writing else {})}
+    refused = {**seccomp._CALLS, **(seccomp._CHANGES if no_writing else {})}
     for name, numbers in refused.items():
         if numbers[column] is not None:
             assert asked(numbers[column]) == REFUSED, name
-    for name, numbers in {**HARMLESS, **({} if no_writing else _seccomp._CHANGES)}.items():
+    for name, numbers in {**HARMLESS, **({} if no_writing else seccomp._CHANGES)}.items():
         if numbers[column] is not None:
             assert asked(numbers[column]) == ALLOWED, name
-    clone, clone3 = _seccomp._CLONE[column], _seccomp._CLONE3[column]
+    clone, clone3 = seccomp._CLONE[column], seccomp._CLONE3[column]
     assert asked(clone, 0x11) == REFUSED  # SIGCHLD: a process
     assert asked(clone, 0x3D0F00) == ALLOWED  # what pthread_create asks for: a thread
     assert asked(clone3) == NO_SUCH_CALL
@@ -613,10 +614,10 @@ def test_the_numbers_of_calls_are_those_of_the_kernels_headers(header, pattern, 
     if not os.path.exists(header):
         pytest.skip(f"no {header} here")
     known = {name: int(number) for name, number in re.findall(pattern, Path(header).read_text(), re.MULTILINE)}
-    table = {**_seccomp._CALLS, **_seccomp._CHANGES, "clone": _seccomp._CLONE, "clone3": _seccomp._CLONE3}
-    table |= {name: numbers for name, (numbers, _, _) in _seccomp._VALUES.items()}
-    table |= {"sched_setaffinity": _seccomp._SETAFFINITY}
-    table |= {name: [numbers[0] for numbers in machines] for name, machines in _seccomp._OPENS.items()}
+    table = {**seccomp._CALLS, **seccomp._CHANGES, "clone": seccomp._CLONE, "clone3": seccomp._CLONE3}
+    table |= {name: numbers for name, (numbers, _, _) in seccomp._VALUES.items()}
+    table |= {"sched_setaffinity": seccomp._SETAFFINITY}
+    table |= {name: [numbers[0] for numbers in machines] for name, machines in seccomp._OPENS.items()}
     told = {name: numbers[column] for name, numbers in table.items() if name in known}
     assert told == {name: known[name] for name in told}
     assert len(told) > 60
@@ -1024,11 +1025,12 @@ def test_a_wall_that_cannot_be_put_up_after_all_runs_nothing(tmp_path):
     """The walls are put up once more in every process; where one fails, the code of the submission is not read."""
     code = """
         import threading
-        from course_lib.grader import _forkserver, _sandbox
+        from course_lib.grader.sandbox import server as fork_server
+        from course_lib.grader.sandbox import walls as sandbox_walls
         def fail(**_): raise OSError(38, "gone since")
-        _forkserver.probe = lambda wanted, folder: _sandbox.Walls(("seccomp",))
-        _sandbox.seccomp = fail
-        _forkserver.main(int(__import__("sys").argv[1]), __import__("sys").argv[2])
+        fork_server.probe = lambda wanted, folder: sandbox_walls.Walls(("seccomp",))
+        sandbox_walls.seccomp = fail
+        fork_server.main(int(__import__("sys").argv[1]), __import__("sys").argv[2])
     """
     server = object.__new__(ForkServer)
     server.limits, server._lock, server.folder = SMALL, threading.Lock(), str(tmp_path / "scratch")

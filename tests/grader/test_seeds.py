@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from course_lib.exercises import all_exercises, find
-from course_lib.grader._assignment import draw_seed
-from course_lib.grader._judging import Sheet, _drawn_for, trials_of
-from course_lib.grader._running import _chance
+from course_lib.grader.grading.assignment import draw_seed
+from course_lib.grader.grading.running import _chance
+from course_lib.grader.verdict.judge import Sheet, _drawn_for, trials_of
 
 SOFTMAX = all_exercises()["softmax"]
 

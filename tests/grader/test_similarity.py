@@ -11,9 +11,9 @@ import pytest
 
 from course_lib.cli import main
 from course_lib.exercises import all_exercises, find
-from course_lib.grader._similarity import script_from, script_of, similar_pairs
-from course_lib.grader._similarity_page import similarity_csv, similarity_page
-from course_lib.grader._submissions import read_submission
+from course_lib.grader.grading.similarity import script_from, script_of, similar_pairs
+from course_lib.grader.output.similarity_page import similarity_csv, similarity_page
+from course_lib.grader.submission.submissions import read_submission
 
 NAMES = ["softmax", "scaled_dot_product_attention", "causal_mask"]
 ONE = """

@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from course_lib.exercises import Case, Exercise, Misconception, find
-from course_lib.grader._code_line import CodeLine
-from course_lib.grader._diagnosing import diagnose
-from course_lib.grader._explaining import explain_problem
-from course_lib.grader._judging import judge, sheet_of
-from course_lib.grader._observing import Observation, Problem
-from course_lib.grader._report_html import html_of
-from course_lib.grader._report_text import text_of
-from course_lib.grader._reporting import _call, report_on
-from course_lib.grader._shortening import listed, shortened
+from course_lib.grader.report.html import html_of
+from course_lib.grader.report.report import _call, report_on
+from course_lib.grader.report.text import text_of
+from course_lib.grader.sandbox.observing import Observation, Problem
+from course_lib.grader.shortening import listed, shortened
+from course_lib.grader.verdict.code_line import CodeLine
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.explaining import explain_problem
+from course_lib.grader.verdict.judge import judge, sheet_of
 
 SIZES = "The size of tensor a (5) must match the size of tensor b (7) at non-singleton dimension 1"
 

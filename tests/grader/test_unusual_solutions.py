@@ -11,10 +11,10 @@ import pytest
 from exercise_cells import cells
 
 from course_lib.exercises import all_exercises
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader
-from course_lib.grader._sandbox import WALLS, Limits
-from course_lib.grader._submissions import read_submission
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.sandbox.walls import WALLS, Limits
+from course_lib.grader.submission.submissions import read_submission
 
 pytestmark = [
     pytest.mark.slow,

@@ -8,10 +8,10 @@ import threading
 import pytest
 
 from course_lib.exercises import all_exercises, find
-from course_lib.grader._assignment import Assignment, Task
-from course_lib.grader._grading import Grader
-from course_lib.grader._submissions import read_submission
-from course_lib.grader._watching import Watcher, names_of
+from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.sandbox.watching import Watcher, names_of
+from course_lib.grader.submission.submissions import read_submission
 
 # What a submission may try: the exercise, its code, and what has to be said of it.
 CALLS = {
@@ -51,10 +51,10 @@ CALLS = {
         """
         import torch
         def label_smoothing_loss(logits, targets, smoothing, pad_id):
-            from course_lib import chunked_loss
+            from course_lib.translator import loss as chunked_loss
             return getattr(chunked_loss, "chunked_" + "label_smoothing_loss")(logits, targets, smoothing, pad_id)
         """,
-        "course_lib.chunked_loss.chunked_label_smoothing_loss",
+        "course_lib.translator.loss.chunked_label_smoothing_loss",
     ),
     "mask of nn.Transformer": (
         "causal_mask",

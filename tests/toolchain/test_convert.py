@@ -122,7 +122,7 @@ def test_a_chapter_that_trains_asks_for_more():
     for line in (
         "from course_lib.data import multi30k",
         "    from course_lib.data import multi30k",
-        "import math, course_lib.trainer",
+        "import math, course_lib.translator.trainer",
         "from course_lib import check, translator",
         "from course_lib import (\n    check,\n    data,\n)",
     ):

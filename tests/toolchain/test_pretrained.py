@@ -7,8 +7,8 @@ import yaml
 
 from course_lib.cli import main
 from course_lib.data import built_in_corpus
-from course_lib.recipes import Recipe
 from course_lib.translator import Translator
+from course_lib.translator.recipe import Recipe
 from tools import pretrained
 
 SIZES = {"vocab_size": 600, "d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "precision": "32-true"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from course_lib.grader._assignment import Assignment
-from course_lib.grader._lateness import Times
-from course_lib.grader._points import percent, plain
-from course_lib.grader._results import NOT_GRADED, Result
-from course_lib.grader._similarity import Pair
-from course_lib.grader._store import Store
-from course_lib.grader._submissions import Submission
+from course_lib.grader.grading.assignment import Assignment
+from course_lib.grader.grading.lateness import Times
+from course_lib.grader.grading.results import NOT_GRADED, Result
+from course_lib.grader.grading.similarity import Pair
+from course_lib.grader.grading.store import Store
+from course_lib.grader.points import percent, plain
+from course_lib.grader.submission.submissions import Submission
 
 __all__ = ["Console"]
 

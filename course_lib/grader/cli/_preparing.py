@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from course_lib._files import check_output, write_whole
-from course_lib.grader._assignment import Assignment, chosen, draw_seed, read_assignment, tasks_for
-from course_lib.grader._sandbox import Walls
-from course_lib.grader._submissions import Submission
+from course_lib.grader.grading.assignment import Assignment, chosen, draw_seed, read_assignment, tasks_for
+from course_lib.grader.sandbox.walls import Walls
+from course_lib.grader.submission.submissions import Submission
 
 __all__ = [
     "AT_STAKE",

@@ -9,11 +9,11 @@ import time
 
 import torch
 
-from course_lib import __version__
+from course_lib._version import __version__
 from course_lib.exercises import all_exercises
-from course_lib.grader._sandbox import WALLS, Limits, probe
-from course_lib.grader._session import ForkServer, Session
 from course_lib.grader.cli._preparing import AT_STAKE, TOO_WEAK, WallsMissing, check_walls
+from course_lib.grader.sandbox.session import ForkServer, Session
+from course_lib.grader.sandbox.walls import WALLS, Limits, probe
 
 __all__ = ["add_to"]
 

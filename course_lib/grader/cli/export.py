@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from course_lib._files import check_output
-from course_lib.grader._assignment import Assignment, chosen, draw_seed, read_assignment
+from course_lib.grader.grading.assignment import Assignment, chosen, draw_seed, read_assignment
 
 __all__ = ["add_to"]
 
@@ -26,7 +26,7 @@ def add_to(commands: argparse._SubParsersAction) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from course_lib.grader._exporting import export
+    from course_lib.grader.output.handout import export
 
     assignment = read_assignment(options.assignment) if options.assignment else Assignment(seed=draw_seed())
     assignment = chosen(assignment, options.names)

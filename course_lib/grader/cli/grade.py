@@ -9,18 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from course_lib._files import write_whole
-from course_lib.grader._assignment import EXAMPLE, Assignment
-from course_lib.grader._grading import grade_all
-from course_lib.grader._lateness import Times
-from course_lib.grader._outputs import csv_text, gradescope, json_text, junit
-from course_lib.grader._page import write_feedback
-from course_lib.grader._results import Result
-from course_lib.grader._sandbox import Walls
-from course_lib.grader._similarity import script_of, similar_pairs
-from course_lib.grader._similarity_page import similarity_csv, similarity_page
-from course_lib.grader._store import Store
-from course_lib.grader._submissions import Submission, find_submissions, ignored_files, read_each
-from course_lib.grader._submitted import read_times
 from course_lib.grader.cli._console import Console
 from course_lib.grader.cli._preparing import (
     AT_STAKE,
@@ -33,6 +21,18 @@ from course_lib.grader.cli._preparing import (
     check_walls,
     required_walls,
 )
+from course_lib.grader.grading.assignment import EXAMPLE, Assignment
+from course_lib.grader.grading.grade import grade_all
+from course_lib.grader.grading.lateness import Times
+from course_lib.grader.grading.received import read_times
+from course_lib.grader.grading.results import Result
+from course_lib.grader.grading.similarity import script_of, similar_pairs
+from course_lib.grader.grading.store import Store
+from course_lib.grader.output.similarity_page import similarity_csv, similarity_page
+from course_lib.grader.output.student_page import write_feedback
+from course_lib.grader.output.tables import csv_text, gradescope, json_text, junit
+from course_lib.grader.sandbox.walls import Walls
+from course_lib.grader.submission.submissions import Submission, find_submissions, ignored_files, read_each
 
 __all__ = ["add_to"]
 
@@ -146,7 +146,7 @@ def _grade(options: argparse.Namespace) -> int:
         more = {"times": times, "on_start": start, "on_result": keep}
         try:
             if options.dask:
-                from course_lib.grader._dask import grade_on_cluster
+                from course_lib.grader.grading.dask import grade_on_cluster
 
                 results = grade_on_cluster(options.dask, submissions, assignment, store, **more)
             else:

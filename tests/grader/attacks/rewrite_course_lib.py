@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.grader import _judging as judging
+from course_lib.grader.verdict import judge as judging
 
 
 def softmax(scores, dim=-1):

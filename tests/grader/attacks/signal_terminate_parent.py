@@ -8,7 +8,7 @@ def fork_server():
     """Its parent, where that is the grader's fork server and can be seen; no other process is ever touched."""
     try:
         with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
-            return os.getppid() if b"course_lib.grader._forkserver" in file.read() else None
+            return os.getppid() if b"course_lib.grader.sandbox.server" in file.read() else None
     except OSError:
         return None
 

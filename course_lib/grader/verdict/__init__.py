@@ -1,0 +1,1 @@
+"""From what was observed to what is said: `judge` decides, `diagnose` names the mistake."""

@@ -1,0 +1,107 @@
+"""What is known about a solution when its mistake is looked for, and what is said in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from course_lib.exercises import Exercise
+from course_lib.grader.sandbox.observing import Observation
+from course_lib.grader.verdict.judge import CONDUCT, Finding, Sheet, Trial, Verdict
+
+__all__ = ["PENCIL", "Diagnosis", "Evidence", "facets_of", "rank_of"]
+
+PENCIL = 150  # numbers in a case, weights included, that can still be followed by hand
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A mistake with a name, and the case that shows it.
+
+    Args:
+        key: of the misconception, or `"any/…"` for a tip that every exercise can give.
+        says: what to tell the learner; what it quotes of a case, it quotes of `trial`.
+        trial: the case that is shown with it.
+        explains: numbers of the trials that fail because of it.
+        look: what to look at next.
+        keys: of both mistakes where two were made at once.
+    """
+
+    key: str
+    says: str
+    trial: Trial
+    explains: frozenset[int] = frozenset()
+    look: str = ""
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A solution's verdict with everything that was observed.
+
+    Args:
+        sheet: what was asked.
+        verdict: what does not hold.
+        observations: one for each trial.
+    """
+
+    sheet: Sheet
+    verdict: Verdict
+    observations: list[Observation]
+
+    @property
+    def exercise(self) -> Exercise:
+        """The exercise that was answered."""
+        return self.sheet.exercise
+
+    @cached_property
+    def failing(self) -> list[Trial]:
+        """Trials with a finding, the simplest first."""
+        return sorted((t for t in self.sheet.trials if t.number in self.verdict.findings), key=self.simplicity)
+
+    @cached_property
+    def passing(self) -> list[Trial]:
+        """Trials without a finding."""
+        return [t for t in self.sheet.trials if t.number not in self.verdict.findings]
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """All findings, those of the simplest trial first."""
+        return [finding for trial in self.failing for finding in self.verdict.findings[trial.number]]
+
+    def seen(self, trial: Trial) -> Observation:
+        """What the solution did in a trial."""
+        return self.observations[trial.number]
+
+    def facets(self, trial: Trial) -> frozenset[str]:
+        """What is wrong in a trial."""
+        return facets_of(self.verdict.findings.get(trial.number, ()))
+
+    def simplicity(self, trial: Trial) -> tuple:
+        """Orders trials by how well they show a mistake.
+
+        Wrong results come before wrong conduct, and cases that can be followed with a pencil before all others. Of
+        those, the earlier property comes first, since exercises go from the idea itself to what is special.
+        """
+        size = trial.case.size
+        kind = trial.case.raises is not None, rank_of(self.facets(trial)) < 2, size > PENCIL
+        return (*kind, trial.line if size <= PENCIL else 0, size, trial.number)
+
+    def diagnosis(self, key: str, says: str, trials: Iterable[Trial], look: str = "") -> Diagnosis:
+        """A diagnosis that explains these trials, shown by the simplest of them."""
+        trials = list(trials)
+        shown = min(trials, key=self.simplicity)
+        return Diagnosis(key, says, shown, frozenset(t.number for t in trials), look)
+
+
+def facets_of(findings: Iterable[Finding]) -> frozenset[str]:
+    """The facets of some findings."""
+    return frozenset(finding.facet for finding in findings)
+
+
+def rank_of(facets: frozenset[str]) -> int:
+    """0 for a pass, 1 where only the conduct is at fault, 2 where the result is."""
+    if not facets:
+        return 0
+    return 1 if facets <= CONDUCT.keys() else 2

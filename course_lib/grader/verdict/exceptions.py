@@ -1,0 +1,356 @@
+"""What the error messages of PyTorch and Python mean. An explanation states what is certain: which operation, which
+lengths, which axes; advice is added where the learner's own line shows that it applies."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from course_lib.exercises import Case, Exercise
+from course_lib.grader.verdict.code_line import CodeLine
+
+__all__ = ["EXPLANATIONS", "Context", "Explanation"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where an exception was raised.
+
+    Args:
+        exercise: the exercise.
+        case: what went in.
+        axes: names of lengths, and of whole shapes.
+        line: the solution's own line.
+        unnamed: lengths that were quoted without a name, because no axis or several have them.
+    """
+
+    exercise: Exercise
+    case: Case
+    axes: dict
+    line: CodeLine
+    unnamed: list[str] = field(default_factory=list)
+
+    def named(self, length: str) -> str:
+        """A length with the name of its axis, where only one axis has it."""
+        name = self.axes.get(int(length))
+        if not name:
+            self.unnamed.append(length)
+        return f"{length} ({name})" if name else length
+
+    def arguments_that_are(self, wanted: Callable[[object], bool]) -> list[str]:
+        """Names of the arguments in this case for which something holds."""
+        names, args = self.exercise.arguments, self.case.args
+        given = [*args, *[None] * (len(names) - len(args))]  # what a call leaves out is None in all exercises
+        return [f"`{name}`" for name, value in zip(names, given, strict=True) if wanted(value)]
+
+
+Explanation = Callable[[re.Match, Context], str]
+
+
+def _say(text: str) -> Explanation:
+    return lambda match, context: text
+
+
+def _sizes_differ(m: re.Match, at: Context) -> str:
+    """Broadcasting failed. Which operator it was is known only where the line has one kind."""
+    line = at.line
+    if line.has_matrix_product or line.layers:
+        met = "Two tensors meet in this line whose lengths do not fit"
+    else:
+        met = "This line combines two tensors entry by entry"
+    facts = (
+        f"{met}. With the axes lined up from the right, one has length {at.named(m[1])} at axis {m[3]}, the other "
+        f"{at.named(m[2])}."
+    )
+    if line.multiplies_a_turned_tensor:
+        return f"{facts} `*` multiplies entry by entry; a matrix product is `@`."
+    if line.drops_an_axis:
+        return f"{facts} `{line.drops_an_axis}` drops the axis that it reduces, unless it has `keepdim=True`."
+    if line.inserts_an_axis:
+        return f"{facts} The line inserts an axis with `{line.inserts_an_axis}`: is it needed there, and in that place?"
+    return f"{facts} Write the shape of each tensor beside the line."
+
+
+def _product_of_two(m: re.Match, at: Context) -> str:
+    left, right = (m[1], m[2]), (m[3], m[4])
+    if at.line.layers and not at.line.has_matrix_product:
+        return (
+            f"A linear layer in this line takes vectors of length {at.named(right[0])}, and the tensor that goes in "
+            f"has vectors of length {at.named(left[1])}."
+        )
+    return (
+        f"A matrix product sums over the last axis of its first tensor, of length {at.named(left[1])}, and the first "
+        f"axis of its second one, of length {at.named(right[0])}. These have to be the same."
+    )
+
+
+def _batched_product(m: re.Match, at: Context) -> str:
+    if m[1] != m[3]:
+        return (
+            f"A batched matrix product multiplies matrices in pairs, but there are {at.named(m[1])} on its left side "
+            f"and {at.named(m[3])} on its right."
+        )
+    return (
+        f"A batched matrix product sums over the last axis of its first tensor, of length {at.named(m[2])}, and the "
+        f"second-to-last axis of its second one, of length {at.named(m[4])}. These have to be the same."
+    )
+
+
+def _reshaped(m: re.Match, at: Context) -> str:
+    lengths = [int(n) for n in re.findall(r"-?\d+", m[1])]
+    shape = f"({', '.join(map(str, lengths))})"
+    if -1 in lengths:
+        return f"A tensor of {m[2]} numbers cannot take the shape {shape}: the other lengths do not divide {m[2]}."
+    return f"A tensor of {m[2]} numbers cannot take the shape {shape}, because these lengths do not multiply to {m[2]}."
+
+
+def _no_axis(m: re.Match, at: Context) -> str:
+    count = int(m[2]) + 1
+    has = "one axis" if count == 1 else f"{count} axes"
+    facts = f"This line asks for axis {m[3]} of a tensor that has {has} in this case."
+    if int(m[3]) >= count:
+        return f"{facts} Counted from the right, −1 and −2 name the same axes with and without a batch dimension."
+    return facts
+
+
+def _none(m: re.Match, at: Context) -> str:
+    absent = at.arguments_that_are(lambda value: value is None)
+    if absent:
+        is_none = f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} None"
+        return f"This line uses something that is None. In this case {is_none}."
+    return (
+        "This line uses something that is None, and no argument is None in this case. A function without `return` "
+        "gives None, and so do `sort` and `append` of a list."
+    )
+
+
+def _no_attribute(m: re.Match, at: Context) -> str:
+    owner, name = m[1], m[2]
+    if owner == "NoneType":
+        return _none(m, at)
+    if owner == "Tensor":
+        return f"Tensors have no `{name}`. PyTorch's documentation of `torch.Tensor` lists what they have."
+    if at.exercise.is_class and f"self.{name}" in at.line.code:
+        return f"`self.{name}` is used, but never assigned. Is it spelt as in `__init__`?"
+    article = "An" if owner[:1] in "AEIOUaeiou" else "A"
+    return f"{article} `{owner}` has no `{name}`."
+
+
+def _dtypes_meet(m: re.Match, at: Context) -> str:
+    dtype = str(at.case.dtype).removeprefix("torch.")
+    given = f"The arguments are {dtype} in this case. " if at.case.dtype is not None else ""
+    return (
+        f"Two tensors of different dtypes meet. {given}A tensor that you make inside is float32 unless you pass "
+        f"`dtype=`, or make it with `torch.zeros_like` and its relatives."
+    )
+
+
+def _unpacked(m: re.Match, at: Context) -> str:
+    count = f"{m[2]} value{'' if m[2] == '1' else 's'}" if m[2] else "more values"
+    facts = f"{m[1]} names stand on the left of `=`, and the right side has {count}."
+    if at.line.reads_a_shape:
+        return f"{facts} How many axes there are differs from case to case; `x.shape[-1]` works for any number."
+    return facts
+
+
+def _divided_by_zero(m: re.Match, at: Context) -> str:
+    zeros = at.arguments_that_are(lambda value: type(value) in (int, float) and value == 0)
+    empty = at.arguments_that_are(lambda value: isinstance(value, list | tuple) and len(value) == 0)
+    if zeros or empty:
+        found = [f"{name} is 0" for name in zeros] + [f"{name} is empty" for name in empty]
+        return f"A division by zero. In this case {' and '.join(found)}."
+    if at.line.has_operator(ast.FloorDiv):
+        return "A division by zero. `//` rounds down, so one of the numbers before it may have become 0."
+    return "A division by zero: print what stands below the fraction line in the case shown."
+
+
+def _index_too_large(m: re.Match, at: Context) -> str:
+    return f"Index {m[1]} is past the end of an axis of length {at.named(m[2])}: indices start at 0."
+
+
+def _too_many_indices(m: re.Match, at: Context) -> str:
+    return f"More indices than axes: the tensor has {m[1]} in this case."
+
+
+def _wrong_dtype_filled(m: re.Match, at: Context) -> str:
+    dtype = str(at.case.dtype).removeprefix("torch.")
+    ends = ", which ends at 65504" if dtype == "float16" else ""
+    return f"The number that this line fills in does not fit {dtype}{ends}. Which value is the smallest in every dtype?"
+
+
+EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
+    (
+        r"next_log_probs\(.*\): expected a list of ints",
+        _say(
+            "The model takes a list of Python ints, with no tensor as the list or in it. `int(...)` or `.item()` makes "
+            "an int of a tensor with one number."
+        ),
+    ),
+    (
+        r"next_log_probs\(.*\): expected bos first",
+        _say("The model takes all tokens so far at every call, with bos as the first."),
+    ),
+    (
+        r"next_log_probs\(.*\): expected ids from",
+        _say("The vocabulary has no token of this id. Is it the number of a candidate, or of a hypothesis?"),
+    ),
+    (
+        r"next_log_probs\(.*\): expected a sequence that goes on",
+        _say("The model was called with a sequence that has already ended with eos. A finished one is not extended."),
+    ),
+    (
+        r"next_log_probs\(.*\): expected at most",
+        _say("The loop calls the model after `max_length` tokens have been generated."),
+    ),
+    (
+        r"next_log_probs was called more than",
+        _say("The model is called again and again. Does the loop end, and are only the survivors extended?"),
+    ),
+    (r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product_of_two),
+    (
+        r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] but got: \[(\d+), (\d+)\]",
+        _batched_product,
+    ),
+    (
+        r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)",
+        _sizes_differ,
+    ),
+    (
+        r"inconsistent tensor size|size mismatch, got input \((\d+)\)",
+        _say("A product whose two lengths do not fit. Write the shapes of both tensors beside the line."),
+    ),
+    (
+        r"Boolean value of Tensor with more than one value is ambiguous",
+        _say(
+            "`if`, `and`, `or` and `not` need one truth value, and this tensor has several. To see whether an argument "
+            "was given, compare it with `is None`; to choose entry by entry, use `torch.where` or `masked_fill`."
+        ),
+    ),
+    (
+        r"view size is not compatible",
+        _say(
+            "`view` never copies, so it cannot merge axes that a transpose has separated in memory. `reshape` copies "
+            "where it has to, and `contiguous()` before the view does so, too."
+        ),
+    ),
+    (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)", _reshaped),
+    (
+        r"masked_fill_? only supports boolean masks|expected condition to be a boolean tensor",
+        _say("The condition has to be a bool tensor. `.bool()` makes one of zeros and ones."),
+    ),
+    (r"value cannot be converted to type (.*?) without overflow", _wrong_dtype_filled),
+    (
+        r"cannot assign (module|parameters?) before Module\.__init__\(\) call",
+        _say("`super().__init__()` has to come first in `__init__`, before anything is assigned to `self`."),
+    ),
+    (
+        r"super\(type, obj\): obj must be an instance",
+        _say("`super(Name, self)` names another class. `super().__init__()` needs no name."),
+    ),
+    (r"AttributeError: '(\w+)' object has no attribute '(\w+)'", _no_attribute),
+    (r"'NoneType' object is not (?:subscriptable|iterable)|cannot unpack non-iterable NoneType", _none),
+    (
+        r"NameError: name '(\w+)' is not defined",
+        lambda m, at: (
+            f"`{m[1]}` has no value here: a typing slip, a missing import, or a name from a cell that was not run."
+            + (" Attributes of a module need `self.` before them." if at.exercise.is_class else "")
+        ),
+    ),
+    (
+        r"expected (?:m1 and m2|scalar type|mat1 and mat2)[^\n]*(?:dtype|Double|Float|Half|BFloat16)",
+        _dtypes_meet,
+    ),
+    (
+        r"Can't call numpy\(\) on Tensor that requires grad",
+        _say("NumPy keeps no gradients, so none could flow back through it. The same operation exists in torch."),
+    ),
+    (
+        r"a leaf Variable that requires grad is being used in an in-place operation|modified by an inplace operation",
+        _say(
+            "A tensor is changed in place although the gradient still needs it. Operations whose names end in `_`, "
+            "`+=` and assignments to parts of a tensor work in place; the form without the underscore makes a new one."
+        ),
+    ),
+    (r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got (-?\d+)\)", _no_axis),
+    (r"(?:not enough|too many) values to unpack \(expected (\d+)(?:, got (\d+))?\)", _unpacked),
+    (
+        r"missing (\d+) required positional arguments?: (.*)",
+        lambda m, at: (
+            f"A call leaves out {m[2]}. Compare the signature of your function with the one in the exercise: names, "
+            f"order and defaults are fixed."
+        ),
+    ),
+    (
+        r"takes (?:from )?\d+ (?:to \d+ )?positional arguments? but \d+ (?:was|were) given|unexpected keyword argument",
+        _say(
+            "A call passes arguments that the function does not take. Compare the signature of your function with the "
+            "one in the exercise."
+        ),
+    ),
+    (
+        r"element 0 of tensors does not require grad",
+        _say("Autograd finds no path from the result back to the arguments: the graph was cut on the way."),
+    ),
+    (
+        r"maximum recursion depth exceeded",
+        _say("The function calls itself without end. Does a helper have the same name as the exercise?"),
+    ),
+    (
+        r"The shape of the mask \[([^\]]*)\] at index \d+ does not match the shape of the indexed tensor",
+        _say(
+            "In `x[mask]`, the mask stands for the first axes of x and must have their lengths; `x[..., mask]` applies "
+            "it to the last one. `masked_fill` and `torch.where` broadcast a mask, and leave the original unchanged."
+        ),
+    ),
+    (
+        r"must be Tensor, not (int|float)",
+        _say("A function for tensors is called with a plain number; the module `math` has functions for those."),
+    ),
+    (
+        r"failed to unpack the object at pos|must be tuple of ints, not|'float' object cannot be interpreted as an "
+        r"integer",
+        _say("A size has to be an int, and `/` always gives a float. `//` divides ints to an int."),
+    ),
+    (
+        r"einsum\(\)",
+        _say("The letters of `einsum` do not fit the tensors: one letter per axis, and `...` for batch dimensions."),
+    ),
+    (r"index (\d+) is out of bounds for (?:dimension|axis) \d+ with size (\d+)", _index_too_large),
+    (r"too many indices for tensor of dimension (\d+)", _too_many_indices),
+    (r"IndexError: tuple index", _say("An index goes past the end of a tuple, such as a shape with fewer axes.")),
+    (r"IndexError: list index|IndexError: list assignment", _say("An index goes past the end of a list.")),
+    (
+        r"UnboundLocalError|referenced before assignment",
+        _say(
+            "A name is used before the function gives it a value: it is assigned later, or only in a branch that this "
+            "case does not take."
+        ),
+    ),
+    (
+        r"Stopped: .*reading its code",
+        _say(
+            "No case was run, because the imports, constants and helpers that the definition uses did not finish. Does "
+            "one of them train, read files or wait?"
+        ),
+    ),
+    (
+        r"Stopped: .*took longer",
+        _say("A loop that does not end, or work that grows far too fast with the size of these tiny inputs."),
+    ),
+    (
+        r"Stopped: .*ended the process",
+        _say("The code ends its own process, or crashes it. A solution returns its result and lets the process run."),
+    ),
+    (
+        r"MemoryError|can't allocate memory|not enough memory",
+        _say("The solution asks for more memory than it may have. The inputs are tiny: which axis grew?"),
+    ),
+    (
+        r"PermissionError|Operation not permitted|Read-only file system|Network is unreachable",
+        _say("A submission has no access to processes, the network or other files. A solution needs none of them."),
+    ),
+    (r"File too large", _say("The submission prints or writes more than it may. Leave out the prints.")),
+    (r"ZeroDivisionError", _divided_by_zero),
+)

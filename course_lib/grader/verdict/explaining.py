@@ -1,0 +1,83 @@
+"""Why a call ended in an exception, in terms of the axes of the exercise at hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from course_lib.exercises import Case, Exercise
+from course_lib.grader.sandbox.observing import Observation
+from course_lib.grader.verdict.code_line import CodeLine
+from course_lib.grader.verdict.exceptions import EXPLANATIONS, Context
+
+__all__ = ["Explained", "axis_names", "explain_problem", "shape_in_words"]
+
+
+def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], str | tuple[str, ...]]:
+    """Which axis has which length in this case; lengths that two axes share are left out.
+
+    Results whose axes the exercise names in `shapes` are there too, all axes by the whole shape: it is known where a
+    length alone would say nothing, because two axes share it or because it is one.
+    """
+    lengths: dict[str, int] = {}
+    for name, arg in zip(exercise.arguments, case.args, strict=False):
+        axes = exercise.shapes.get(name, "").split()
+        if isinstance(arg, Tensor) and axes and axes != ["#"]:
+            named = axes[1:] if axes[0] == "..." else axes
+            if len(named) <= arg.dim():
+                lengths |= {
+                    axis: length
+                    for axis, length in zip(named, arg.shape[arg.dim() - len(named) :], strict=True)
+                    if not axis.isdigit()
+                }
+                if axes[0] == "...":
+                    batch = arg.shape[: arg.dim() - len(named)]
+                    lengths |= {f"batch {i}" if len(batch) > 1 else "batch": n for i, n in enumerate(batch)}
+        elif type(arg) is int and not isinstance(arg, bool):
+            lengths[name] = arg
+    init = {n: v for n, v in zip(exercise.init_arguments, case.init, strict=False) if type(v) is int}
+    lengths |= init
+    if init.get("num_heads") and "d_model" in init:
+        lengths.setdefault("d_head = d_model / num_heads", init["d_model"] // init["num_heads"])
+    names: dict[int, list[str]] = {}
+    for name, length in lengths.items():
+        names.setdefault(length, []).append(name)
+    known = {length: axes[0] for length, axes in names.items() if len(axes) == 1 and length > 1}
+    results: dict[tuple[int, ...], set[tuple[str, ...]]] = {}
+    for name in exercise.returns:
+        axes = tuple(exercise.shapes.get(name, "").split())
+        if axes and all(axis in lengths for axis in axes):
+            results.setdefault(tuple(lengths[axis] for axis in axes), set()).add(axes)
+    return known | {shape: axes.pop() for shape, axes in results.items() if len(axes) == 1}
+
+
+def shape_in_words(shape: tuple[int, ...], axes: dict) -> str:
+    """`(3, 5)` as `(3 = len_q, 5 = len_k)`, with the names that `axis_names` gives."""
+    names = axes.get(shape) or [axes.get(n) for n in shape]
+    return "(" + ", ".join(f"{n} = {name}" if name else str(n) for n, name in zip(shape, names, strict=True)) + ")"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Why a call ended in an exception.
+
+    Args:
+        says: the explanation.
+        all_named: whether the axis of every length in it is known.
+    """
+
+    says: str
+    all_named: bool
+
+
+def explain_problem(exercise: Exercise, case: Case, seen: Observation) -> Explained | None:
+    """Why the call ended in this exception, or None where the message says it best itself."""
+    problem = seen.problem
+    context = Context(exercise, case, axis_names(exercise, case), CodeLine(problem.code))
+    for pattern, explain in EXPLANATIONS:
+        match = re.search(pattern, f"{problem.type}: {problem.message}", re.DOTALL)
+        if match:
+            return Explained(explain(match, context), not context.unnamed)
+    return None

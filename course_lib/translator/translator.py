@@ -1,0 +1,491 @@
+"""A trained model with its vocabulary: text in, text out, saved and loaded as one folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib._checks import check_seed, check_whole
+from course_lib._files import make_folder, write_together
+from course_lib.data.vocabulary import Vocabulary
+from course_lib.decoding import check_length_penalty
+from course_lib.models import Transformer, TransformerConfig
+from course_lib.multi_head import record_attention
+from course_lib.translator.search import Hypotheses, beam, sample
+
+__all__ = ["Scores", "Translation", "Translator", "pretrained"]
+
+WEIGHTS, CONFIG, VOCABULARY, CARD = "weights.safetensors", "config.json", "vocabulary.json", "README.md"
+FORMAT = 1
+SAMPLES = 1000  # of the bootstrap
+MAX_SOURCE_TOKENS = 256  # five times the longest caption in training; beyond it nothing was ever learned
+MAX_BEAM = 100  # more hypotheses find nothing better, and their number multiplies the memory
+PRETRAINED = Path(__file__).parents[1] / "pretrained"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of a sentence."""
+
+    text: str
+    tokens: list[int]  # without bos and eos
+    log_prob: float  # sum over the tokens, eos included
+    score: float  # what hypotheses are ranked by
+    finished: bool  # False: cut at the longest length allowed
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How well a set was translated; `str` gives it as people report it."""
+
+    bleu: float  # sacreBLEU, cased
+    bleu_interval: float  # bleu ± this: 95 % of 1,000 bootstrap samples of the sentences
+    bleu_signature: str
+    bleu_lowercase: float  # tokenised and lower-cased, as older work reports it
+    bleu_lowercase_signature: str
+    chrf: float
+    chrf_signature: str
+    perplexity: float  # of the reference translations, per token of the model's vocabulary, eos included
+    perplexity_per_word: float  # the same total, shared out among sacreBLEU's words (13a), the end counted as one
+    sentences: int
+
+    def __str__(self) -> str:
+        return (
+            f"BLEU              {self.bleu:.2f} ± {self.bleu_interval:.2f}   {self.bleu_signature}\n"
+            f"BLEU, lower case  {self.bleu_lowercase:.2f}   {self.bleu_lowercase_signature}\n"
+            f"chrF              {self.chrf:.2f}   {self.chrf_signature}\n"
+            f"perplexity        {self.perplexity:.3f}   per subword token, end of sentence included\n"
+            f"  per word        {self.perplexity_per_word:.3f}   words as BLEU counts them, end of sentence included\n"
+            f"sentences         {self.sentences:,}; ±: 95 % of {SAMPLES:,} bootstrap samples of them"
+        )
+
+
+class Translator:
+    """Translate sentences.
+
+    Args:
+        model: a trained encoder–decoder, which is put into eval mode.
+        vocabulary: the one that it was trained with.
+        max_source_tokens: longer sentences are refused.
+
+    Raises:
+        ValueError: model and vocabulary differ in size.
+    """
+
+    def __init__(self, model: Transformer, vocabulary: Vocabulary, *, max_source_tokens: int = MAX_SOURCE_TOKENS):
+        sizes = {model.config.vocab_size, model.config.target_vocab_size or model.config.vocab_size}
+        if sizes != {len(vocabulary)}:
+            raise ValueError(
+                f"the model must be made for a vocabulary of {len(vocabulary)} tokens, got {model.config.vocab_size}; "
+                f"take the vocabulary that it was trained with"
+            )
+        self.model = model.eval()
+        self.vocabulary = vocabulary
+        self.max_source_tokens = max_source_tokens
+
+    # Translate
+
+    def translate(
+        self, sentences: Sequence[str], *, beam_size: int = 5, length_penalty: float = 1.0, max_tokens: int = 4096
+    ) -> list[str]:
+        """The best translation of each sentence; an empty sentence gives an empty one.
+
+        Args:
+            sentences: of the source language.
+            beam_size: hypotheses kept at each step; 1 is greedy.
+            length_penalty: α in score = log-probability / (tokens)^α; 0 favours short translations.
+            max_tokens: source tokens decoded side by side, padding included.
+
+        Returns:
+            As many texts.
+
+        Raises:
+            TypeError: sentences is a single string, or holds something that is not a string.
+            ValueError: a sentence has more tokens than `max_source_tokens` (the message says which), beam_size is not
+                between 1 and 100, length_penalty not between −10 and 10, or max_tokens less than 1.
+        """
+        best = self.hypotheses(
+            sentences, beam_size=beam_size, num_best=1, length_penalty=length_penalty, max_tokens=max_tokens
+        )
+        return [translations[0].text for translations in best]
+
+    def hypotheses(
+        self,
+        sentences: Sequence[str],
+        *,
+        beam_size: int = 5,
+        num_best: int = 1,
+        length_penalty: float = 1.0,
+        max_tokens: int = 4096,
+    ) -> list[list[Translation]]:
+        """The `num_best` best translations of each sentence that beam search finds, best first; as in `translate`."""
+        check_whole(beam_size=beam_size, num_best=num_best)
+        check_length_penalty(length_penalty)
+        if beam_size > MAX_BEAM:
+            raise ValueError(
+                f"beam_size must be at most {MAX_BEAM}, got {beam_size}; 5 to 10 find nearly all that a beam can find"
+            )
+
+        def search(source: Tensor, limits: list[int]) -> Hypotheses:
+            return beam(
+                self.model,
+                source,
+                bos_id=self.vocabulary.bos_id,
+                eos_id=self.vocabulary.eos_id,
+                beam_size=beam_size,
+                max_length=limits,
+                length_penalty=length_penalty,
+                num_best=num_best,
+            )
+
+        return self._in_batches(sentences, search, max_tokens)
+
+    def samples(
+        self,
+        sentences: Sequence[str],
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+        max_tokens: int = 4096,
+    ) -> list[str]:
+        """One translation of each sentence, drawn from the model; arguments as in `generating.sample`."""
+        check_seed(seed)
+        generator = torch.Generator().manual_seed(seed)
+
+        def draw(source: Tensor, limits: list[int]) -> Hypotheses:
+            return sample(
+                self.model,
+                source,
+                bos_id=self.vocabulary.bos_id,
+                eos_id=self.vocabulary.eos_id,
+                max_length=limits,
+                temperature=temperature,
+                top_k=top_k,
+                top_p=top_p,
+                generator=generator,
+            )
+
+        return [drawn[0].text for drawn in self._in_batches(sentences, draw, max_tokens)]
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Source ids of each sentence, eos included; an empty one has none.
+
+        Raises:
+            TypeError: sentences is a single string, or holds something that is not a string.
+            ValueError: a sentence is too long.
+        """
+        encoded = self.vocabulary.encode_all([sentence.strip() for sentence in _texts(sentences)])
+        for number, ids in enumerate(encoded, 1):
+            if len(ids) >= self.max_source_tokens:
+                raise ValueError(
+                    f"sentence {number} must have fewer than {self.max_source_tokens} tokens, got {len(ids)}: the "
+                    f"model has learned from captions, the longest much shorter; cut it into sentences"
+                )
+        return [[*ids, self.vocabulary.eos_id] if ids else [] for ids in encoded]
+
+    def unknown_share(self, sentence: str) -> float:
+        """Share of a sentence's tokens that the vocabulary does not know; 0 for an empty one."""
+        ids = self.vocabulary.encode(_texts([sentence])[0].strip())
+        return ids.count(self.vocabulary.unk_id) / len(ids) if ids else 0.0
+
+    # Look at it
+
+    @torch.no_grad()
+    def attention(
+        self, sentence: str, translation: str | Sequence[int] | None = None, *, layer: int = -1
+    ) -> tuple[list[str], list[str], Tensor]:
+        """Cross-attention of a translation: where the decoder looked when it wrote each token.
+
+        Args:
+            sentence: of the source language.
+            translation: a text, or token ids; None for the model's own.
+            layer: of the decoder.
+
+        Returns:
+            `(source tokens, written tokens, weights (H, L_target, L_source))`; row t holds the weights from which
+            written token t was predicted. Both sequences end with eos.
+
+        Raises:
+            TypeError: sentence is not a string, or layer not a whole number.
+            ValueError: the sentence is empty or too long, or the decoder has no such layer.
+        """
+        num_layers = self.model.config.num_layers
+        check_whole(layer=layer, least=-math.inf)
+        if not -num_layers <= layer < num_layers:
+            raise ValueError(
+                f"layer must be one of the decoder's {num_layers}, 0 … {num_layers - 1}, or negative to count from the "
+                f"end, got {layer}"
+            )
+        (source,) = self.encode([sentence])
+        if not source:
+            raise ValueError("expected a sentence, got an empty one; it has nothing to attend to")
+        if translation is None:
+            target = self.hypotheses([sentence])[0][0].tokens
+        elif isinstance(translation, str):
+            target = self.vocabulary.encode(translation.strip())
+        else:
+            target = list(translation)
+        device = next(self.model.parameters()).device
+        written = [*target, self.vocabulary.eos_id]
+        with record_attention(self.model) as maps:
+            self.model(
+                torch.tensor([source], device=device), torch.tensor([[self.vocabulary.bos_id, *target]], device=device)
+            )
+        names = [name for name in maps if name.endswith("cross_attention")]
+        return self.vocabulary.tokens(source), self.vocabulary.tokens(written), maps[names[layer]][0].cpu()
+
+    @torch.no_grad()
+    def perplexity(self, pairs: Sequence[tuple[str, str]], *, max_tokens: int = 4096) -> float:
+        """exp of the mean negative log-likelihood of the target tokens, eos included, over all tokens of all pairs.
+
+        Raises:
+            TypeError: pairs holds something that is not two strings.
+            ValueError: there is no pair, or a sentence is too long.
+        """
+        pairs = _pairs(pairs)
+        check_whole(max_tokens=max_tokens)
+        source = self.encode([s for s, _ in pairs])
+        target = self.vocabulary.encode_all([t.strip() for _, t in pairs])
+        device = next(self.model.parameters()).device
+        total, count = 0.0, 0
+        order = sorted(range(len(pairs)), key=lambda i: (len(target[i]), len(source[i])))
+        for places in _slices(order, lambda i: max(len(source[i]), len(target[i]) + 1), max_tokens):
+            rows = [(source[i] or [self.vocabulary.eos_id], target[i]) for i in places]
+            inputs = _pad([[self.vocabulary.bos_id, *t] for _, t in rows], self.vocabulary.pad_id, device)
+            labels = _pad([[*t, self.vocabulary.eos_id] for _, t in rows], self.vocabulary.pad_id, device)
+            logits = self.model(_pad([s for s, _ in rows], self.vocabulary.pad_id, device), inputs).flatten(0, 1)
+            nll = F.cross_entropy(
+                logits.float(), labels.flatten(), ignore_index=self.vocabulary.pad_id, reduction="sum"
+            )
+            total += nll.item()
+            count += int((labels != self.vocabulary.pad_id).sum())
+        return math.exp(total / count)
+
+    def evaluate(self, pairs: Sequence[tuple[str, str]], **options: Any) -> tuple[Scores, list[str]]:
+        """Translate a set and compare with its references.
+
+        Args:
+            pairs: sentences and their translations.
+            options: of `translate`.
+
+        Returns:
+            `(scores, translations)`.
+
+        Raises:
+            TypeError: pairs holds something that is not two strings.
+            ValueError: there is no pair, a sentence is too long, or an option is out of range.
+
+        Source: bootstrap of the sentences: Koehn (2004), section 3.
+        """
+        from sacrebleu.metrics import BLEU, CHRF
+
+        pairs = _pairs(pairs)
+        translations = self.translate([source for source, _ in pairs], **options)
+        targets = [target for _, target in pairs]
+        references = [targets]
+        cased, lower, chrf = BLEU(), BLEU(lowercase=True), CHRF()
+        perplexity = self.perplexity(pairs)
+        tokens = sum(len(ids) + 1 for ids in self.vocabulary.encode_all([text.strip() for text in targets]))
+        words = sum(len(cased.tokenizer(text).split()) + 1 for text in targets)
+        return (
+            Scores(
+                bleu=cased.corpus_score(translations, references).score,
+                # An object of its own: this would add the bootstrap to the signature. The interval has no public name.
+                bleu_interval=BLEU().corpus_score(translations, references, n_bootstrap=SAMPLES)._ci,
+                bleu_signature=str(cased.get_signature()),
+                bleu_lowercase=lower.corpus_score(translations, references).score,
+                bleu_lowercase_signature=str(lower.get_signature()),
+                chrf=chrf.corpus_score(translations, references).score,
+                chrf_signature=str(chrf.get_signature()),
+                perplexity=perplexity,
+                perplexity_per_word=perplexity ** (tokens / words),
+                sentences=len(pairs),
+            ),
+            translations,
+        )
+
+    # Keep it
+
+    def save(self, folder: str | Path, *, card: str = "", about: dict[str, Any] | None = None) -> None:
+        """Write weights (half precision), vocabulary, sizes and a model card into a folder.
+
+        All are on the disk before any of them replaces what was there; the one that names the others' sums comes last.
+
+        Args:
+            folder: is made where it is not there.
+            card: text of README.md.
+            about: more that config.json shall hold, such as the recipe and its scores.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        from safetensors.torch import save
+
+        folder = Path(folder)
+        make_folder(folder)
+        again = _tied_names(self.model)
+        state = {name: tensor for name, tensor in self.model.state_dict().items() if name not in again}
+        weights = save({name: tensor.detach().half().cpu().contiguous() for name, tensor in state.items()})
+        vocabulary = self.vocabulary.to_json().encode()
+        contents = {WEIGHTS: weights, VOCABULARY: vocabulary} | ({CARD: card.encode()} if card else {})
+        config = {
+            "format": FORMAT,
+            "sha256": {name: _sum(contents[name]) for name in (WEIGHTS, VOCABULARY)},
+            "model": dataclasses.asdict(self.model.config),
+            **(about or {}),
+        }
+        contents[CONFIG] = (json.dumps(config, indent=1, ensure_ascii=False) + "\n").encode()
+        write_together({folder / name: content for name, content in contents.items()})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Translator:
+        """Read a folder that `save` wrote.
+
+        Raises:
+            FileNotFoundError: a file is missing.
+            NotADirectoryError: it is not a folder.
+            ValueError: a file is not the one that config.json names (its SHA-256 differs), or the weights are of
+                another shape.
+        """
+        from safetensors.torch import load
+
+        folder = Path(folder)
+        if folder.is_file():
+            raise NotADirectoryError(f"expected the folder of a translator, got the file {folder}; pass its folder")
+        try:
+            config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+            shape, sums = TransformerConfig(**config["model"]), config["sha256"]
+            if set(sums) != {WEIGHTS, VOCABULARY}:
+                raise ValueError(f"it must name the sums of {WEIGHTS} and {VOCABULARY}")
+            if config["format"] != FORMAT:
+                raise ValueError(f"format {FORMAT} is read here, got {config['format']}")
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"{folder / CONFIG} is no translator's: {error}") from None
+        for name, expected in sums.items():
+            found = _sum((folder / name).read_bytes())
+            if found != expected:
+                raise ValueError(
+                    f"{folder / name} is damaged or was exchanged: expected SHA-256 {expected}, got {found}; fetch the "
+                    f"folder again"
+                )
+        model = Transformer(shape)
+        state = {name: tensor.float() for name, tensor in load((folder / WEIGHTS).read_bytes()).items()}
+        own = model.state_dict()
+        expected_names = set(own) - _tied_names(model)
+        wrong = [n for n in state if n in own and own[n].shape != state[n].shape]
+        if set(state) != expected_names or wrong:
+            raise ValueError(
+                f"{folder / WEIGHTS} is of a model of another shape than {CONFIG} says: "
+                f"{', '.join(sorted(set(state) ^ expected_names) or wrong)}"
+            )
+        model.load_state_dict(state, strict=False)  # what is missing is tied to what is there
+        return cls(model, Vocabulary.load(folder / VOCABULARY))
+
+    def limit(self, source_tokens: int) -> int:
+        """How many tokens a translation may have, its end counted: no pair of the training set comes near it."""
+        limit = 2 * source_tokens + 10
+        config = self.model.config
+        return min(limit, config.max_length) if config.positions == "learned" else limit
+
+    def _in_batches(self, sentences, decode, max_tokens: int) -> list[list[Translation]]:
+        check_whole(max_tokens=max_tokens)
+        encoded = self.encode(sentences)
+        device = next(self.model.parameters()).device
+        results: list[list[Translation]] = [
+            [Translation(text="", tokens=[], log_prob=0.0, score=0.0, finished=True)] for _ in encoded
+        ]
+        order = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: len(encoded[i]))
+        for places in _slices(order, lambda i: len(encoded[i]), max_tokens):
+            found = decode(
+                _pad([encoded[i] for i in places], self.vocabulary.pad_id, device),
+                [self.limit(len(encoded[i])) for i in places],
+            )
+            for row, i in enumerate(places):
+                results[i] = [
+                    Translation(self.vocabulary.decode(tokens), list(tokens), log_prob, score, finished)
+                    for tokens, log_prob, score, finished in zip(
+                        found.tokens[row], found.log_probs[row], found.scores[row], found.finished[row], strict=True
+                    )
+                ]
+        return results
+
+
+def pretrained(name: str = "multi30k-de-en") -> Translator:
+    """The translator that comes with the package, trained by the committed recipe; its card is beside its weights.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    folder = PRETRAINED / name
+    if not (folder / CONFIG).is_file():
+        names = ", ".join(sorted(p.parent.name for p in PRETRAINED.glob(f"*/{CONFIG}")))
+        raise ValueError(f"name must be one of {names or '(none is installed)'}, got {name!r}")
+    return Translator.load(folder)
+
+
+def _texts(sentences: Sequence[str]) -> list[str]:
+    """A list of strings and nothing else: the letters of a string would be sentences, too."""
+    if isinstance(sentences, str):
+        raise TypeError(f"sentences must be a list of strings, got the string {sentences[:30]!r}; pass [sentence]")
+    sentences = list(sentences)
+    for number, sentence in enumerate(sentences, 1):
+        if not isinstance(sentence, str):
+            raise TypeError(
+                f"sentence {number} must be a string, got {type(sentence).__name__}; leave it out, or pass ''"
+            )
+    return sentences
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    pairs = list(pairs)
+    for number, pair in enumerate(pairs, 1):
+        if not isinstance(pair, tuple | list) or [isinstance(side, str) for side in pair] != [True, True]:
+            raise TypeError(f"pair {number} must be (sentence, translation), two strings, got {str(pair)[:60]}")
+    if not pairs:
+        raise ValueError("expected at least one pair of a sentence and its translation, got none; look at the split")
+    return pairs
+
+
+def _slices(order: list[int], length, max_tokens: int):
+    """Neighbours in an order, as many as fit when padded to the longest; one at least."""
+    slice_, longest = [], 0
+    for i in order:
+        longest = max(longest, length(i))
+        if slice_ and longest * (len(slice_) + 1) > max_tokens:
+            yield slice_
+            slice_, longest = [], length(i)
+        slice_.append(i)
+    if slice_:
+        yield slice_
+
+
+def _pad(rows: list[list[int]], pad_id: int, device: torch.device) -> Tensor:
+    tensors = [torch.tensor(row) for row in rows]
+    return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=pad_id).to(device)
+
+
+def _tied_names(model: Transformer) -> set[str]:
+    """Names under which a parameter appears a second time."""
+    first: dict[int, str] = {}
+    again = set()
+    for name, parameter in model.state_dict(keep_vars=True).items():
+        if id(parameter) in first:
+            again.add(name)
+        first.setdefault(id(parameter), name)
+    return again
+
+
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,1 @@
+"""Where learners try out what they wrote: `assemble` a model from your own parts, and `train_on` one of the `tasks`."""

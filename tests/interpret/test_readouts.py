@@ -1,0 +1,130 @@
+"""course_lib.interpret.readouts: the logit lens, and labels by the nearest centroid of the others."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from oracles import CLOSE, no_side_effects, randomise
+from torch import nn
+from torch.testing import assert_close
+
+from course_lib.interpret.readouts import leave_one_out_labels, logit_lens
+from course_lib.models import LanguageModel, Transformer, TransformerConfig
+
+SIZES = {"vocab_size": 17, "d_model": 22, "num_heads": 2, "num_layers": 3, "d_ff": 13, "dropout": 0.0}
+SOURCE, TARGET = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]]), torch.tensor([[1, 3, 5, 7], [1, 2, 4, 0]])
+
+# --- logit lens -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_lens_on_an_encoder_decoder(norm):
+    model = randomise(Transformer(TransformerConfig(**SIZES, norm=norm))).double().eval()
+    lens = logit_lens(model, SOURCE, TARGET)
+    assert lens.shape == (4, 2, 4, 17)
+    assert_close(lens[-1], model(SOURCE, TARGET), **CLOSE)
+    # Layer by layer, each read by the model's last norm and its output projection.
+    x, memory = model.target_embedding(TARGET), model.encode(SOURCE)
+    mask = torch.ones(4, 4).tril().bool() & (TARGET != 0)[:, None, None]
+    for layer in range(4):
+        assert_close(lens[layer], model.output(model.decoder.norm(x)), **CLOSE)
+        if layer < 3:
+            x = model.decoder.layers[layer](x, memory, mask, (SOURCE != 0)[:, None, None])
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_model_cut_after_a_layer_says_what_the_lens_says_of_it(norm):
+    """The lens at layer l is the model whose later layers are gone: the oracle is such a model."""
+    model = randomise(LanguageModel(TransformerConfig(**SIZES, norm=norm))).double().eval()
+    lens = logit_lens(model, TARGET)
+    for number in range(3, -1, -1):
+        model.layers.layers = model.layers.layers[:number]
+        assert_close(lens[number], model(TARGET), **CLOSE)
+
+
+def test_gradients_flow_through_the_lens_and_nothing_stays_behind():
+    model = randomise(LanguageModel(TransformerConfig(**SIZES))).eval()
+    logit_lens(model, TARGET)[1].sum().backward()
+    assert model.layers.layers[0].feed_forward.linear1.weight.grad.abs().sum() > 0
+    assert model.layers.layers[1].feed_forward.linear1.weight.grad.abs().sum() == 0  # it comes after
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_a_model_without_an_output_projection_is_an_error(unchecked):
+    with pytest.raises(TypeError, match=r"expected a LanguageModel or a Transformer, .* got Linear"):
+        logit_lens(nn.Linear(2, 3), TARGET)
+
+
+# --- nearest centroid -------------------------------------------------------------------------------------------------
+
+
+def test_nearest_centroids_by_hand():
+    # Label 4 at 0 and 2, label 9 at 3 and 5. Left out: 0 → 4 (2 against 4); 2 → without itself, 4 is at 0 and 9 at 4,
+    # as far: 4, the first; 3 → 4 (at 1, 2 away) against 9 (at 5, 2 away): 4, wrong; 5 → 9 (at 3).
+    vectors = torch.tensor([[0.0], [2.0], [3.0], [5.0]])
+    assert leave_one_out_labels(vectors, torch.tensor([4, 4, 9, 9])).tolist() == [4, 4, 4, 9]
+
+
+def test_each_vector_is_compared_with_the_centroids_of_the_others():
+    vectors, labels = (
+        torch.randn(3, 2, 13, 7, dtype=torch.float64),
+        torch.tensor([0, 5, 5, 2, 0, 2, 2, 5, 0, 0, 2, 5, 0]),
+    )
+    with no_side_effects(vectors, labels):
+        found = leave_one_out_labels(vectors, labels)
+    assert found.shape == (3, 2, 13)
+    for k in range(13):
+        others = torch.arange(13) != k
+        centroids = {y: vectors[:, :, others & (labels == y)].mean(2) for y in (0, 2, 5)}
+        distances = torch.stack([(vectors[:, :, k] - centroid).norm(dim=-1) for centroid in centroids.values()])
+        assert torch.equal(found[:, :, k], torch.tensor([0, 2, 5])[distances.argmin(0)])
+
+
+def test_noise_is_told_apart_no_better_than_by_chance():
+    """With its own vector in a centroid, each of these would look like its label: 64 features for 10 vectors."""
+    labels = torch.arange(2).repeat(5)
+    found = leave_one_out_labels(torch.randn(499, 10, 64), labels)
+    assert (found == labels).float().mean() < 0.5  # below chance, as leaving one out is for balanced noise
+
+
+def test_vectors_of_a_fold_are_left_out_together():
+    # 2 against 4 at 0 alone and 9 at 5 alone (3 is of its fold): 4. With each alone, 9 were at 4 and as far as 4.
+    vectors, labels, folds = torch.tensor([[0.0], [2.0], [3.0], [5.0]]), torch.tensor([4, 4, 9, 9]), [7, 8, 8, 7]
+    assert leave_one_out_labels(vectors, labels, torch.tensor(folds)).tolist() == [4, 4, 9, 9]
+    vectors, labels = torch.randn(3, 12, 5, dtype=torch.float64), torch.arange(3).repeat(4)
+    folds = torch.tensor([0, 1, 2, 0, 0, 1, 2, 2, 3, 1, 1, 2])
+    found = leave_one_out_labels(vectors, labels, folds)
+    for k in range(12):
+        centroids = [vectors[:, (folds != folds[k]) & (labels == y)].mean(1) for y in range(3)]
+        distances = torch.stack([(vectors[:, k] - centroid).norm(dim=-1) for centroid in centroids])
+        assert torch.equal(found[:, k], distances.argmin(0))
+
+
+def test_noise_is_told_apart_by_chance_where_each_label_loses_a_vector():
+    labels, folds = torch.arange(2).repeat(5), torch.arange(5).repeat_interleave(2)
+    found = leave_one_out_labels(torch.randn(1999, 10, 64), labels, folds)
+    assert abs((found == labels).float().mean() - 0.5) < 0.015  # five standard errors, of about 0.003
+
+
+def test_rounding_does_not_decide_between_centroids_that_are_equally_near():
+    place = torch.randn(7) * 30
+    vectors = torch.stack([place * scale for scale in (1, 1 + 1e-7, 1 - 1e-7, 1, 1 - 1e-7, 1)])
+    for shuffled in (vectors, vectors.flip(0)):
+        assert leave_one_out_labels(shuffled, torch.tensor([4, 9, 4, 9, 4, 9])).tolist() == [4] * 6
+
+
+def test_clusters_are_told_apart():
+    labels = torch.arange(3).repeat(5)
+    centres = 10 * torch.eye(3, 11)
+    assert torch.equal(leave_one_out_labels(centres[labels] + torch.randn(15, 11), labels), labels)
+
+
+def test_labels_that_cannot_be_left_out_are_errors(unchecked):
+    with pytest.raises(ValueError, match=r"at least two vectors, .* got one of \[7\]"):
+        leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1, 7]))
+    with pytest.raises(ValueError, match=r"in different folds, .* got one of \[7\]"):
+        leave_one_out_labels(torch.randn(4, 2), torch.tensor([1, 1, 7, 7]), torch.tensor([0, 1, 2, 2]))
+    with pytest.raises(ValueError, match=r"one fold per vector, 3 of them, got \(2,\)"):
+        leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1, 1]), torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match=r"one label per vector, 3 of them, got \(2,\)"):
+        leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1]))

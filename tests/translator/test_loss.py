@@ -1,0 +1,80 @@
+"""The loss by rows: the same as PyTorch's cross-entropy and as the readable one, values and gradients."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.training import label_smoothing_loss
+from course_lib.translator.loss import ROWS, chunked_label_smoothing_loss
+
+PAD = 0
+
+
+def case(rows, classes=13, dtype=torch.float64):
+    logits = torch.randn(rows, classes, dtype=dtype, requires_grad=True)
+    targets = torch.randint(1, classes, (rows,))
+    targets[::3] = PAD
+    targets[1] = 5  # one counts
+    return logits, targets
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize("rows", [2, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 7])
+def test_it_is_pytorchs(rows, smoothing):
+    logits, targets = case(rows)
+    ours = chunked_label_smoothing_loss(logits, targets, smoothing, PAD)
+    theirs = F.cross_entropy(logits, targets, ignore_index=PAD, label_smoothing=smoothing)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+    for one, other in zip(torch.autograd.grad(3 * ours, logits), torch.autograd.grad(3 * theirs, logits), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_it_is_the_readable_one():
+    logits, targets = case(31)
+    ours = chunked_label_smoothing_loss(logits, targets, 0.1, PAD)
+    torch.testing.assert_close(ours, label_smoothing_loss(logits, targets, 0.1, PAD), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("pad_id", [-100, 13, 1000])
+def test_padding_may_be_no_class(pad_id):
+    """Below the classes 0 … 12, and above them."""
+    logits, targets = case(11)
+    targets[targets == PAD] = pad_id
+    ours = chunked_label_smoothing_loss(logits, targets, 0.1, pad_id)
+    theirs = F.cross_entropy(logits, targets, label_smoothing=0.1, ignore_index=pad_id)
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, logits)[0] for loss in (ours, theirs)))
+
+
+def test_bfloat16_logits_lose_only_what_bfloat16_loses():
+    logits, targets = case(31, dtype=torch.float32)
+    half = logits.detach().bfloat16().requires_grad_()
+    exact = F.cross_entropy(half.float(), targets, ignore_index=PAD, label_smoothing=0.1)
+    ours = chunked_label_smoothing_loss(half, targets, 0.1, PAD)
+    assert ours.dtype == torch.float32
+    torch.testing.assert_close(ours, exact)
+    (grad,) = torch.autograd.grad(ours, half)
+    expected = torch.autograd.grad(F.cross_entropy(logits, targets, ignore_index=PAD, label_smoothing=0.1), logits)[0]
+    # bfloat16 has 8 bits: logits rounded on the way in, the gradient on the way out.
+    torch.testing.assert_close(grad.float(), expected, rtol=2**-5, atol=2e-4)
+
+
+def test_a_class_that_is_ruled_out_does_no_harm_without_smoothing():
+    logits = torch.tensor([[1.0, -float("inf"), 0.0]], requires_grad=True)
+    loss = chunked_label_smoothing_loss(logits, torch.tensor([2]), 0.0, PAD)
+    torch.testing.assert_close(loss, F.cross_entropy(logits, torch.tensor([2])))
+
+
+def test_padding_only_is_refused():
+    with pytest.raises(ValueError, match=r"got padding \(0\) only"):
+        chunked_label_smoothing_loss(torch.zeros(2, 3), torch.tensor([0, 0]), 0.1, PAD)
+
+
+def test_huge_logits_stay_finite_and_the_argument_stays_as_it_was():
+    logits = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
+    before = logits.detach().clone()
+    loss = chunked_label_smoothing_loss(logits, torch.tensor([1]), 0.1, PAD)
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert torch.isfinite(logits.grad).all()
+    assert torch.equal(logits.detach(), before)

@@ -1,0 +1,562 @@
+"""course_lib.workshop.assemble: a transformer from a learner's own parts."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import pytest
+import torch
+from exercise_cells import cells
+from oracles import CLOSE, gradients, no_side_effects
+from torch import nn
+from torch.testing import assert_close
+
+import course_lib as cl
+from course_lib import assemble, assemble_set_encoder
+from course_lib.exercises import find
+from course_lib.workshop.parts import PLACES, POSITIONS
+from course_lib.workshop.tasks import copy as copy_task
+from course_lib.workshop.tasks import reversal
+from course_lib.workshop.train_on import train_on
+
+SIZES = {"d_model": 12, "num_heads": 2, "d_ff": 7, "num_layers": 2}
+PAD = 1
+SOURCE = torch.tensor([[2, 3, 4, 5, 6], [9, 8, 7, PAD, PAD]])
+TARGET = torch.tensor([[0, 10, 9, 8], [0, 7, PAD, PAD]])
+
+pytestmark = pytest.mark.usefixtures("unchecked")  # parts are wrong on purpose, and fail as they do for a learner
+
+
+def build(*parts, **options):
+    return assemble(*parts, vocab_size=11, pad_id=PAD, **{**SIZES, **options})
+
+
+class Spy:
+    """A learner's function: the course's, under its name, with its calls counted."""
+
+    def __init__(self, name):
+        self.__name__, self.function, self.calls = name, find(name).reference, 0
+
+    def __call__(self, *args, **kwargs):
+        self.calls += 1
+        return self.function(*args, **kwargs)
+
+
+def spy_class(name):
+    """A learner's class: the course's, under its name, with calls and objects counted."""
+
+    class Spied(find(name).reference):
+        made, calls = 0, 0
+
+        def __init__(self, *args):
+            super().__init__(*args)
+            Spied.made += 1
+
+        def forward(self, *args):  # no need_weights: the contract has none
+            Spied.calls += 1
+            return super().forward(*args)
+
+    Spied.__name__ = name
+    Spied.__module__ = "student"
+    return Spied
+
+
+def spy(name):
+    return spy_class(name) if find(name).is_class else Spy(name)
+
+
+def stub(name):
+    return named(name, "raise NotImplementedError")
+
+
+def named(name, body):
+    """A learner's function of that name."""
+    scope = {"torch": torch, "nn": nn}
+    exec(f"def {name}(*args, **kwargs):\n    {body}", scope)
+    return scope[name]
+
+
+def fitting(name):
+    """Options under which a part has its place."""
+    return {"positions": next((kind for kind, part in POSITIONS.items() if part == name), None)}
+
+
+# --- the same as the course's -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
+def test_without_parts_it_is_the_course_s_transformer(positions):
+    ours = build(positions=positions).double()
+    course = cl.Transformer(ours.config).double()
+    course.load_state_dict(ours.state_dict())
+    results = [model(SOURCE, TARGET) for model in (ours, course)]
+    assert_close(*results, **CLOSE)
+    for result in results:
+        result.square().sum().backward()
+    assert_close(gradients(ours), gradients(course), **CLOSE)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_each_part_is_really_called_and_changes_nothing_when_it_is_right(name):
+    part = spy(name)
+    model = build(part, **fitting(name))
+    assert model.parts[name] == "yours"
+    before = part.calls
+    result = model.double()(SOURCE, TARGET)
+    assert part.calls > before
+    plain = build(**fitting(name)).double()
+    assert plain.state_dict().keys() == model.state_dict().keys()
+    assert_close(dict(plain.named_parameters()), dict(model.named_parameters()), **CLOSE)
+    expected = plain(SOURCE, TARGET)
+    assert_close(result, expected, **CLOSE)
+    result.square().sum().backward()
+    expected.square().sum().backward()
+    assert_close(gradients(model), gradients(plain), **CLOSE)
+
+
+def test_all_parts_at_once():
+    parts = {name: spy(name) for name in PLACES}
+    model = build(*parts.values())
+    assert_close(model(SOURCE, TARGET), build()(SOURCE, TARGET), rtol=0, atol=1e-5)
+    outer = {"MultiHeadAttention", "padding_mask", "decoder_mask", "sinusoidal_encoding", "layer_norm", "FeedForward"}
+    assert {name for name, whose in model.parts.items() if whose == "yours"} == outer | {"EncoderLayer", "DecoderLayer"}
+    assert model.parts["softmax"] == "yours, not called: your MultiHeadAttention does its work"
+    assert model.parts["causal_mask"] == "yours, not called: your decoder_mask does its work"
+    assert model.parts["alibi_bias"] == "yours, not called: it has no place in this model"
+
+
+def test_how_often_each_class_is_built():
+    attention, feed_forward, encoder, decoder = (
+        spy_class(name) for name in ("MultiHeadAttention", "FeedForward", "EncoderLayer", "DecoderLayer")
+    )
+    model = build(attention, feed_forward, encoder, decoder)
+    attention.calls = feed_forward.calls = 0
+    model(SOURCE, TARGET)
+    assert attention.calls == 2 + 2 * 2  # self-attention in all layers, cross-attention in the decoder's
+    assert feed_forward.calls == 2 + 2
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        assert isinstance(layer.self_attention, attention)
+        assert isinstance(layer.feed_forward, feed_forward)
+    assert all(isinstance(layer.cross_attention, attention) for layer in model.decoder.layers)
+    assert all(isinstance(layer, encoder) for layer in model.encoder.layers)
+    assert all(isinstance(layer, decoder) for layer in model.decoder.layers)
+
+
+@pytest.mark.parametrize("outer", ["EncoderLayer", "DecoderLayer"])
+@pytest.mark.parametrize("inner", ["softmax", "merge_heads", "scaled_dot_product_attention", "layer_norm"])
+def test_functions_come_into_your_layers_too(outer, inner):
+    part = Spy(inner)
+    model = build(part, spy_class(outer))
+    layer = (model.encoder if outer == "EncoderLayer" else model.decoder).layers[0]
+    part.calls = 0
+    x = torch.randn(2, 3, 12)
+    layer(x) if outer == "EncoderLayer" else layer(x, x)
+    assert part.calls > 0
+
+
+def test_a_layer_s_own_attention_stays():
+    own = spy_class("MultiHeadAttention")
+
+    class EncoderLayer(cl.EncoderLayer):
+        def __init__(self, d_model, num_heads, d_ff):
+            super().__init__(d_model, num_heads, d_ff)
+            self.self_attention = own(d_model, num_heads)
+
+        def forward(self, x, mask=None):
+            x = self.norm1(x + self.self_attention(x, x, x, mask)[0])
+            return self.norm2(x + self.feed_forward(x))
+
+    EncoderLayer.__module__ = "student"
+    model = build(EncoderLayer, Spy("split_heads"))
+    assert type(model.encoder.layers[0].self_attention) is own
+    assert model.parts["MultiHeadAttention"] == "yours, inside your layer"
+    with pytest.raises(ValueError, match="rotary positions act inside attention, where the attention of your Enc"):
+        build(EncoderLayer, positions="rotary", d_model=8)
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+
+def test_the_weights_are_tied_and_have_their_stated_start():
+    model = build(positions="learned", max_length=50)
+    assert model.output.weight is model.source_embedding.embedding.weight is model.target_embedding.embedding.weight
+    weights = dict(build(d_model=64).named_parameters())
+    assert weights["source_embedding.embedding.weight"].std().item() == pytest.approx(1 / 8, rel=0.1)
+    assert model.source_embedding.positions.embedding.weight.std().item() == pytest.approx(1, rel=0.1)
+    for name, weight in weights.items():
+        if name.endswith("bias"):
+            assert (weight == 0).all()
+        elif "norm" in name:
+            assert (weight == 1).all()
+        elif "embedding" not in name:
+            assert weight.abs().max() <= (6 / sum(weight.shape)) ** 0.5
+            assert weight.std() > 0
+
+
+def test_the_count_is_that_of_the_exercise():
+    count = sum(parameter.numel() for parameter in build().parameters())
+    assert count == cl.transformer_parameter_count(11, 12, 2, 7)
+    assert f"{count:,} parameters" in repr(build())
+
+
+def test_the_seed_decides_the_weights_and_the_global_state_stays():
+    class FeedForward(cl.FeedForward):  # draws in another order
+        def __init__(self, d_model, d_ff):
+            super().__init__(d_model, d_ff)
+            torch.rand(7)
+
+    with no_side_effects():
+        first, other = build(seed=3), build(seed=4)
+    torch.manual_seed(99)
+    again = build({"FeedForward": FeedForward}, seed=3)
+    assert all(map(torch.equal, first.parameters(), again.parameters()))
+    assert not torch.equal(first.output.weight, other.output.weight)
+
+
+ALL_INNER = ["softmax", "split_heads", "padding_mask", "causal_mask", "layer_norm"]
+
+
+def test_no_future_and_no_padding_is_seen():
+    model = build(*(Spy(name) for name in ALL_INNER))
+    result = model(SOURCE, TARGET)
+    later = TARGET.clone()
+    later[0, 2:] = 4
+    assert_close(model(SOURCE, later)[0, :2], result[0, :2])
+    assert not torch.allclose(model(SOURCE, later)[0, 2:], result[0, 2:])
+    longer = torch.cat((SOURCE, torch.full((2, 2), PAD)), dim=1)
+    assert_close(model(longer, TARGET), result)
+    assert_close(model.encode(longer)[:, :5], model.encode(SOURCE))
+
+
+def test_attention_maps_can_be_recorded_with_functions_of_yours():
+    model = build(Spy("softmax"), Spy("layer_norm"))
+    with cl.record_attention(model) as maps:
+        model(SOURCE, TARGET)
+    assert len(maps) == 6
+    assert_close(maps["decoder.layers.1.cross_attention"].sum(-1), torch.ones(2, 2, 4))
+    assert (maps["decoder.layers.0.cross_attention"][1, ..., 3:] == 0).all()
+    assert (maps["decoder.layers.0.self_attention"].triu(1) == 0).all()
+
+
+def test_a_copy_is_a_model_of_its_own():
+    model = build(spy("MultiHeadAttention"), Spy("softmax"))
+    twin = copy.deepcopy(model)
+    assert_close(twin(SOURCE, TARGET), model(SOURCE, TARGET))
+    assert twin.output.weight is not model.output.weight
+
+
+# --- stubs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_stub_is_replaced_and_said_so(name):
+    exercise = find(name)
+    scope = {"torch": torch, "nn": nn}
+    exec(exercise.stub, scope)
+    model = build(scope[name])
+    assert model.parts[name] == "the course's (yours is a stub)"
+    assert "yours is a stub" in repr(model)
+    assert_close(model(SOURCE, TARGET), build()(SOURCE, TARGET))
+
+
+def test_what_is_not_given_is_the_course_s():
+    model = build(spy_class("FeedForward"))
+    assert model.parts["FeedForward"] == "yours"
+    assert {whose for name, whose in model.parts.items() if name != "FeedForward"} == {"the course's"}
+    assert "sinusoidal_encoding" in model.parts
+    assert "softmax" not in model.parts  # nothing of the course calls it here
+    assert build(cl.layer_norm).parts["layer_norm"] == "the course's"  # given, and not the learner's own
+
+
+# --- positions --------------------------------------------------------------------------------------------------------
+
+
+def test_the_positions_are_those_that_you_wrote():
+    four = {"d_model": 16, "num_heads": 4}
+    assert build(**four).config.positions == "sinusoidal"
+    assert build(Spy("apply_rotary"), **four).config.positions == "rotary"
+    assert build(Spy("alibi_bias"), **four).config.positions == "alibi"
+    assert build(spy_class("LearnedPositionalEmbedding"), Spy("alibi_bias"), **four).config.positions == "learned"
+    assert build(stub("sinusoidal_encoding"), Spy("alibi_bias"), **four).config.positions == "alibi"
+    assert build(Spy("apply_rotary"), positions="none", **four).config.positions == "none"
+    blocked = build(Spy("apply_rotary"), spy_class("MultiHeadAttention"), **four)
+    assert blocked.config.positions == "sinusoidal"
+    assert blocked.parts["apply_rotary"] == "yours, not called: it has no place in this model"
+    assert build(Spy("apply_rotary"), d_model=6, num_heads=2).config.positions == "sinusoidal"
+    assert build(Spy("alibi_bias"), d_model=6, num_heads=3).config.positions == "sinusoidal"
+
+
+@pytest.mark.parametrize(
+    ("positions", "name"), [("rotary", "MultiHeadAttention"), ("alibi", "scaled_dot_product_attention")]
+)
+def test_positions_inside_attention_need_a_place_there(positions, name):
+    with pytest.raises(ValueError, match=f"{positions} positions act inside attention, where your {name} has no"):
+        build(spy(name), positions=positions)
+
+
+# --- sets -------------------------------------------------------------------------------------------------------------
+
+
+def set_encoder(*parts, **options):
+    return assemble_set_encoder(*parts, num_features=5, **{**SIZES, **options})
+
+
+def test_items_exchanged_exchange_their_scores():
+    model = set_encoder(spy_class("EncoderLayer"), Spy("softmax"))
+    features, order = torch.randn(3, 7, 5), torch.randperm(7)
+    scores = model(features)
+    assert scores.shape == (3, 7)
+    assert_close(model(features[:, order]), scores[:, order])
+    assert_close(scores, set_encoder()(features))
+    assert model.parts["EncoderLayer"] == model.parts["softmax"] == "yours"
+    assert "Set encoder, 2 layers" in repr(model)
+    assert "5 features" in model._repr_html_()
+
+
+def test_what_has_no_place_in_a_set_encoder_may_be_given():
+    model = set_encoder(Spy("causal_mask"), spy_class("DecoderLayer"), Spy("attend"), Spy("masked_softmax"))
+    assert model.parts["attend"] == "yours"
+    for name in ("causal_mask", "DecoderLayer", "masked_softmax"):
+        assert model.parts[name] == "yours, not called: it has no place in this model"
+    with pytest.raises(ValueError, match="num_features must be at least 1"):
+        assemble_set_encoder(num_features=0)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "message"),
+    [
+        (named("kernel_regression", "pass"), ValueError, r"a place in a transformer, got 'kernel_regression'.*softmax"),
+        ("softmax", TypeError, "got the text 'softmax'; write softmax, without quotes"),
+        (3, TypeError, "expected your functions and classes, got an object of type int"),
+        (cl.FeedForward(2, 3), TypeError, "an object of type FeedForward"),
+        ({"FeedForward": cl.FeedForward(2, 3)}, TypeError, "the class FeedForward itself, got an object of type Feed"),
+        (named("FeedForward", "pass"), TypeError, "expected the class FeedForward itself, got a function"),
+        (type("softmax", (), {}), TypeError, "expected the function softmax itself, got a class"),
+        (named("softmax", "return 3"), ValueError, r"your softmax must return weights .* int; check\(softmax\)"),
+        (named("merge_heads", "return None"), ValueError, r"your merge_heads must return .*got None"),
+        (named("attend", "return torch.ones(2)"), ValueError, r"your attend must return \(output, weights\), got \(2,"),
+        (named("padding_mask", "return (args[0] != 0).float()"), ValueError, r"\(2, 1, 1, 3\) bool .*float32"),
+        (named("layer_norm", "return args[0] / 0 @ 1"), ValueError, r"layer_norm fails on a tiny input .*check"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_put_in(part, error, message):
+    with pytest.raises(error, match=message):
+        build(part)
+
+
+def test_a_part_given_twice_and_sizes_that_do_not_fit():
+    with pytest.raises(ValueError, match="each part once, got softmax twice"):
+        build(cl.softmax, cl.softmax)
+    with pytest.raises(ValueError, match="num_heads must divide d_model"):
+        build(num_heads=5)
+    with pytest.raises(ValueError, match="vocab_size must be at least 2"):
+        assemble(vocab_size=1)
+
+
+def test_a_layer_without_its_sub_modules_is_named():
+    class EncoderLayer(nn.Module):
+        def __init__(self, d_model, num_heads, d_ff):
+            super().__init__()
+            self.attention = cl.MultiHeadAttention(d_model, num_heads)
+            self.norm1 = nn.LayerNorm(d_model)
+
+        def forward(self, x, mask=None):
+            return x
+
+    with pytest.raises(ValueError, match=r"but self_attention, feed_forward, norm2 cannot be found; check\(Encoder"):
+        build(EncoderLayer)
+
+
+def test_a_part_that_fails_only_in_the_model_is_named():
+    def causal_mask(length):
+        return torch.ones(length - length // 5, length, dtype=torch.bool).tril()
+
+    def softmax(scores, dim=-1):
+        if scores.shape[-1] == 4:
+            raise ZeroDivisionError("four")
+        return scores.softmax(dim)
+
+    class FeedForward(cl.FeedForward):
+        def forward(self, x):
+            if x.shape[1] == 5:
+                raise ZeroDivisionError("five")
+            return super().forward(x)
+
+    words = r"one by one, but in the model they fail with RuntimeError: .*; check\(causal_mask\), check\(attend\) says"
+    with pytest.raises(ValueError, match=words):
+        build(causal_mask, Spy("attend"))
+    with pytest.raises(ValueError, match=r"in the model your FeedForward fails .*five; check\(FeedForward\) says"):
+        build(Spy("attend"), FeedForward)
+    assert build(softmax).parts["softmax"] == "yours"
+
+
+def test_a_part_whose_gradient_fails_is_named():
+    class Backwards(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.softmax(-1)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise ZeroDivisionError("no gradient")
+
+    def softmax(scores, dim=-1):
+        return Backwards.apply(scores)
+
+    with pytest.raises(ValueError, match=r"your softmax fails on a tiny input .*no gradient; check\(softmax\)"):
+        build(softmax)
+
+
+def test_a_wrong_shape_that_comes_of_all_parts_together_is_found():
+    class DecoderLayer(cl.DecoderLayer):
+        def forward(self, x, *args):
+            return super().forward(x, *args)[:, :4]
+
+    with pytest.raises(ValueError, match=r"must return logits of shape \(2, 5, 11\), got \(2, 4, 11\); check\(Decoder"):
+        build(DecoderLayer, num_layers=1)
+
+    class EncoderLayer(cl.EncoderLayer):
+        def forward(self, x, mask=None):
+            return super().forward(x, mask)[:1] if mask is None else super().forward(x, mask)
+
+    words = r"return scores of shape \(2, 3\), got \(1, 3\); check\(FeedForward\), check\(EncoderLayer\) says"
+    with pytest.raises(ValueError, match=words):
+        set_encoder(spy_class("FeedForward"), EncoderLayer)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "shape"),
+    [
+        ("attend", "w = args[0].softmax(-1); return (w @ args[1]).squeeze(0), w", r"\(1, 2, 4, 6\) .* \(2, 4, 6"),
+        ("causal_mask", "return torch.ones(3, 3, dtype=torch.bool).tril()", r"\(4, 4\) bool .*got \(3, 3\) bool"),
+        ("padding_mask", "return (args[0] != args[1])[:, None, None].squeeze(0)", r"\(1, 1, 1, 4\) bool .*\(1, 1, 4\)"),
+        ("split_heads", "return args[0].view(*args[0].shape[:2], 2, 6).permute(2, 0, 1, 3)", r"\(1, 2, 4, .*\(2, 1"),
+    ],
+)  # fmt: skip
+def test_a_shape_that_is_right_by_chance_is_found_with_other_sizes(name, body, shape):
+    with pytest.raises(ValueError, match=rf"your {name} must return .*{shape}.*; check\({name}\) says what is wrong"):
+        build(named(name, body))
+
+
+def test_an_attention_that_adds_axes_to_a_mask_is_named():
+    class MultiHeadAttention(cl.MultiHeadAttention):
+        def forward(self, query, key, value, mask=None):
+            if mask is None or mask.dim() == 2:
+                return super().forward(query, key, value, mask)
+            output, weights = super().forward(query, key, value, mask)
+            return output[None], weights[None]
+
+    with pytest.raises(ValueError, match=r"your MultiHeadAttention must .* got \(1, 2, 3, 12\).*check\(MultiHeadAtt"):
+        build(MultiHeadAttention)
+
+
+def test_prints_and_warnings_of_parts_are_held_back(capsys):
+    part = named("softmax", "print('x'); import warnings; warnings.warn('y'); return torch.softmax(*args, **kwargs)")
+    build(part)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_wrong_part_is_put_in_or_refused_with_its_name(name):
+    """Every misconception: it runs (and will not learn, or less well), or the message says what to look at."""
+    runs, messages = 0, {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for misconception in (m for m in find(name).misconceptions if not m.within):
+            try:
+                model = build({name: misconception.solution}, num_layers=1, **fitting(name))
+            except ValueError as error:
+                messages[misconception.key] = str(error)
+            else:
+                for source, target in ((SOURCE, TARGET), (SOURCE[:1, :1], TARGET[:1, :1])):
+                    assert model(source, target).shape == (*target.shape, 11)
+                runs += 1
+    assert runs > 0
+    assert not {key: text for key, text in messages.items() if f"check({name})" not in text}
+
+
+@pytest.mark.parametrize(
+    "cell", [cell for cell in cells("right") if cell.exercise in PLACES], ids=lambda cell: cell.key
+)
+def test_right_parts_of_other_people_do_as_the_course_s(cell, capsys):
+    options = fitting(cell.exercise)
+    model = build({cell.exercise: cell.load()}, num_layers=1, **options)
+    assert model.parts[cell.exercise] == "yours"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = model(SOURCE, TARGET)
+    assert_close(result, build(num_layers=1, **options)(SOURCE, TARGET), rtol=0, atol=1e-4)
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+SHORT = {"length": 3, "vocab_size": 6, "min_length": 2}
+QUICK = {"steps": 400, "evaluate_every": 40, "num_fresh": 200, "warmup_steps": 20, "show_progress": False}
+SMALL = {"vocab_size": 6, "d_model": 32, "num_heads": 2, "d_ff": 64}
+
+
+RIGHT = {cell.key: cell for cell in cells("right")}
+KITS = {
+    "functions": (
+        *("attention/softmax/1", "multi_head/split_heads/4", "multi_head/merge_heads/1", "transformer/layer_norm/4"),
+        *("masking/padding_mask/1", "masking/causal_mask/4", "positional_encoding/sinusoidal_encoding/4"),
+    ),
+    "layers": (
+        *("scaled_dot_product/scaled_dot_product_attention/5", "transformer/FeedForward/5"),
+        *("transformer/EncoderLayer/3", "transformer/DecoderLayer/3", "masking/decoder_mask/5"),
+    ),
+    "attention": ("multi_head/MultiHeadAttention/3", "positional_encoding/LearnedPositionalEmbedding/4"),
+}
+
+
+@pytest.mark.parametrize("kit", KITS)
+def test_what_other_people_wrote_learns(kit):
+    model = assemble(*({RIGHT[key].exercise: RIGHT[key].load()} for key in KITS[kit]), **SMALL)
+    assert all(model.parts[RIGHT[key].exercise] == "yours" for key in KITS[kit])
+    result = train_on(model, reversal(**SHORT), **QUICK)
+    assert repr(result) == "reversal: reached 100 %, all of 200 fresh sequences are right"
+
+
+def test_a_decoder_that_saw_the_future_cannot_write():
+    def causal_mask(length):
+        return torch.ones(length, length, dtype=torch.bool)
+
+    result = train_on(assemble(causal_mask, **SMALL), copy_task(**SHORT), **{**QUICK, "steps": 120})
+    assert result.losses[-1] < 0.1
+    assert not result.reached
+    assert "copy: did not reach 100 %, most of 200 fresh sequences are wrong; the loss is small all the" in repr(result)
+
+
+class NoReLU(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.linear2(self.linear1(x))
+
+
+def unscaled(query, key, value, mask=None):
+    scores = query @ key.transpose(-2, -1)
+    weights = (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
+    return weights @ value, weights
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"FeedForward": NoReLU},
+        {"scaled_dot_product_attention": unscaled},
+        {"softmax": named("softmax", "return args[0].exp()")},
+        {"layer_norm": named("layer_norm", "return args[0] * args[1] + args[2]")},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_a_wrong_part_that_runs_ends_with_words(part):
+    result = train_on(assemble(part, **SMALL), reversal(**SHORT), **{**QUICK, "steps": 12})
+    assert result.steps == 12
+    assert repr(result) == "reversal: did not reach 100 %, most of 200 fresh sequences are wrong"
