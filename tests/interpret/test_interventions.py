@@ -90,6 +90,31 @@ def test_a_model_with_heads_off_is_one_whose_output_projections_have_no_columns_
     assert_close(found, wanted, rtol=0, atol=1e-8)  # of gradients of a few hundred
 
 
+class TwoAttentions(nn.Module):
+    """Self-attention of two heads, then of three."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = MultiHeadAttention(6, 2), MultiHeadAttention(6, 3)
+
+    def forward(self, x):
+        x = self.first(x, x, x)[0]
+        return self.second(x, x, x)[0]
+
+
+def test_attentions_may_have_different_numbers_of_heads():
+    ours, x = randomise(TwoAttentions()).double(), torch.randn(2, 5, 6, dtype=torch.float64)
+    theirs = copy.deepcopy(ours)
+    theirs.first.out_proj.weight.data[:, 3:6] = 0  # head 1 of three features
+    theirs.second.out_proj.weight.data[:, [0, 1, 4, 5]] = 0  # heads 0 and 2 of two features
+    with heads_off(ours, {"first": [1], "second": [0, 2]}):
+        assert_close(ours(x), theirs(x), **CLOSE)
+    with record_heads(ours) as heads:
+        ours(x)
+    assert heads["first"].shape == (2, 2, 5, 3)
+    assert heads["second"].shape == (2, 3, 5, 2)
+
+
 def test_heads_that_are_off_still_have_maps_and_work_step_by_step(model, runs):
     (source, target), _ = runs
     with heads_off(model, {CROSS: [0], "decoder.layers.0.self_attention": [1]}), record_attention(model) as maps:
@@ -148,6 +173,26 @@ def test_names_and_heads_that_do_not_exist_are_errors_before_anything_is_changed
     assert names_of_hooks(model) == []
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        lambda model: heads_off(model, {SELF: [0], CROSS: [1]}),
+        record_heads,
+        lambda model: patch_heads(model, {(SELF, 0): torch.zeros(2, 5, 11), (CROSS, 1): torch.zeros(2, 7, 11)}),
+        lambda model: record_outputs(model, ["encoder", "decoder"]),
+        lambda model: patch_outputs(model, {"encoder": torch.zeros(2, 5, 22), "decoder": torch.zeros(2, 7, 22)}),
+    ],
+)
+def test_every_hook_is_removed_after_the_block_and_after_an_error_in_it(block, model, runs):
+    with block(model):
+        model(*runs[0])
+        assert len(names_of_hooks(model)) >= 2
+    assert names_of_hooks(model) == []
+    with pytest.raises(ZeroDivisionError), block(model):
+        raise ZeroDivisionError
+    assert names_of_hooks(model) == []
+
+
 # --- recording --------------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +205,18 @@ def test_recorded_heads_are_weights_times_values(model, runs):
     values = attention.v_proj(memory).unflatten(-1, (2, 11)).transpose(1, 2)  # (B, H, L_source, d_head)
     assert_close(heads[CROSS], (maps[CROSS] @ values).detach(), **CLOSE)
     assert_close(model(*runs[0]), expected, **CLOSE)
-    assert names_of_hooks(model) == []
+    assert not any(output.requires_grad for output in heads.values())
+
+
+def test_of_two_runs_in_one_block_the_latest_is_recorded(model, runs):
+    one, other = runs
+    with record_heads(model) as heads, record_outputs(model, ["encoder"]) as outputs:
+        model(*one)
+        model(*other)
+    with record_heads(model) as expected:
+        model(*other)
+    assert_close(heads[SELF], expected[SELF], **CLOSE)
+    assert_close(outputs["encoder"], model.encode(other[0]).detach(), **CLOSE)
 
 
 def test_recorded_outputs_are_what_the_submodules_return(model, runs):
@@ -239,6 +295,61 @@ def test_a_patched_head_is_that_of_the_other_run_and_the_others_are_not(position
     assert not torch.allclose(seen[CROSS], clean[CROSS])
 
 
+@pytest.mark.parametrize("pairs", [[(SELF, 0), (SELF, 1)], [(SELF, 1), (SELF, 0)], [(SELF, 1), (CROSS, 0)]])
+def test_each_of_several_patched_heads_gets_its_own_patch(pairs, model, runs):
+    one, other = runs
+    with record_heads(model) as heads:
+        model(*other)
+    with patch_heads(model, {(n, h): heads[n][:, h] for n, h in pairs}), record_heads(model) as seen:
+        model(*one)
+    for name, head in pairs:
+        assert_close(seen[name][:, head], heads[name][:, head], **CLOSE)
+
+
+def test_what_a_patch_replaces_is_left_as_it_was_where_it_was_recorded(model, runs):
+    """Recording first keeps a view of what the module computed; the patch must not write into it."""
+    one, other = runs
+    with record_heads(model) as clean_heads, record_outputs(model, [SELF]) as clean:
+        model(*one)
+    with record_heads(model) as heads, record_outputs(model, [SELF]) as outputs:
+        model(*other)
+    with record_heads(model) as before, patch_heads(model, {(SELF, 1): heads[SELF][:, 1]}):
+        model(*one)
+    assert_close(before[SELF], clean_heads[SELF], **CLOSE)
+    with record_outputs(model, [SELF]) as before, patch_outputs(model, outputs):
+        model(*one)
+    assert_close(before[SELF], clean[SELF], **CLOSE)
+
+
+@pytest.mark.parametrize("positions", [slice(None), 3, [0, 4]])
+def test_values_and_gradients_of_a_patched_encoder_are_those_of_a_decoder_given_the_patched_memory(
+    positions, model, runs
+):
+    """No gradient reaches what was replaced."""
+    one, other = runs
+    patch = model.encode(other[0]).detach()
+    with patch_outputs(model, {"encoder": patch}, positions=positions):
+        patched = model(*one)
+    patched.square().sum().backward()
+    found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
+    model.zero_grad()
+    kept = torch.ones(2, 5, 1, dtype=torch.float64)
+    kept[:, positions] = 0
+    expected = model.decode(one[1], kept * model.encode(one[0]) + (1 - kept) * patch, one[0])
+    assert_close(patched, expected, **CLOSE)
+    expected.square().sum().backward()
+    for name, wanted in gradients(model).items():
+        assert_close(found[name], wanted, rtol=1e-9, atol=1e-8)  # of gradients of a few hundred
+
+
+def test_a_patched_attention_still_returns_its_weights(model, runs):
+    with record_attention(model) as expected:
+        model(*runs[0])
+    with patch_outputs(model, {SELF: torch.zeros(2, 5, 22, dtype=torch.float64)}), record_attention(model) as maps:
+        model(*runs[0])
+    assert_close(maps[SELF], expected[SELF], **CLOSE)
+
+
 def test_a_head_patched_with_zeros_is_switched_off(model, runs):
     with heads_off(model, {CROSS: [0]}):
         expected = model(*runs[0])
@@ -269,6 +380,11 @@ def test_a_patch_of_another_shape_is_an_error(model, runs):
     ):
         model(*runs[0])
     with (
+        patch_outputs(model, {"encoder": torch.zeros(1, 5, 22)}),
+        pytest.raises(ValueError, match=r"\(2, 5, 22\), got \(1, 5, 22\); both runs need the same batch size"),
+    ):
+        model(*runs[0])
+    with (
         patch_heads(model, {(CROSS, 1): torch.zeros(2, 7, 22)}),
         pytest.raises(ValueError, match=r"patch of head 1 of decoder.*\(2, 7, 11\), got \(2, 7, 22\)"),
     ):
@@ -280,6 +396,9 @@ def test_a_part_that_is_not_called_cannot_be_patched_silently(model, runs):
     name = f"{SELF}.v_proj"
     message = rf"Transformer did not call {name}, so nothing was patched there"
     with pytest.raises(ValueError, match=message), patch_outputs(model, {name: torch.zeros(2, 5, 22)}):
+        model(*runs[0])
+    both = {"encoder": torch.zeros(2, 5, 22), name: torch.zeros(2, 5, 22)}  # the first is called
+    with pytest.raises(ValueError, match=message), patch_outputs(model, both):
         model(*runs[0])
     with pytest.raises(ZeroDivisionError), patch_outputs(model, {name: torch.zeros(2, 5, 22)}):
         raise ZeroDivisionError  # the error of the block is not hidden

@@ -42,11 +42,13 @@ def test_a_model_cut_after_a_layer_says_what_the_lens_says_of_it(norm):
         assert_close(lens[number], model(TARGET), **CLOSE)
 
 
-def test_gradients_flow_through_the_lens_and_nothing_stays_behind():
+def test_gradients_flow_through_the_lens_and_nothing_stays_behind(unchecked):
     model = randomise(LanguageModel(TransformerConfig(**SIZES))).eval()
     logit_lens(model, TARGET)[1].sum().backward()
     assert model.layers.layers[0].feed_forward.linear1.weight.grad.abs().sum() > 0
     assert model.layers.layers[1].feed_forward.linear1.weight.grad.abs().sum() == 0  # it comes after
+    with pytest.raises(ValueError, match="tokens must be integer ids"):
+        logit_lens(model, TARGET.float())
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
@@ -111,6 +113,15 @@ def test_rounding_does_not_decide_between_centroids_that_are_equally_near():
     vectors = torch.stack([place * scale for scale in (1, 1 + 1e-7, 1 - 1e-7, 1, 1 - 1e-7, 1)])
     for shuffled in (vectors, vectors.flip(0)):
         assert leave_one_out_labels(shuffled, torch.tensor([4, 9, 4, 9, 4, 9])).tolist() == [4] * 6
+
+
+def test_what_counts_as_equally_near_does_not_depend_on_the_rest_of_the_batch():
+    """Vectors of another layer may be a million times longer; those of this one are told apart as before."""
+    vectors, labels = torch.randn(2, 12, 5), torch.arange(3).repeat(4)
+    vectors[1] *= 1e6
+    alone = [leave_one_out_labels(layer, labels) for layer in vectors]
+    assert torch.equal(leave_one_out_labels(vectors, labels), torch.stack(alone))
+    assert not torch.equal(alone[0], torch.zeros_like(labels))
 
 
 def test_clusters_are_told_apart():
