@@ -18,7 +18,8 @@ import torch
 
 from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge, sheet_of
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
 from tools.publisher import ROOT
 
 PAGE = ROOT / "book/teaching.md"

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from course_lib.exercises import all_exercises
-from course_lib.grader.verdict.judge import sheet_of
+from course_lib.grader.verdict.sheet import sheet_of
 from tools.mutants import mutants_of, survives
 from tools.publisher import ROOT
 

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from course_lib.exercises import Exercise, all_exercises, find
 from course_lib.grader.sandbox.observing import Observation, Sequence, plain
 from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import Sheet, Verdict, judge, sheet_of
+from course_lib.grader.verdict.judge import Verdict, judge
 from course_lib.grader.verdict.likeness import alike
+from course_lib.grader.verdict.sheet import Sheet, sheet_of
 
 SEEDS = (0, 20)
 CENTRAL = {

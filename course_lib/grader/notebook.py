@@ -21,8 +21,8 @@ from course_lib.grader.progress_file import Progress
 from course_lib.grader.report.html import box, html_of, words
 from course_lib.grader.report.report import Report, report_on
 from course_lib.grader.report.text import plain_words, text_of
-from course_lib.grader.verdict.judge import sheet_of
 from course_lib.grader.verdict.remarks import source_of
+from course_lib.grader.verdict.sheet import sheet_of
 
 __all__ = ["check", "hint", "progress", "solution"]
 

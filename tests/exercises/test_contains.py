@@ -5,7 +5,8 @@ import torch
 
 from course_lib.exercises import Case, Exercise, Misconception
 from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge, sheet_of
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
 from tools.exercise_lint import problems_of
 
 

@@ -8,7 +8,8 @@ import torch
 
 import course_lib
 from course_lib.exercises import STEMS, Case, Exercise, Misconception, all_exercises, find
-from course_lib.grader.verdict.judge import judge, sheet_of
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
 from tools.exercise_lint import gifts, problems_of
 
 # The contract of the course: names and signatures, which other parts rely on.

@@ -4,7 +4,7 @@ import pytest
 from equivalent_mutants import EQUIVALENT
 
 from course_lib.exercises import all_exercises, find
-from course_lib.grader.verdict.judge import sheet_of
+from course_lib.grader.verdict.sheet import sheet_of
 from tools.mutants import mutants_of, survives
 from tools.publisher import ROOT
 

@@ -4,7 +4,8 @@ from exercise_cells import cells
 
 from course_lib.exercises import find
 from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge, sheet_of
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
 
 
 def test_slips_are_named_by_their_exercise():

@@ -9,7 +9,8 @@ from exercise_cells import FOLDER, cells
 
 from course_lib.exercises import all_exercises, find
 from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge, sheet_of
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
 from tools.publisher import ROOT
 
 SEEDS = (0, 5)

@@ -8,7 +8,8 @@ import torch
 from course_lib.exercises import find
 from course_lib.grader.sandbox.observing import observe
 from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import findings_of, judge, sheet_of
+from course_lib.grader.verdict.judge import findings_of, judge
+from course_lib.grader.verdict.sheet import sheet_of
 
 SOFTMAX = find("softmax")
 SHEET = sheet_of(SOFTMAX, 5)

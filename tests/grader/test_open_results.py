@@ -9,7 +9,8 @@ from course_lib.grader.report.report import report_on
 from course_lib.grader.report.text import text_of
 from course_lib.grader.sandbox.observing import Foreign, Sequence, plain, unwrapped
 from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge, sheet_of
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
 
 
 def halves(numbers):

@@ -16,7 +16,8 @@ from course_lib.grader.output.student_page import feedback_page
 from course_lib.grader.output.tables import csv_text, gradescope, json_text
 from course_lib.grader.points import allotted, exact, percent, plain, shown
 from course_lib.grader.sandbox.observing import Observation, Problem
-from course_lib.grader.verdict.judge import judge, sheet_of
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
 
 THIRDS = ("softmax", "attend", "causal_mask")
 

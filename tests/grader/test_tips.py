@@ -12,7 +12,8 @@ from course_lib.grader.shortening import listed, shortened
 from course_lib.grader.verdict.code_line import CodeLine
 from course_lib.grader.verdict.diagnose import diagnose
 from course_lib.grader.verdict.explaining import explain_problem
-from course_lib.grader.verdict.judge import judge, sheet_of
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
 
 SIZES = "The size of tensor a (5) must match the size of tensor b (7) at non-singleton dimension 1"
 

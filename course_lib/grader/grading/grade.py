@@ -26,7 +26,7 @@ from course_lib.grader.sandbox.session import ForkServer, NotGraded, ServerGone
 from course_lib.grader.sandbox.walls import Walls
 from course_lib.grader.sandbox.watching import forbidden_in, names_of
 from course_lib.grader.submission.submissions import Submission, needed
-from course_lib.grader.verdict.judge import sheet_of
+from course_lib.grader.verdict.sheet import sheet_of
 
 __all__ = ["Grader", "grade_all"]
 

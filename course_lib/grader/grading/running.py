@@ -15,7 +15,7 @@ from course_lib.grader.sandbox.protocol import encode, pack_case
 from course_lib.grader.sandbox.refusals import LIBRARY
 from course_lib.grader.sandbox.session import Ended, ForkServer, NotGraded, Session
 from course_lib.grader.submission.submissions import Submission
-from course_lib.grader.verdict.judge import Sheet, sheet_of
+from course_lib.grader.verdict.sheet import Sheet, sheet_of
 
 __all__ = ["Run"]
 

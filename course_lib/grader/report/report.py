@@ -12,11 +12,14 @@ from torch import Tensor
 from course_lib.exercises import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
 from course_lib.grader.sandbox.observing import Observation, Sequence
+from course_lib.grader.verdict.compare import Finding
 from course_lib.grader.verdict.diagnose import diagnose
 from course_lib.grader.verdict.evidence import PENCIL, Diagnosis, Evidence
 from course_lib.grader.verdict.explaining import axis_names, shape_in_words
-from course_lib.grader.verdict.judge import CONDUCT, Finding, Line, Sheet, Trial, Verdict, judge
+from course_lib.grader.verdict.judge import CONDUCT, Line, Verdict, judge
 from course_lib.grader.verdict.remarks import remarks_on
+from course_lib.grader.verdict.sheet import Sheet
+from course_lib.grader.verdict.trials import Trial
 
 __all__ = ["Example", "Report", "report_on"]
 

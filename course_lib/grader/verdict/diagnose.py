@@ -8,9 +8,10 @@ from __future__ import annotations
 from course_lib.grader.sandbox.observing import Observation
 from course_lib.grader.verdict.evidence import Diagnosis, Evidence
 from course_lib.grader.verdict.explaining import explain_problem
-from course_lib.grader.verdict.judge import Sheet, Verdict
+from course_lib.grader.verdict.judge import Verdict
 from course_lib.grader.verdict.misconceptions import named_mistake
 from course_lib.grader.verdict.patterns import PATTERNS
+from course_lib.grader.verdict.sheet import Sheet
 
 __all__ = ["Diagnosis", "diagnose"]
 

@@ -8,7 +8,10 @@ from functools import cached_property
 
 from course_lib.exercises import Exercise
 from course_lib.grader.sandbox.observing import Observation
-from course_lib.grader.verdict.judge import CONDUCT, Finding, Sheet, Trial, Verdict
+from course_lib.grader.verdict.compare import Finding
+from course_lib.grader.verdict.judge import CONDUCT, Verdict
+from course_lib.grader.verdict.sheet import Sheet
+from course_lib.grader.verdict.trials import Trial
 
 __all__ = ["PENCIL", "Diagnosis", "Evidence", "facets_of", "rank_of"]
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from course_lib.exercises import Exercise
 from course_lib.grader.sandbox.observing import Observation, Problem, Sequence, leaves, unwrapped
+from course_lib.grader.verdict.compare import differs
 from course_lib.grader.verdict.evidence import rank_of
-from course_lib.grader.verdict.judge import differs
 
 __all__ = ["alike", "essence", "same_fault", "same_values"]
 

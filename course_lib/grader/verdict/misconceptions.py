@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from course_lib.exercises import Misconception
 from course_lib.grader.sandbox.observing import Observation
 from course_lib.grader.verdict.evidence import Diagnosis, Evidence, rank_of
-from course_lib.grader.verdict.judge import Trial
 from course_lib.grader.verdict.likeness import alike, essence, same_fault
+from course_lib.grader.verdict.trials import Trial
 
 __all__ = ["named_mistake"]
 

@@ -10,9 +10,10 @@ from torch import Tensor
 from course_lib.exercises import Case
 from course_lib.grader.sandbox.observing import Sequence, leaves
 from course_lib.grader.shortening import listed
+from course_lib.grader.verdict.compare import TOLERANCE
 from course_lib.grader.verdict.evidence import Diagnosis, Evidence, rank_of
-from course_lib.grader.verdict.judge import TOLERANCE, Trial
 from course_lib.grader.verdict.relations import RELATIONS, relations
+from course_lib.grader.verdict.trials import Trial
 
 __all__ = ["PATTERNS", "Pattern"]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from course_lib.grader.sandbox.observing import Sequence
-from course_lib.grader.verdict.judge import differs
+from course_lib.grader.verdict.compare import differs
 
 __all__ = ["RELATIONS", "relations"]
 
