@@ -27,7 +27,7 @@ import warnings
 import torch
 
 import course_lib.exercises
-from course_lib.grader.sandbox import child
+from course_lib.grader.sandbox import child as inside
 from course_lib.grader.sandbox.large_pages import move_to_large_pages
 from course_lib.grader.sandbox.linux import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 from course_lib.grader.sandbox.namespaces import next_child_has_own_processes
@@ -59,7 +59,7 @@ def main(fd: int, folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)  # these are for the grader, whose end then ends this process
     course_lib.exercises.all_exercises()
     warm()
-    child.warm()
+    inside.warm()
     gc.collect()
     gc.freeze()  # or the first collection in a child would copy all that we have loaded
     move_to_large_pages()
@@ -162,7 +162,7 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict, 
         os.environ.update(ENVIRONMENT, **dict.fromkeys(CACHES, scratch))
         with contextlib.suppress(OSError):
             prctl(PR_SET_DUMPABLE, 0)
-        child.serve(requests, answers, scratch)
+        inside.serve(requests, answers, scratch)
         status = 0
     except BaseException as error:
         with contextlib.suppress(BaseException):
