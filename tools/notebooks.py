@@ -23,6 +23,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from course_lib._files import write_whole
 from tools.convert import to_notebook
 from tools.pages import Page, notebook_pages
 from tools.publisher import ROOT, Publisher, find_publisher
@@ -96,12 +97,7 @@ def write_notebook(notebook: nbformat.NotebookNode, path: Path) -> None:
     """Write all of it or nothing."""
     nbformat.validate(notebook)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    try:
-        partial.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, nbformat.writes(notebook).rstrip("\n") + "\n")
 
 
 def render(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:

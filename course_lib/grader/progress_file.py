@@ -9,6 +9,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from course_lib._files import write_whole
+
 __all__ = ["Progress", "progress_file"]
 
 DRIVE = Path("/content/drive/MyDrive")  # where Colab mounts a learner's drive
@@ -71,16 +73,13 @@ class Progress:
         entries = self.read()
         entries[name] = {**entries.get(name, {}), **changes}
         text = json.dumps({"version": 1, "exercises": entries}, indent=1, sort_keys=True) + "\n"
-        partial = self.path.with_suffix(f".{os.getpid()}.partial")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(text, encoding="utf-8")
-            os.replace(partial, self.path)
+            write_whole(self.path, text)
         except OSError as error:
             self.warning = (
-                f"Your progress cannot be written to {self.path} ({error.strerror}); checks work all the same."
+                f"Your progress cannot be written to {self.path} ({error.strerror or error}); checks work all the same."
             )
-            partial.unlink(missing_ok=True) if partial.parent.is_dir() else None
 
     def record(self, name: str, status: str, score: float) -> None:
         """Note a check: the best result counts, and a pass stays a pass."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import FigureBase
 from torch import Tensor
 
+from course_lib._files import write_whole
 from course_lib.viz.describing import MOST_CHARACTERS, checked, joined, sentences, shortened
 from course_lib.viz.style import PALETTE, WEIGHTS
 
@@ -182,12 +184,9 @@ def save_figure(drawn: Axes | FigureBase, path: str | os.PathLike, *, title: str
     figure = drawn.figure.figure
     title = title or next(filter(None, map(title_of, figure.axes)), "")
     metadata = {"Title": title or "Attention weights", "Description": description_of(figure)}
-    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
-    try:
-        figure.savefig(partial, metadata=metadata)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:].lower(), metadata=metadata)
+    write_whole(path, content.getvalue())
     return path
 
 

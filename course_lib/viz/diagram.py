@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from course_lib._files import write_whole
 from course_lib.viz.style import DARK, PALETTE
 
 __all__ = ["BlockDiagram", "block_diagram"]
@@ -130,13 +131,7 @@ class BlockDiagram:
             f"<style>svg{{{light};background:#fff}}"
             f"@media (prefers-color-scheme:dark){{svg{{{night};background:#121212}}}}</style>"
         )
-        text = '<?xml version="1.0" encoding="UTF-8"?>\n' + self._svg("", style) + "\n"
-        partial = path.with_name(f".{path.name}.partial")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, '<?xml version="1.0" encoding="UTF-8"?>\n' + self._svg("", style) + "\n")
         return path
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:

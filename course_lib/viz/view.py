@@ -15,7 +15,6 @@ import html
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -26,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_lib._files import write_whole
 from course_lib.viz.style import DARK, PALETTE
 
 __all__ = ["View"]
@@ -78,15 +78,7 @@ class View:
             f"<style>{dark_stylesheet()}</style>"
             f"<p>{html.escape(self.description)}</p></main></html>\n"
         )
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
-            try:
-                file.write(page)
-                file.close()
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        write_whole(path, page)
         return path
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
