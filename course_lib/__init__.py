@@ -23,6 +23,7 @@ Every mask is a bool tensor with True = may attend. The chapters are modules, `c
     viz                         figures, diagrams and interactive views
     exercises, grader           the exercises, and what checks them
     stats, measuring            intervals and rank correlation; memory counted in numbers
+    chapters                    the list of chapters
 """
 
 import importlib

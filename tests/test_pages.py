@@ -10,7 +10,7 @@ import yaml
 
 from course_lib.exercises import STEMS, all_exercises
 from course_lib.viz.view import script
-from tools.chapter_map import CHAPTERS, TARGET, svg
+from tools.chapter_map import TARGET, svg
 from tools.exercise_sections import fold
 from tools.notebooks import code_cells
 from tools.pages import all_pages, notebook_pages
@@ -18,7 +18,7 @@ from tools.publisher import ROOT
 from tools.questions import questions
 from tools.reading import CORE_WORDS, prose_words
 
-CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in {stem for stem, *_ in CHAPTERS}]
+CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in set(STEMS)]
 DEEPER_PAGES = [page for page in notebook_pages() if page.is_deeper]
 each_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES, ids=lambda page: page.name)
 each_lesson = pytest.mark.parametrize("page", CHAPTER_PAGES + DEEPER_PAGES, ids=lambda page: page.name)
@@ -38,11 +38,17 @@ def test_there_are_chapters():
     assert len(CHAPTER_PAGES) >= 2
 
 
-@pytest.mark.parametrize("stem", [stem for stem, *_ in CHAPTERS])
+@pytest.mark.parametrize("stem", list(STEMS))
 def test_every_stem_has_its_module_its_test_and_its_exercises(stem):
     assert (ROOT / f"course_lib/{stem}.py").exists()
     assert (ROOT / f"tests/test_{stem}.py").exists()
-    assert (ROOT / f"course_lib/exercises/{stem}").is_dir() == (stem in STEMS)
+    assert (ROOT / f"course_lib/exercises/{stem}").is_dir()
+
+
+def test_the_table_of_contents_has_the_chapters_in_their_order():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    files = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
+    assert [name for name in files if name in STEMS] == list(STEMS)
 
 
 @each_chapter
@@ -214,7 +220,7 @@ def test_the_map_shows_what_is_there():
 def test_the_title_page_lists_every_chapter_in_order():
     text = (ROOT / "book/index.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\d+\. \{doc\}`(\w+)`", text, re.MULTILINE)
-    assert listed == [stem for stem, *_ in CHAPTERS]
+    assert listed == list(STEMS)
 
 
 def test_every_page_of_the_toc_exists():

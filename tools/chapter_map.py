@@ -10,23 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from course_lib.chapters import CHAPTERS
 from tools.pages import all_pages
 from tools.publisher import ROOT
 
 TARGET = ROOT / "book/_static/chapters.svg"
 
-# stem, what it says in the box, a line below it, column, row
-CHAPTERS = (
-    ("attention", "Attention", "an average that chooses", 0, 0),
-    ("scaled_dot_product", "Scaled dot product", "softmax(QKᵀ/√d)V", 1, 0),
-    ("multi_head", "Multi-head", "several at once", 2, 0),
-    ("masking", "Masking", "who may look where", 0, 1),
-    ("positional_encoding", "Positions", "telling order", 1, 1),
-    ("transformer", "Transformer", "all of it, stacked", 2, 1),
-    ("training", "Training", "German into English", 0, 2),
-    ("decoding", "Decoding", "from probabilities to text", 1, 2),
-    ("inspection", "Inside a model", "what attention maps show", 2, 2),
-)
+COLUMNS = 3
 WIDTH, HEIGHT, GAP = 190, 62, 26
 
 
@@ -34,7 +24,8 @@ def svg() -> str:
     """The map as an SVG element with a title and a description."""
     existing = {Path(page.name).name for page in all_pages()}
     shapes = []
-    for number, (stem, name, line, column, row) in enumerate(CHAPTERS, 1):
+    for number, (stem, name, line) in enumerate(CHAPTERS, 1):
+        row, column = divmod(number - 1, COLUMNS)
         x, y = 2 + column * (WIDTH + GAP), 2 + row * (HEIGHT + GAP)
         state = "ready" if stem in existing else "planned"
         box = (
@@ -45,13 +36,13 @@ def svg() -> str:
         shapes.append(f'<a href="{stem}.html">{box}</a>' if stem in existing else f'<g opacity="0.55">{box}</g>')
         if number == len(CHAPTERS):
             break
-        if column < 2:
+        if column < COLUMNS - 1:
             shapes.append(f'<path d="M{x + WIDTH} {y + HEIGHT / 2} h{GAP}"/>')
         else:  # on to the next row
             middle = y + HEIGHT + GAP / 2
             shapes.append(f'<path d="M{x + WIDTH / 2} {y + HEIGHT} V{middle} H{2 + WIDTH / 2} V{y + HEIGHT + GAP}"/>')
-    rows = 1 + max(row for *_, row in CHAPTERS)
-    width, height = 4 + 3 * WIDTH + 2 * GAP, 4 + rows * HEIGHT + (rows - 1) * GAP
+    rows = -(-len(CHAPTERS) // COLUMNS)
+    width, height = 4 + COLUMNS * WIDTH + (COLUMNS - 1) * GAP, 4 + rows * HEIGHT + (rows - 1) * GAP
     ready = [name for stem, name, *_ in CHAPTERS if stem in existing]
     return (
         f'<div class="chapter-map"><svg viewBox="0 0 {width} {height}" role="group" aria-labelledby="map-t map-d" '

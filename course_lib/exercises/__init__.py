@@ -6,23 +6,13 @@ import importlib
 from difflib import get_close_matches
 from functools import cache
 
+from course_lib.chapters import CHAPTERS
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise, Misconception, Property
 
 __all__ = ["STEMS", "Case", "Draw", "Exercise", "Misconception", "Property", "all_exercises", "find"]
 
-# Reading order.
-STEMS = (
-    "attention",
-    "scaled_dot_product",
-    "multi_head",
-    "masking",
-    "positional_encoding",
-    "transformer",
-    "training",
-    "decoding",
-    "inspection",
-)
+STEMS = tuple(chapter.stem for chapter in CHAPTERS)  # in reading order
 
 
 @cache

@@ -7,13 +7,13 @@ from urllib.parse import urljoin
 import nbformat
 import pytest
 
-from tools.chapter_map import CHAPTERS as STEMS
+from course_lib.exercises import STEMS
 from tools.pages import all_pages, notebook_pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PAGES = [f"{page.name}.html" for page in all_pages()] + ["search.html", "genindex.html"]
-CHAPTERS = [f"{page.name}.html" for page in notebook_pages() if Path(page.name).name in {stem for stem, *_ in STEMS}]
+CHAPTERS = [f"{page.name}.html" for page in notebook_pages() if Path(page.name).name in set(STEMS)]
 
 # Errors of a page that are known, with the reason. None so far.
 KNOWN_ERRORS: tuple[str, ...] = ()
