@@ -222,6 +222,9 @@ def greedy_tokens(
 ) -> Int[Tensor, "batch max_length"]:
     """Write token after token, each time the most probable one, given only the source and what is written already.
 
+    For models of any make, without a cache. The loop to read is `course_lib.decoding.greedy_decode`, the fast one is
+    `course_lib.translator.search.greedy`.
+
     Args:
         model: with `encode(source)` and `decode(target, memory, source)`.
         source: ids `(B, L)`.
