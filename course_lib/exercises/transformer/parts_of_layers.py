@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import attend_with, attending
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import attend_with, attending
 from course_lib.exercises.transformer.feed_forward import FeedForward
 from course_lib.exercises.transformer.feed_forward import exercise as feed_forward_exercise
 from course_lib.exercises.transformer.layer_norm import exercise as layer_norm_exercise

@@ -7,7 +7,7 @@ from torch import nn
 
 from course_lib.exercises.multi_head.multi_head_attention import MultiHeadAttention as PlainAttention
 from course_lib.exercises.transformer.feed_forward import FeedForward
-from course_lib.exercises.transformer.ways import inside, pre, without_norm, without_shortcut
+from course_lib.exercises.transformer.residual_forms import inside, pre, without_norm, without_shortcut
 
 __all__ = [
     "PARTS",

@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.attention.additive_score import additive_score
-from course_lib.exercises.attention.additive_score_mistakes.steps import additive
+from course_lib.exercises.attention.additive_score_mistakes.parts import additive
 
 mistake = Mistakes()
 

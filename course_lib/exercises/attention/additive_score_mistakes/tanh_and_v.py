@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.attention.additive_score_mistakes.steps import additive, swap
+from course_lib.exercises.attention.additive_score_mistakes.parts import additive, swap
 
 mistake = Mistakes()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.attention.attend_mistakes.steps import attend_with
+from course_lib.exercises.attention.attend_mistakes.parts import attend_with
 
 mistake = Mistakes()
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.attention.attend_mistakes.steps import attend_with
+from course_lib.exercises.attention.attend_mistakes.parts import attend_with
 from course_lib.exercises.attention.softmax import softmax
 from course_lib.exercises.attention.steps_of_softmax import largest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.attention.attend import attend
-from course_lib.exercises.attention.attend_mistakes.steps import attend_with
+from course_lib.exercises.attention.attend_mistakes.parts import attend_with
 from course_lib.exercises.attention.softmax import softmax
 from course_lib.exercises.attention.steps_of_softmax import largest
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.attention.kernel_regression_mistakes.steps import kernel, ratio
+from course_lib.exercises.attention.kernel_regression_mistakes.parts import kernel, ratio
 
 mistake = Mistakes()
 

@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.attention.kernel_regression import kernel_regression
-from course_lib.exercises.attention.kernel_regression_mistakes.steps import kernel
+from course_lib.exercises.attention.kernel_regression_mistakes.parts import kernel
 from course_lib.exercises.attention.softmax import softmax
 
 mistake = Mistakes()

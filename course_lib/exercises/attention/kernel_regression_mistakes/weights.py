@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.attention.kernel_regression_mistakes.steps import kernel, ratio
+from course_lib.exercises.attention.kernel_regression_mistakes.parts import kernel, ratio
 from course_lib.exercises.attention.softmax import softmax
 
 mistake = Mistakes()

@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.decoding.cached_attention_mistakes.steps import step
+from course_lib.exercises.decoding.cached_attention_mistakes.parts import step
 
 mistake = Mistakes()
 

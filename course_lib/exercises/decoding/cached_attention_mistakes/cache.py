@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.decoding.cached_attention_mistakes.steps import cached, joined_by, joined_cache
+from course_lib.exercises.decoding.cached_attention_mistakes.parts import cached, joined_by, joined_cache
 
 mistake = Mistakes()
 

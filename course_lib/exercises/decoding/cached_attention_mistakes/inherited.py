@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.decoding.cached_attention_mistakes.steps import cached
+from course_lib.exercises.decoding.cached_attention_mistakes.parts import cached
 from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention import exercise as attention_exercise
 
 mistake = Mistakes()

@@ -18,7 +18,7 @@ from course_lib.exercises.decoding.bleu_parts import (
     smoothed_above_one,
     unclipped,
 )
-from course_lib.exercises.decoding.corpus_bleu_mistakes.steps import arithmetic, shorter_only
+from course_lib.exercises.decoding.corpus_bleu_mistakes.parts import arithmetic, shorter_only
 
 mistake = Mistakes()
 

@@ -6,7 +6,7 @@ import math
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.decoding.bleu_parts import bleu, brevity_of, clipped, lengths_of, ngrams
-from course_lib.exercises.decoding.corpus_bleu_mistakes.steps import arithmetic, shorter_only
+from course_lib.exercises.decoding.corpus_bleu_mistakes.parts import arithmetic, shorter_only
 
 mistake = Mistakes()
 

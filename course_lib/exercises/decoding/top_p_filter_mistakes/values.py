@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.decoding.top_p_filter import top_p_filter
-from course_lib.exercises.decoding.top_p_filter_mistakes.steps import filter_with
+from course_lib.exercises.decoding.top_p_filter_mistakes.parts import filter_with
 
 mistake = Mistakes()
 

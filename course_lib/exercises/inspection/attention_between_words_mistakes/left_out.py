@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.inspection.attention_between_words import attention_between_words
-from course_lib.exercises.inspection.attention_between_words_mistakes.steps import between, membership
+from course_lib.exercises.inspection.attention_between_words_mistakes.parts import between, membership
 
 mistake = Mistakes()
 

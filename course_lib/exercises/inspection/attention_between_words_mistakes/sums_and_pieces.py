@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.inspection.attention_between_words_mistakes.steps import add, average, between, membership
+from course_lib.exercises.inspection.attention_between_words_mistakes.parts import add, average, between, membership
 
 mistake = Mistakes()
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.inspection.attention_entropy_mistakes.steps import entropy, safe_log, terms
+from course_lib.exercises.inspection.attention_entropy_mistakes.parts import entropy, safe_log, terms
 
 mistake = Mistakes()
 

@@ -8,7 +8,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.inspection.attention_entropy import attention_entropy
-from course_lib.exercises.inspection.attention_entropy_mistakes.steps import entropy, terms
+from course_lib.exercises.inspection.attention_entropy_mistakes.parts import entropy, terms
 
 mistake = Mistakes()
 

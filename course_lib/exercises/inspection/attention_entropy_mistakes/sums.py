@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.inspection.attention_entropy_mistakes.steps import entropy, safe_log
+from course_lib.exercises.inspection.attention_entropy_mistakes.parts import entropy, safe_log
 
 mistake = Mistakes()
 

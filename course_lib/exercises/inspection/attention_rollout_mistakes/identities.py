@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.inspection.attention_rollout import attention_rollout
-from course_lib.exercises.inspection.attention_rollout_mistakes.steps import half, identity, rescaled, rollout_with
+from course_lib.exercises.inspection.attention_rollout_mistakes.parts import half, identity, rescaled, rollout_with
 
 mistake = Mistakes()
 

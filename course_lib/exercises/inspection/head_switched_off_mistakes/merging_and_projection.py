@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.inspection.head_switched_off import head_switched_off
-from course_lib.exercises.inspection.head_switched_off_mistakes.steps import (
+from course_lib.exercises.inspection.head_switched_off_mistakes.parts import (
     output_with,
     project,
     side_by_side,

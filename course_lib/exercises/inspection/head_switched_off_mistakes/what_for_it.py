@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.inspection.head_switched_off_mistakes.steps import (
+from course_lib.exercises.inspection.head_switched_off_mistakes.parts import (
     features_zeroed,
     output_with,
     without,

@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.inspection.previous_token_score import previous_token_score
-from course_lib.exercises.inspection.previous_token_score_mistakes.steps import diagonal, score
+from course_lib.exercises.inspection.previous_token_score_mistakes.parts import diagonal, score
 
 mistake = Mistakes()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.inspection.previous_token_score_mistakes.steps import diagonal, score
+from course_lib.exercises.inspection.previous_token_score_mistakes.parts import diagonal, score
 
 mistake = Mistakes()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.masking.masked_softmax_mistakes.steps import fill, repaired, zeroed
+from course_lib.exercises.masking.masked_softmax_mistakes.parts import fill, repaired, zeroed
 
 mistake = Mistakes()
 

@@ -9,7 +9,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.masking.masked_softmax import masked_softmax
-from course_lib.exercises.masking.masked_softmax_mistakes.steps import add, as_it_is, divided, fill, repaired, zeroed
+from course_lib.exercises.masking.masked_softmax_mistakes.parts import add, as_it_is, divided, fill, repaired, zeroed
 
 mistake = Mistakes()
 

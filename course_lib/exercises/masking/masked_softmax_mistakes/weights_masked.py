@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.masking.masked_softmax_mistakes.steps import divided
+from course_lib.exercises.masking.masked_softmax_mistakes.parts import divided
 
 mistake = Mistakes()
 

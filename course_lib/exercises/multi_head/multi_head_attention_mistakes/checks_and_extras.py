@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import Unchecked, variant
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import Unchecked, variant
 
 mistake = Mistakes()
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.multi_head_attention import MultiHeadAttention
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import Unchecked
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import Unchecked
 
 mistake = Mistakes()
 

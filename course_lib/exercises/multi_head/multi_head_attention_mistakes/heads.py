@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.merge_heads import merge_heads
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import attend_with, each_by_its_own, variant
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import attend_with, each_by_its_own, variant
 from course_lib.exercises.multi_head.wrong_splits import cut_straight, every_hth, exchanged, overlapping, unchecked
 
 mistake = Mistakes()

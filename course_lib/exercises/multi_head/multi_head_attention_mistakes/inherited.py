@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.merge_heads import exercise as merge_heads_exercise
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import variant
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import variant
 from course_lib.exercises.multi_head.split_heads import exercise as split_heads_exercise
 from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention import exercise as attention_exercise
 

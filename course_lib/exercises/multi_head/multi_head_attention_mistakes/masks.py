@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.merge_heads import merge_heads
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import attend_with, attending, variant
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import attend_with, attending, variant
 
 mistake = Mistakes()
 

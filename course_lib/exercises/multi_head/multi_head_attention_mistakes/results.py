@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import attend_with, variant
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import attend_with, variant
 
 mistake = Mistakes()
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import (
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import (
     attend_with,
     attending,
     fill_hidden,

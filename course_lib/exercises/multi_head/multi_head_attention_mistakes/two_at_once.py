@@ -6,8 +6,8 @@ import itertools
 import math
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.multi_head.multi_head_attention_mistakes.steps import variant
-from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.steps import attention_with
+from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import variant
+from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.parts import attention_with
 
 mistake = Mistakes()
 

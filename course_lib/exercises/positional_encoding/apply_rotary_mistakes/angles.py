@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.positional_encoding.apply_rotary_mistakes.steps import rotary, rotary_angle
+from course_lib.exercises.positional_encoding.apply_rotary_mistakes.parts import rotary, rotary_angle
 
 mistake = Mistakes()
 

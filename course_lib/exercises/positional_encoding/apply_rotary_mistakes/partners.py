@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.positional_encoding.apply_rotary_mistakes.steps import (
+from course_lib.exercises.positional_encoding.apply_rotary_mistakes.parts import (
     behind,
     beside,
     neighbours,

@@ -8,7 +8,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.positional_encoding.apply_rotary import apply_rotary
-from course_lib.exercises.positional_encoding.apply_rotary_mistakes.steps import (
+from course_lib.exercises.positional_encoding.apply_rotary_mistakes.parts import (
     behind,
     beside,
     neighbours,

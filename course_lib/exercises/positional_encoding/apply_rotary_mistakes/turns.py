@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.positional_encoding.apply_rotary import apply_rotary
-from course_lib.exercises.positional_encoding.apply_rotary_mistakes.steps import rotary, turned_pair
+from course_lib.exercises.positional_encoding.apply_rotary_mistakes.parts import rotary, turned_pair
 
 mistake = Mistakes()
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.positional_encoding.learned_positional_embedding_mistakes.steps import first, module
+from course_lib.exercises.positional_encoding.learned_positional_embedding_mistakes.parts import first, module
 
 mistake = Mistakes()
 

@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.positional_encoding.angles import angle_of, with_exponent
-from course_lib.exercises.positional_encoding.sinusoidal_encoding_mistakes.steps import table
+from course_lib.exercises.positional_encoding.sinusoidal_encoding_mistakes.parts import table
 
 mistake = Mistakes()
 

@@ -7,7 +7,7 @@ import torch
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.positional_encoding.angles import with_exponent
 from course_lib.exercises.positional_encoding.sinusoidal_encoding import sinusoidal_encoding
-from course_lib.exercises.positional_encoding.sinusoidal_encoding_mistakes.steps import table
+from course_lib.exercises.positional_encoding.sinusoidal_encoding_mistakes.parts import table
 
 mistake = Mistakes()
 

@@ -7,7 +7,7 @@ import math
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.positional_encoding.angles import angle_of
 from course_lib.exercises.positional_encoding.sinusoidal_encoding import sinusoidal_encoding
-from course_lib.exercises.positional_encoding.sinusoidal_encoding_mistakes.steps import table
+from course_lib.exercises.positional_encoding.sinusoidal_encoding_mistakes.parts import table
 
 mistake = Mistakes()
 

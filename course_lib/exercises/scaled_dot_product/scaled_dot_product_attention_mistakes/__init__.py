@@ -5,12 +5,12 @@ from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistak
     inherited,
     masks,
     order_of_steps,
+    scale_and_mask,
     scores,
     shapes_of_masks,
-    usual,
     weights_and_output,
 )
 
 __all__ = ["mistake"]
 
-mistake = Mistakes(usual, scores, weights_and_output, masks, shapes_of_masks, order_of_steps, inherited)
+mistake = Mistakes(scale_and_mask, scores, weights_and_output, masks, shapes_of_masks, order_of_steps, inherited)

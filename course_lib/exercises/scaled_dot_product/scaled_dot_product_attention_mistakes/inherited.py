@@ -7,7 +7,7 @@ import math
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.attention.softmax import exercise as softmax_exercise
 from course_lib.exercises.masking.masked_softmax import exercise as masked_softmax_exercise
-from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.steps import attention_with
+from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.parts import attention_with
 
 mistake = Mistakes()
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.steps import (
+from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.parts import (
     attention_with,
     dot_products,
 )

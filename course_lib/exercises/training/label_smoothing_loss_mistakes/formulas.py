@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.training.label_smoothing_loss import label_smoothing_loss
-from course_lib.exercises.training.label_smoothing_loss_mistakes.steps import by_label, column, real_positions, smoothed
+from course_lib.exercises.training.label_smoothing_loss_mistakes.parts import by_label, column, real_positions, smoothed
 
 mistake = Mistakes()
 

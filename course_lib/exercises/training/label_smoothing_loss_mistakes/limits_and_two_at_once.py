@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.training.label_smoothing_loss_mistakes.steps import loss
+from course_lib.exercises.training.label_smoothing_loss_mistakes.parts import loss
 
 mistake = Mistakes()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.training.label_smoothing_loss_mistakes.steps import by_label, column
+from course_lib.exercises.training.label_smoothing_loss_mistakes.parts import by_label, column
 
 mistake = Mistakes()
 

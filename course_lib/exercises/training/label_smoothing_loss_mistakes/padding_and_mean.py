@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.training.label_smoothing_loss_mistakes.steps import by_label, smoothed
+from course_lib.exercises.training.label_smoothing_loss_mistakes.parts import by_label, smoothed
 
 mistake = Mistakes()
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.training.label_smoothing_loss_mistakes.steps import loss, smoothed_labels
+from course_lib.exercises.training.label_smoothing_loss_mistakes.parts import loss, smoothed_labels
 
 mistake = Mistakes()
 

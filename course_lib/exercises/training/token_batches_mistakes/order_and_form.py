@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.training.token_batches import longest_first, token_batches
-from course_lib.exercises.training.token_batches_mistakes.steps import checked, greedy, shortest_first
+from course_lib.exercises.training.token_batches_mistakes.parts import checked, greedy, shortest_first
 
 mistake = Mistakes()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.training.token_batches import area
-from course_lib.exercises.training.token_batches_mistakes.steps import greedy
+from course_lib.exercises.training.token_batches_mistakes.parts import greedy
 
 mistake = Mistakes()
 

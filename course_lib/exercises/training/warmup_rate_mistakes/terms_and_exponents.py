@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.training.warmup_rate_mistakes.steps import rate
+from course_lib.exercises.training.warmup_rate_mistakes.parts import rate
 
 mistake = Mistakes()
 

@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.training.warmup_rate import warmup_rate
-from course_lib.exercises.training.warmup_rate_mistakes.steps import rate
+from course_lib.exercises.training.warmup_rate_mistakes.parts import rate
 
 mistake = Mistakes()
 

@@ -7,7 +7,7 @@ import torch
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.cases_of_layers import causal
 from course_lib.exercises.transformer.decoder_layer import DecoderLayer
-from course_lib.exercises.transformer.decoder_layer_mistakes.steps import decoder
+from course_lib.exercises.transformer.decoder_layer_mistakes.parts import decoder
 from course_lib.exercises.transformer.variants import built_with, where_given
 
 mistake = Mistakes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.decoder_layer import DecoderLayer
-from course_lib.exercises.transformer.decoder_layer_mistakes.steps import cross
+from course_lib.exercises.transformer.decoder_layer_mistakes.parts import cross
 from course_lib.exercises.transformer.variants import attended_by, built_with, with_forward
 
 mistake = Mistakes()

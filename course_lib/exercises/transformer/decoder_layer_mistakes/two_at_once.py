@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.transformer.decoder_layer_mistakes.steps import decoder
+from course_lib.exercises.transformer.decoder_layer_mistakes.parts import decoder
 from course_lib.exercises.transformer.variants import WITH_A_MASK_MISTAKE, everywhere, where_given
 
 mistake = Mistakes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.cases_of_layers import causal
 from course_lib.exercises.transformer.encoder_layer import EncoderLayer
-from course_lib.exercises.transformer.encoder_layer_mistakes.steps import encoder
+from course_lib.exercises.transformer.encoder_layer_mistakes.parts import encoder
 from course_lib.exercises.transformer.variants import built_with, where_given
 
 mistake = Mistakes()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.multi_head_attention import exercise as attention_exercise
 from course_lib.exercises.transformer.encoder_layer import EncoderLayer
-from course_lib.exercises.transformer.encoder_layer_mistakes.steps import encoder
+from course_lib.exercises.transformer.encoder_layer_mistakes.parts import encoder
 from course_lib.exercises.transformer.parts_of_layers import add_inherited, add_norm_names, add_parts, layers_attending
-from course_lib.exercises.transformer.ways import add_ways
+from course_lib.exercises.transformer.residual_forms import add_ways
 
 mistake = Mistakes()
 

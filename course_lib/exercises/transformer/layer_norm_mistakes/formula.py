@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.transformer.layer_norm_mistakes.steps import mean, norm
+from course_lib.exercises.transformer.layer_norm_mistakes.parts import mean, norm
 
 mistake = Mistakes()
 

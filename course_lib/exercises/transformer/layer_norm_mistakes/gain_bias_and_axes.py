@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.transformer.layer_norm_mistakes.steps import mean, norm
+from course_lib.exercises.transformer.layer_norm_mistakes.parts import mean, norm
 from course_lib.transformer import layer_norm
 
 mistake = Mistakes()

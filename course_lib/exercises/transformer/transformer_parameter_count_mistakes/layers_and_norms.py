@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.transformer.transformer_parameter_count_mistakes.steps import count
+from course_lib.exercises.transformer.transformer_parameter_count_mistakes.parts import count
 from course_lib.transformer import transformer_parameter_count
 
 mistake = Mistakes()

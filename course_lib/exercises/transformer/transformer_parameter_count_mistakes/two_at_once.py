@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.transformer.transformer_parameter_count_mistakes.steps import count
+from course_lib.exercises.transformer.transformer_parameter_count_mistakes.parts import count
 from course_lib.exercises.transformer.two_slips import two_slips
 
 mistake = Mistakes()

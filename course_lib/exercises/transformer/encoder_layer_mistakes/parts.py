@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises.transformer.encoder_layer import EncoderLayer
-from course_lib.exercises.transformer.ways import post
+from course_lib.exercises.transformer.residual_forms import post
 
 __all__ = ["encoder"]
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.steps import attention_with
+from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.parts import attention_with
 from course_lib.masking import masked_softmax
 
 mistake = Mistakes()
