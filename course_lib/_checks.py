@@ -4,28 +4,66 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 import torch
 from torch import Tensor
 
-__all__ = ["check_axes", "check_finite", "check_seed", "check_whole"]
+__all__ = [
+    "check_axes",
+    "check_axis",
+    "check_dtypes",
+    "check_finite",
+    "check_floats",
+    "check_ids",
+    "check_number",
+    "check_probability",
+    "check_seed",
+    "check_sequence",
+    "check_whole",
+    "check_width",
+    "got",
+]
+
+_LARGEST = 2**63 - 1  # what PyTorch takes for a size
 
 
-def check_whole(*, least: float = 1, hint: str = "", **numbers: int) -> None:
-    """Refuse what is not a whole number of at least `least`.
+def got(value: object) -> str:
+    """What came, for the end of a message: dtype and shape of a tensor, the type of anything else."""
+    return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def check_whole(*, least: float = 1, most: float = _LARGEST, hint: str = "", **numbers: int) -> None:
+    """Refuse what is not a whole number between `least` and `most`.
 
     Raises:
-        TypeError: it is of another type, a float such as 2.0 included.
-        ValueError: it is less than `least`.
+        TypeError: it is of another type, a float such as 2.0 and a bool included.
+        ValueError: it is out of these bounds.
     """
     for name, number in numbers.items():
         try:
-            operator.index(number)
+            operator.index(None if number is True or number is False else number)
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be a whole number, got {number!r}; pass an int{hint}") from None
         if number < least:
             raise ValueError(f"{name} must be at least {least}, got {number}{hint}")
+        if number > most:
+            raise ValueError(f"{name} must be at most {most}, got {number}{hint}")
+
+
+def check_number(name: str, number: float) -> None:
+    """Refuse what is not a number.
+
+    Raises:
+        TypeError: it is something else, a bool included.
+    """
+    try:
+        math.isfinite(None if number is True or number is False else number)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {number!r}; pass a float") from None
+    except OverflowError:  # an int beyond all floats
+        raise ValueError(f"{name} must be in the range of a float, got {number}; pass a smaller one") from None
 
 
 def check_finite(name: str, number: float, low: float = -math.inf, high: float = math.inf) -> None:
@@ -35,13 +73,99 @@ def check_finite(name: str, number: float, low: float = -math.inf, high: float =
         TypeError: it is not a number.
         ValueError: it is NaN, infinite or out of the bounds.
     """
-    try:
-        fits = math.isfinite(number) and low <= number <= high
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {number!r}; pass a float") from None
-    if not fits:
+    check_number(name, number)
+    if not (math.isfinite(number) and low <= number <= high):
         bounds = "" if math.isinf(low) and math.isinf(high) else f" between {low:g} and {high:g}"
         raise ValueError(f"{name} must be a finite number{bounds}, got {number}; pass a number in that range")
+
+
+def check_probability(name: str, number: float) -> None:
+    """Refuse what is not a probability of dropping something: 1 would drop everything.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is not in [0, 1).
+    """
+    check_number(name, number)
+    if not 0 <= number < 1:
+        raise ValueError(f"{name} must be a probability in [0, 1), got {number}; 0 switches it off")
+
+
+def check_floats(*, axes: int = 0, **tensors: Tensor) -> None:
+    """Refuse what is not a floating-point tensor with at least so many axes.
+
+    Raises:
+        TypeError: it is not a tensor, or of another dtype.
+        ValueError: it has fewer axes.
+    """
+    for name, tensor in tensors.items():
+        if not (isinstance(tensor, Tensor) and tensor.is_floating_point()):
+            raise TypeError(
+                f"{name} must be a floating-point tensor, got {got(tensor)}; {_remedy(name, tensor)}.float()"
+            )
+        if tensor.dim() < axes:
+            raise ValueError(
+                f"{name} must have at least {axes} axes, got {tuple(tensor.shape)}; add the one that is missing"
+            )
+
+
+def check_width(width: int, **tensors: Tensor) -> None:
+    """Refuse what is not a floating-point tensor with so many features.
+
+    Raises:
+        TypeError: it is not a floating-point tensor.
+        ValueError: it has another size in its last axis.
+    """
+    check_floats(axes=1, **tensors)
+    for name, tensor in tensors.items():
+        if tensor.shape[-1] != width:
+            raise ValueError(
+                f"{name} must be (..., {width}), got {tuple(tensor.shape)}; build the module with the input's width"
+            )
+
+
+def check_ids(*, axes: int | None = None, **tensors: Tensor) -> None:
+    """Refuse what is not a tensor of whole numbers with just so many axes.
+
+    Raises:
+        TypeError: it is not a tensor, or of another dtype, such as uint8, which wraps round and is a mask as an index.
+        ValueError: it has another number of axes.
+    """
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor) or tensor.is_floating_point() or tensor.dtype in _NO_IDS:
+            raise TypeError(f"{name} must be a tensor of integers, got {got(tensor)}; {_remedy(name, tensor)}.long()")
+        if axes is not None and tensor.dim() != axes:
+            raise ValueError(f"{name} must have {axes} axes, got {tuple(tensor.shape)}; add or remove an axis")
+
+
+_NO_IDS = (torch.bool, torch.uint8, torch.complex32, torch.complex64, torch.complex128)
+
+
+def _remedy(name: str, value: object) -> str:
+    return f"pass {name}" if isinstance(value, Tensor) else f"pass torch.as_tensor({name})"
+
+
+def check_sequence(**sequences: Sequence) -> None:
+    """Refuse what is not a list, a tuple or another sequence; a text is not meant as one.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    for name, sequence in sequences.items():
+        if isinstance(sequence, str | bytes) or not isinstance(sequence, Sequence):
+            raise TypeError(f"{name} must be a list, got {sequence!r:.40}; pass [{name}] for a single one")
+
+
+def check_axis(dim: int, **tensors: Tensor) -> None:
+    """Refuse what is not a floating-point tensor with this axis.
+
+    Raises:
+        TypeError: it is not a floating-point tensor, or `dim` is not a whole number.
+        ValueError: it has no axis, or not this one.
+    """
+    check_floats(axes=1, **tensors)
+    for tensor in tensors.values():
+        check_whole(dim=dim, least=-tensor.dim(), most=tensor.dim() - 1, hint=f" for {tensor.dim()} axes")
 
 
 def check_seed(seed: int) -> None:
@@ -51,7 +175,7 @@ def check_seed(seed: int) -> None:
         TypeError: it is not a whole number.
         ValueError: it does not fit into 64 bits.
     """
-    check_whole(seed=seed, least=-(2**63))
+    check_whole(seed=seed, least=-(2**63), most=math.inf)
     if seed > 2**64 - 2:  # a task draws with seed + 1 too
         raise ValueError(f"seed must be below 2**64 - 1, got {seed}; take a smaller one")
 
@@ -60,24 +184,43 @@ def check_axes(**tensors: Tensor) -> None:
     """Refuse tensors that are not `(..., rows, features)`, or that no batched matrix product takes together.
 
     Raises:
-        TypeError: they differ in their dtype (autocast takes care of that where it is on).
+        TypeError: one is not a floating-point tensor, or they differ in their dtype (autocast takes care of that where
+            it is on).
         ValueError: one has fewer than two axes, or the axes before the last two do not broadcast together.
     """
+    check_floats(**tensors)
     for name, tensor in tensors.items():
         if tensor.dim() < 2:
             raise ValueError(
                 f"{name} must have at least two axes, (..., length, features), got {tuple(tensor.shape)}; for a single "
                 f"vector pass {name}[None]"
             )
-    names = " and ".join((", ".join([*tensors][:-1]), [*tensors][-1]))
     batches = zip_longest(*(tuple(tensor.shape)[-3::-1] for tensor in tensors.values()), fillvalue=1)
     if any(len({*sizes} - {1}) > 1 for sizes in batches):
-        got = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
+        shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
         raise ValueError(
-            f"{names} must have the same axes before the last two (batch, heads), got {got}; take all of them from "
-            f"the same batch"
+            f"{_together(tensors)} must have the same axes before the last two (batch, heads), got {shapes}; take all "
+            f"of them from the same batch"
         )
+    check_dtypes(**tensors)
+
+
+def check_dtypes(**tensors: Tensor) -> None:
+    """Refuse what is not floating-point tensors of one dtype.
+
+    Raises:
+        TypeError: one is not a floating-point tensor, or they differ in their dtype (autocast takes care of that where
+            it is on).
+    """
+    check_floats(**tensors)
     dtypes = {tensor.dtype for tensor in tensors.values()}
     if len(dtypes) > 1 and not torch.is_autocast_enabled(next(iter(tensors.values())).device.type):
-        got = ", ".join(f"{name} {tensor.dtype}" for name, tensor in tensors.items())
-        raise TypeError(f"{names} must have the same dtype, got {got}; convert them, for example with .float()")
+        each = ", ".join(f"{name} {tensor.dtype}" for name, tensor in tensors.items())
+        raise TypeError(
+            f"{_together(tensors)} must have the same dtype, got {each}; convert them, for example with .float()"
+        )
+
+
+def _together(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_axes
+from course_lib._checks import check_axes, check_axis, check_dtypes, check_number, check_whole
 from course_lib._typing import Float
 
 __all__ = ["AdditiveScore", "additive_score", "attend", "dot_product_score", "kernel_regression", "softmax"]
@@ -24,8 +26,13 @@ def softmax(scores: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*s
     Returns:
         Weights of the same shape, dtype and device.
 
+    Raises:
+        TypeError: scores is not a floating-point tensor, or dim is not a whole number.
+        ValueError: the scores have no axis `dim`.
+
     Source: Bridle (1990); the shift is folklore, analysed by Blanchard, Higham & Higham (2021).
     """
+    check_axis(dim, scores=scores)
     if scores.shape[dim] == 0:
         return scores.clone()  # nothing to choose from, and no largest score
     # The shift cancels in the value and so in the gradient: detached, it costs nothing in the backward pass.
@@ -49,7 +56,7 @@ def dot_product_score(
         Scores `(..., L_q, L_k)`.
 
     Raises:
-        TypeError: query and key differ in their dtype.
+        TypeError: query and key are not floating-point tensors of one dtype.
         ValueError: query and key differ in their last axis, or belong to different batches.
 
     Source: Luong, Pham & Manning (2015), section 3.1, "dot".
@@ -94,12 +101,13 @@ def additive_score(
         Scores `(..., L_q, L_k)`. The hidden layer needs `L_q · L_k · d_attn` numbers for a moment.
 
     Raises:
-        TypeError: query and key differ in their dtype.
+        TypeError: an argument is not a floating-point tensor, or two differ in their dtype.
         ValueError: a weight does not fit the width of the query or the key, or these belong to different batches.
 
     Source: Bahdanau, Cho & Bengio (2015), appendix A.1.2.
     """
     check_axes(query=query, key=key)
+    check_dtypes(query=query, w_query=w_query, w_key=w_key, v=v)
     if v.dim() != 1:
         raise ValueError(f"v must be (d_attn,), got {tuple(v.shape)}; it maps the hidden layer to one score")
     for name, weight, tensor in (("w_query", w_query, query), ("w_key", w_key, key)):
@@ -128,7 +136,7 @@ def attend(
         `(output, weights)`: `(..., L_q, d_v)` and `(..., L_q, L_k)`.
 
     Raises:
-        TypeError: scores and value differ in their dtype.
+        TypeError: scores and value are not floating-point tensors of one dtype.
         ValueError: the scores do not have one column for each value, or belong to another batch.
 
     Source: Bahdanau, Cho & Bengio (2015), equations 5 and 6.
@@ -161,11 +169,14 @@ def kernel_regression(
         Predictions `(n,)`; far from all keys the nearest keys decide, and nothing is divided by zero.
 
     Raises:
-        ValueError: bandwidth is not positive, or the shapes do not fit.
+        TypeError: x_query, x_key and y_key are not floating-point tensors of one dtype, or bandwidth is not a number.
+        ValueError: bandwidth is not positive and finite, or the shapes do not fit.
 
     Source: Nadaraya (1964); Watson (1964).
     """
-    if not bandwidth > 0:
+    check_dtypes(x_query=x_query, x_key=x_key, y_key=y_key)
+    check_number("bandwidth", bandwidth)
+    if not 0 < bandwidth < math.inf:
         raise ValueError(f"bandwidth must be positive, got {bandwidth}; it is the width of the kernel in units of x")
     if x_query.dim() != 1 or x_key.dim() != 1 or x_key.shape != y_key.shape:
         raise ValueError(
@@ -188,6 +199,7 @@ class AdditiveScore(nn.Module):
 
     def __init__(self, d_query: int, d_key: int, d_attn: int):
         super().__init__()
+        check_whole(d_query=d_query, d_key=d_key, d_attn=d_attn)
         self.w_query = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_attn, d_query)))
         self.w_key = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_attn, d_key)))
         # As a (1, d_attn) matrix: v maps the hidden layer to one number.

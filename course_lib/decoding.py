@@ -14,7 +14,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_axes, check_finite, check_whole
+from course_lib._checks import (
+    check_axes,
+    check_dtypes,
+    check_finite,
+    check_floats,
+    check_number,
+    check_sequence,
+    check_whole,
+)
 from course_lib._typing import Float
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
@@ -46,9 +54,10 @@ def greedy_decode(
         The generated ids, without bos and eos.
 
     Raises:
+        TypeError: next_log_probs cannot be called, or an id or max_length is not a whole number.
         ValueError: max_length is negative, or the model does not return log-probabilities `(V,)`.
     """
-    _check_max_length(max_length)
+    _check_search(next_log_probs, bos_id, eos_id, max_length)
     tokens = [bos_id]
     for _ in range(max_length):
         best = int(_checked(next_log_probs(list(tokens))).argmax())
@@ -93,7 +102,7 @@ def beam_trace(
 
     Args and errors are those of `beam_search`.
     """
-    _check_max_length(max_length)
+    _check_search(next_log_probs, bos_id, eos_id, max_length)
     check_whole(beam_size=beam_size, hint="; with 1 the search is greedy")
     check_length_penalty(length_penalty)
     steps: list[list[Candidate]] = []
@@ -147,6 +156,8 @@ def beam_search(
         The generated ids of the winner, without bos and eos.
 
     Raises:
+        TypeError: next_log_probs cannot be called, an id or a size is not a whole number, or length_penalty is not a
+            number.
         ValueError: beam_size is below 1, max_length is negative, length_penalty is not between −10 and 10, or the model
             does not return log-probabilities `(V,)`.
 
@@ -175,14 +186,12 @@ def top_p_filter(logits: Float[Tensor, "*batch vocab"], p: float) -> Float[Tenso
         Logits of the same shape, to go on to a softmax.
 
     Raises:
+        TypeError: logits is not a floating-point tensor, or p is not a number.
         ValueError: p is not between 0 and 1, or a logit is NaN.
 
     Source: Holtzman et al. (2020), section 3.1 (nucleus sampling).
     """
-    if not 0 <= p <= 1:
-        raise ValueError(f"p must be a probability between 0 and 1, got {p}; for 90 % pass 0.9")
-    if logits.dim() < 1 or logits.isnan().any():
-        raise ValueError(f"logits must be (..., V) without NaN, got {tuple(logits.shape)}; look for NaN in the model")
+    _check_logits(logits, p)
     dtype = torch.promote_types(logits.dtype, torch.float32)
     probs, order = torch.softmax(logits, dim=-1, dtype=dtype).sort(dim=-1, descending=True, stable=True)
     # Mass of a token and of all that are less probable. Those before it have 1 minus that; summed up from the small
@@ -210,18 +219,13 @@ def corpus_bleu(
         max_order: longest n-grams that count.
 
     Raises:
-        TypeError: a sentence is a string; its letters would count as tokens.
+        TypeError: hypotheses or references is not a list of lists of tokens. A string is not taken for a sentence,
+            since its letters would count as tokens.
         ValueError: the numbers of sentences differ, there are none, or max_order is below 1.
 
     Source: Papineni et al. (2002), section 2, with one reference.
     """
-    if not hypotheses or len(hypotheses) != len(references):
-        raise ValueError(
-            f"expected as many references as hypotheses, and one at least, got {len(hypotheses)} hypotheses and "
-            f"{len(references)} references; pass two lists with a list of tokens for each sentence"
-        )
-    _check_sentences(hypotheses=hypotheses, references=references)
-    check_whole(max_order=max_order)
+    _check_corpora(hypotheses, references, max_order)
     log_precisions = []
     for order in range(1, max_order + 1):
         matches = total = 0
@@ -263,6 +267,7 @@ def cached_attention(
         old cache is left as it is, so that several hypotheses can go on from it.
 
     Raises:
+        TypeError: an argument is not a floating-point tensor, or cache is not a pair of them.
         ValueError: query, key and value are not of one step, or the cache is of another batch.
     """
     check_axes(query=query, key=key, value=value)
@@ -282,15 +287,23 @@ def cached_attention(
 
 
 def _check_cache(key: Tensor, value: Tensor, cache: tuple[Tensor, Tensor]) -> None:
+    if not isinstance(cache, tuple | list) or len(cache) != 2:
+        raise TypeError(f"cache must be a pair (keys, values), got {type(cache).__name__}; at the first step pass None")
     for name, new, old in zip(("key", "value"), (key, value), cache, strict=True):
-        if (*old.shape[:-2], old.shape[-1]) != (*new.shape[:-2], new.shape[-1]):
+        check_dtypes(**{name: new, "cache": old})
+        if (*old.shape[:-2], *old.shape[-1:]) != (*new.shape[:-2], new.shape[-1]):
             raise ValueError(
-                f"cached {name}s must agree with the new {name} in all axes but the length, got {tuple(old.shape)} and "
-                f"{tuple(new.shape)}; a cache belongs to one batch, start the next one with None"
+                f"cached {name}s (of cache) must agree with the new {name} in all axes but the length, got "
+                f"{tuple(old.shape)} and {tuple(new.shape)}; a cache belongs to one batch, start the next one with None"
             )
 
 
-def _check_max_length(max_length: int) -> None:
+def _check_search(next_log_probs: Callable, bos_id: int, eos_id: int, max_length: int) -> None:
+    if not callable(next_log_probs):
+        raise TypeError(
+            f"next_log_probs must be a function of ids, got {next_log_probs!r:.40}; pass the function itself"
+        )
+    check_whole(bos_id=bos_id, eos_id=eos_id, least=0)
     check_whole(max_length=max_length, least=0, hint="; it is the number of generated tokens at most")
 
 
@@ -316,11 +329,38 @@ def _checked(log_probs: Tensor) -> Tensor:
     return log_probs
 
 
+def _check_logits(logits: Tensor, p: float) -> None:
+    check_number("p", p)
+    if not 0 <= p <= 1:
+        raise ValueError(f"p must be a probability between 0 and 1, got {p}; for 90 % pass 0.9")
+    check_floats(logits=logits, axes=1)
+    if not logits.shape[-1] or logits.isnan().any():
+        raise ValueError(f"logits must be (..., V) without NaN, got {tuple(logits.shape)}; look for NaN in the model")
+
+
+def _check_corpora(hypotheses: Sequence, references: Sequence, max_order: int) -> None:
+    _check_sentences(hypotheses=hypotheses, references=references)
+    if not hypotheses or len(hypotheses) != len(references):
+        raise ValueError(
+            f"expected as many references as hypotheses, and one at least, got {len(hypotheses)} hypotheses and "
+            f"{len(references)} references; pass two lists with a list of tokens for each sentence"
+        )
+    check_whole(max_order=max_order)
+
+
 def _check_sentences(**corpora: Sequence) -> None:
     for name, sentences in corpora.items():
+        if not isinstance(sentences, str):
+            check_sequence(**{name: sentences})
         wrong = sentences if isinstance(sentences, str) else next((s for s in sentences if isinstance(s, str)), None)
         if wrong is not None:
             raise TypeError(
                 f"{name} must be lists with a list of tokens for each sentence, got the string {wrong[:30]!r}; pass "
                 f"sentence.split() for each"
             )
+        for sentence in sentences:
+            check_sequence(**{f"each sentence of {name}": sentence})
+            if not all(isinstance(token, Hashable) for token in sentence):
+                raise TypeError(
+                    f"the tokens of {name} must be strings or ids, got {sentence!r:.40}; tokenise the sentences"
+                )

@@ -6,12 +6,15 @@ model while it runs, asks what its output depends on, and reads its hidden state
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_dtypes, check_floats, check_ids, check_whole, got
 from course_lib._typing import Bool, Float, Int
+from course_lib.masking import broadcasts_to
 from course_lib.multi_head import merge_heads
 
 __all__ = [
@@ -37,6 +40,7 @@ def attention_entropy(weights: Float[Tensor, "*batch len_q len_k"]) -> Float[Ten
         `(..., L_q)`.
 
     Raises:
+        TypeError: weights is not a floating-point tensor.
         ValueError: a weight is negative, as the scores before the softmax are.
 
     Source: Shannon (1948), section 6; of attention heads: Clark et al. (2019), section 3.3.
@@ -62,10 +66,12 @@ def attention_rollout(
         `(B, L, L)`, rows sum to one. A query that attends to nothing keeps what it has.
 
     Raises:
+        TypeError: weights is not a floating-point tensor.
         ValueError: the weights are not square in their last two axes, or have other than five axes, or one is negative.
 
     Source: Abnar & Zuidema (2020), section 3.
     """
+    check_floats(weights=weights)
     if weights.dim() != 5 or weights.shape[-1] != weights.shape[-2] or len(weights) == 0:
         raise ValueError(
             f"weights must be those of self-attention, (num_layers, batch, heads, length, length) with at least one "
@@ -112,11 +118,15 @@ def head_scores(
         Name of the score to `(..., B, H)`.
 
     Raises:
-        TypeError: the mask is not bool.
-        ValueError: the tokens are not those of the weights, or a weight is negative.
+        TypeError: weights is not a floating-point tensor, tokens or delimiters are not integers, or mask is not bool.
+        ValueError: the tokens or the mask are not those of the weights, or a weight is negative.
 
     Source: after Clark et al. (2019), section 3.
     """
+    check_floats(weights=weights, axes=4)
+    check_ids(tokens=tokens)
+    if weights.shape[-1] != weights.shape[-2]:
+        raise ValueError(f"weights must be those of self-attention, (..., B, H, L, L), got {tuple(weights.shape)}")
     batch, _, length, _ = weights.shape[-4:]
     if tokens.shape != (batch, length):
         raise ValueError(
@@ -124,7 +134,7 @@ def head_scores(
             f"the ids that the weights were computed for"
         )
     may_attend = _mask_of_all_heads(mask, batch, length, weights.device)  # (B, L, L)
-    is_delimiter = torch.isin(tokens, torch.tensor(list(delimiters), dtype=tokens.dtype, device=tokens.device))
+    is_delimiter = torch.isin(tokens, torch.tensor(_ids(delimiters), dtype=tokens.dtype, device=tokens.device))
     # A padded position is a query like any other, but it is the key of none.
     is_word = may_attend.any(-2) & ~is_delimiter  # (B, L)
     place = torch.arange(length, device=weights.device)
@@ -158,14 +168,16 @@ def previous_token_score(weights: Float[Tensor, "*batch length length"]) -> Floa
         `(...)`, from 0 to 1.
 
     Raises:
+        TypeError: weights is not a floating-point tensor.
         ValueError: the weights are not square, or there are fewer than two tokens.
 
     Source: Clark et al. (2019), section 3.1.
     """
+    check_floats(weights=weights)
     if weights.dim() < 2 or weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 2:
         raise ValueError(
             f"weights must be those of self-attention, (..., length, length) with at least two tokens, got "
-            f"{tuple(weights.shape)}"
+            f"{tuple(weights.shape)}; cross-attention has no token before"
         )
     return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)  # (...)
 
@@ -190,12 +202,12 @@ def head_switched_off(
         `(B, L, d_out)`.
 
     Raises:
-        ValueError: there is no such head.
+        TypeError: an argument is not a floating-point tensor, or off is not a whole number.
+        ValueError: there is no such head, or the projection does not fit the heads.
 
     Source: Michel, Levy & Neubig (2019), section 2.3.
     """
-    if not 0 <= off < heads.shape[1]:
-        raise ValueError(f"expected one of the heads 0 … {heads.shape[1] - 1}, got {off}")
+    _check_projection(heads, weight, bias, off)
     rest = heads.clone()  # the caller's heads stay as they are
     rest[:, off] = 0
     return merge_heads(rest) @ weight.T + bias  # (B, L, d_out)
@@ -218,10 +230,12 @@ def attention_between_words(
         `(..., number of query words, number of key words)`.
 
     Raises:
+        TypeError: weights is not a floating-point tensor, or the words are not tensors of integers.
         ValueError: there is not one word per token, or a word between 0 and the last has no token.
 
     Source: Clark et al. (2019), section 4.1.
     """
+    check_floats(weights=weights, axes=2)
     queries = _membership("query_words", query_words, weights.shape[-2]).to(weights)  # (L_q, words_q)
     keys = _membership("key_words", key_words, weights.shape[-1]).to(weights)  # (L_k, words_k)
     return (queries / queries.sum(0)).T @ weights @ keys
@@ -229,14 +243,45 @@ def attention_between_words(
 
 def _membership(name: str, words: Tensor, length: int) -> Tensor:
     """Bool `(length, words)`: which token belongs to which word."""
+    check_ids(**{name: words})
     if words.shape != (length,):
         raise ValueError(f"{name} must have one word number per token, {length} of them, got {tuple(words.shape)}")
-    number = int(words.max()) + 1
+    number = int(words.max()) + 1 if length else 0
+    if number > length:
+        raise ValueError(f"{name} must number the words 0, 1, 2, … without gaps, got {number - 1} for {length} tokens")
     belongs = words[:, None] == torch.arange(number, device=words.device)
     if not belongs.any(0).all() or number == 0:
         missing = (~belongs.any(0)).nonzero().flatten().tolist() if number else "all of them"
-        raise ValueError(f"{name} must number the words 0, 1, 2, … without gaps, missing: {missing}")
+        raise ValueError(
+            f"{name} must number the words 0, 1, 2, … without gaps, got {number} words, missing: {missing}"
+        )
     return belongs
+
+
+def _check_projection(heads: Tensor, weight: Tensor, bias: Tensor, off: int) -> None:
+    check_dtypes(heads=heads, weight=weight, bias=bias)
+    if heads.dim() != 4:
+        raise ValueError(
+            f"heads must be (B, H, L, d_head), got {tuple(heads.shape)}; merged heads are split again first"
+        )
+    check_whole(off=off, least=-math.inf)
+    if not 0 <= off < heads.shape[1]:
+        raise ValueError(f"off must be one of the heads 0 … {heads.shape[1] - 1}, got {off}")
+    d_model = heads.shape[1] * heads.shape[3]
+    if weight.dim() != 2 or weight.shape[1] != d_model or bias.shape != weight.shape[:1]:
+        raise ValueError(
+            f"weight must be (d_out, H · d_head = {d_model}) for these heads and bias (d_out,), got "
+            f"{tuple(weight.shape)} and {tuple(bias.shape)}; pass those of the output projection"
+        )
+
+
+def _ids(delimiters: Iterable[int]) -> list[int]:
+    if isinstance(delimiters, str) or not isinstance(delimiters, Iterable):
+        raise TypeError(f"delimiters must be ids, such as [101, 102], got {delimiters!r:.40}; pass a list")
+    ids = list(delimiters)
+    for number in ids:
+        check_whole(delimiters=number, least=-math.inf, hint=", the ids of tokens")
+    return ids
 
 
 def _mean_over(values: Tensor, counted: Tensor) -> Tensor:
@@ -248,12 +293,18 @@ def _mean_over(values: Tensor, counted: Tensor) -> Tensor:
 def _mask_of_all_heads(mask: Tensor | None, batch: int, length: int, device: torch.device) -> Tensor:
     if mask is None:
         return torch.ones(batch, length, length, dtype=torch.bool, device=device)
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask must be bool with True = may attend, got {mask.dtype}; convert it with mask.bool()")
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        raise TypeError(f"mask must be bool with True = may attend, got {got(mask)}; convert it with mask.bool()")
+    if not broadcasts_to(mask.shape, (batch, 1, length, length)):
+        raise ValueError(
+            f"mask must broadcast to (batch, 1, length, length) = {(batch, 1, length, length)}, got "
+            f"{tuple(mask.shape)}; pass the mask that the attention was given"
+        )
     return mask.expand(batch, 1, length, length)[:, 0]
 
 
 def _check_weights(weights: Tensor) -> None:
+    check_floats(weights=weights, axes=2)
     if (weights < 0).any():
         raise ValueError(
             f"attention weights are not negative, got {weights.min():.3g}; pass what the softmax returns, not "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_whole
+from course_lib._checks import check_floats, check_whole, got
 from course_lib._typing import Bool, Float, Int
 
 __all__ = [
@@ -37,12 +37,7 @@ def check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
         ValueError: the scores have fewer than two axes, or the mask does not broadcast against them or would enlarge
             them.
     """
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        raise TypeError(
-            f"mask must be a bool tensor with True where a query may attend, got "
-            f"{getattr(mask, 'dtype', type(mask).__name__)}; "
-            f"for a mask of ones and zeros pass mask.bool(), for one of zeros and -inf pass mask == 0"
-        )
+    _check_bool(mask)
     if len(scores_shape) < 2:
         raise ValueError(
             f"scores must have at least two axes, (..., L_q, L_k), got {tuple(scores_shape)}; for one query pass "
@@ -52,6 +47,15 @@ def check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
         raise ValueError(
             f"mask must broadcast to the scores (..., L_q, L_k) = {tuple(scores_shape)}, got {tuple(mask.shape)}; "
             f"a padding mask is (B, 1, 1, L_k) for scores with heads and (B, 1, L_k) without, a causal one (L_q, L_k)"
+        )
+
+
+def _check_bool(mask: Tensor) -> None:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        raise TypeError(
+            f"mask must be a bool tensor with True where a query may attend, got "
+            f"{getattr(mask, 'dtype', type(mask).__name__)}; "
+            f"for a mask of ones and zeros pass mask.bool(), for one of zeros and -inf pass mask == 0"
         )
 
 
@@ -78,11 +82,11 @@ def masked_softmax(
         Weights `(..., L_q, L_k)`.
 
     Raises:
-        TypeError: the mask is not bool, or the scores are not floating-point.
+        TypeError: the mask is not bool, or scores is not a floating-point tensor.
         ValueError: the scores are not `(..., L_q, L_k)`, or the mask does not broadcast against them or would enlarge
             them.
     """
-    _check_scores(scores)
+    check_floats(scores=scores)
     check_mask(mask, scores.shape)
     opened, has_key = open_empty_rows(mask)
     # exp(-inf) is 0 exactly in every dtype; -1e9 would be out of range in float16, and a low score could pass it.
@@ -101,28 +105,31 @@ def open_empty_rows(mask: Bool[Tensor, "..."]) -> tuple[Bool[Tensor, "..."], Boo
 
     Returns:
         `(opened, has_key)`: the mask with at least two axes, and bool `(..., L_q, 1)`, False where the row was empty.
+
+    Raises:
+        TypeError: mask is not a bool tensor.
     """
+    _check_bool(mask)
     mask = torch.atleast_2d(mask)
     has_key = mask.any(-1, keepdim=True)
     return mask | ~has_key, has_key
 
 
-def _check_scores(scores: Tensor) -> None:
-    if not scores.is_floating_point():
-        raise TypeError(f"scores must be a floating-point tensor, got {scores.dtype}; pass scores.float()")
-
-
-def check_tokens(tokens: Tensor) -> None:
-    """Refuse what is not a batch of ids.
+def check_tokens(tokens: Tensor, pad_id: int = 0) -> None:
+    """Refuse what is not a batch of ids, and padding that is not an id.
 
     Raises:
-        ValueError: it is not `(B, L)`, or not of integers.
+        TypeError: tokens is not a tensor, or pad_id is not a whole number.
+        ValueError: tokens is not `(B, L)`, or not of integers; or pad_id does not fit into 64 bits.
     """
-    if tokens.dim() != 2 or tokens.is_floating_point():
+    if not isinstance(tokens, Tensor):
+        raise TypeError(f"tokens must be a tensor of ids (batch, length), got {got(tokens)}; pass torch.tensor(tokens)")
+    if tokens.dim() != 2 or tokens.is_floating_point() or tokens.is_complex():
         raise ValueError(
-            f"tokens must be integer ids (batch, length), got {tokens.dtype} {tuple(tokens.shape)}; "
-            f"for one sentence add a batch axis with tokens[None]"
+            f"tokens must be integer ids (batch, length), got {got(tokens)}; for one sentence add a batch axis with "
+            f"tokens[None]"
         )
+    check_whole(pad_id=pad_id, least=-(2**63))
 
 
 def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 1 length"]:
@@ -136,9 +143,10 @@ def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tenso
         bool `(B, 1, 1, L)`.
 
     Raises:
+        TypeError: tokens is not a tensor, or pad_id is not a whole number.
         ValueError: tokens are not integers `(B, L)`.
     """
-    check_tokens(tokens)
+    check_tokens(tokens, pad_id)
     return (tokens != pad_id)[:, None, None, :]  # (B, 1, 1, L)
 
 
@@ -173,6 +181,7 @@ def decoder_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tenso
         bool `(B, 1, L, L)`. Rows of padded queries are left as they are: their outputs are not used.
 
     Raises:
+        TypeError: tokens is not a tensor, or pad_id is not a whole number.
         ValueError: tokens are not integers `(B, L)`.
     """
     return padding_mask(tokens, pad_id) & causal_mask(tokens.shape[1], device=tokens.device)  # (B, 1, L, L)

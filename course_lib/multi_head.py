@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._checks import check_whole
+from course_lib._checks import check_floats, check_probability, check_whole, got
 from course_lib._typing import Bool, Float
 from course_lib.cache import KeyValueCache
 from course_lib.scaled_dot_product import fused_attention, scaled_dot_product_attention
@@ -40,6 +40,7 @@ def split_heads(
         `(..., H, L, d_head)`, a view.
 
     Raises:
+        TypeError: x is not a tensor, or num_heads is not a whole number.
         ValueError: num_heads does not divide d_model, or x has fewer than two axes.
     """
     _check_rank(x, "(..., L, d_model)")
@@ -60,6 +61,7 @@ def merge_heads(
         `(..., L, H · d_head)`.
 
     Raises:
+        TypeError: x is not a tensor.
         ValueError: x has fewer than three axes.
     """
     _check_rank(x, "(..., H, L, d_head)")
@@ -111,6 +113,7 @@ class MultiHeadAttention(nn.Module):
         position: a position code that acts on queries, keys and scores, such as `RotaryPosition()`.
 
     Raises:
+        TypeError: a size is not a whole number, or dropout is not a number.
         ValueError: num_heads does not divide d_model, or dropout is not in [0, 1).
 
     Source: Vaswani et al. (2017), section 3.2.2.
@@ -126,9 +129,9 @@ class MultiHeadAttention(nn.Module):
         position: AttentionPosition | None = None,
     ):
         super().__init__()
+        check_whole(d_model=d_model)
         _check_divides(num_heads, d_model)
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be a probability in [0, 1), got {dropout}")
+        check_probability("dropout", dropout)
         self.d_model = d_model
         self.num_heads = num_heads
         self.dropout = dropout
@@ -171,7 +174,7 @@ class MultiHeadAttention(nn.Module):
             `(output, weights)`: `(B, L_q, d_model)`, and `(B, H, L_q, L_k)` or None.
 
         Raises:
-            TypeError: the mask is not bool.
+            TypeError: query, key or value is not a floating-point tensor, or the mask is not bool.
             ValueError: a shape does not fit; the message says which.
         """
         self._check_inputs(query=query, key=key, value=value)
@@ -218,6 +221,7 @@ class MultiHeadAttention(nn.Module):
         return self.q_proj(query), self.k_proj(key), self.v_proj(value)
 
     def _check_inputs(self, **inputs: Tensor) -> None:
+        check_floats(**inputs)
         for name, x in inputs.items():
             if x.dim() != 3 or x.shape[-1] != self.d_model:
                 raise ValueError(
@@ -227,7 +231,7 @@ class MultiHeadAttention(nn.Module):
         if inputs["query"].shape[0] != inputs["key"].shape[0]:
             raise ValueError(
                 f"query and key must have the same batch size, got {tuple(inputs['query'].shape)} and "
-                f"{tuple(inputs['key'].shape)}"
+                f"{tuple(inputs['key'].shape)}; take both from the same batch"
             )
         if inputs["key"].shape[:2] != inputs["value"].shape[:2]:
             raise ValueError(
@@ -289,12 +293,15 @@ def named_attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
     """Every `MultiHeadAttention` in a model by its name, in the order of the modules; "" is the model itself.
 
     Raises:
+        TypeError: model is not an `nn.Module`.
         ValueError: there is none.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be an nn.Module, got {got(model)}; pass the module itself")
     attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
     if not attentions:
         raise ValueError(
-            f"expected a model with at least one course_lib MultiHeadAttention, got {type(model).__name__} with none; "
+            f"model must contain at least one course_lib MultiHeadAttention, got {type(model).__name__} with none; "
             f"an nn.MultiheadAttention can be converted with MultiHeadAttention.from_torch"
         )
     return attentions
@@ -350,6 +357,8 @@ def _stacked_linear(x: Tensor, *linears: nn.Linear) -> tuple[Tensor, ...]:
 
 def _check_rank(x: Tensor, shape: str) -> None:
     axes = shape.count(",")
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be a tensor {shape}, got {got(x)}; pass torch.as_tensor(x)")
     if x.dim() < axes:
         raise ValueError(
             f"x must be {shape}, with at least {axes} axes, got {tuple(x.shape)}; add the axis that is missing"

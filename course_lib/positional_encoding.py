@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_finite, check_whole
+from course_lib._checks import check_finite, check_floats, check_ids, check_whole
 from course_lib._typing import Float, Int
 
 __all__ = [
@@ -65,12 +65,13 @@ def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
 
     Raises:
         TypeError: offset is not a number, or d_model is not a whole number.
-        ValueError: d_model is odd, so that the last sine has no cosine to turn with, or offset is not finite.
+        ValueError: d_model is less than 2, or odd, so that the last sine has no cosine to turn with, or offset is not
+            finite.
     """
     check_finite("offset", offset)
-    _check_even("d_model", d_model)
+    _check_even("d_model", d_model, least=2)
     pair = torch.arange(0, d_model, 2, dtype=torch.float64)
-    angle = offset * 10_000.0 ** (-pair / d_model)
+    angle = float(offset) * 10_000.0 ** (-pair / d_model)
     cos, sin = angle.cos(), angle.sin()
     blocks = torch.stack((torch.stack((cos, sin), -1), torch.stack((-sin, cos), -1)), -2)  # (d_model / 2, 2, 2)
     return torch.block_diag(*blocks).float()  # (d_model, d_model)
@@ -93,13 +94,13 @@ def apply_rotary(
         `(..., L, d)`, same lengths of all vectors, same dtype. Angles are computed in float64.
 
     Raises:
-        TypeError: x is not floating-point.
+        TypeError: x is not a floating-point tensor, positions is not a tensor of integers, or base is not a number.
         ValueError: d is odd, there is not one position per row, or base is not positive and finite.
 
     Source: Su et al. (2024), section 3.2.2, equation 15.
     """
+    _check_rotary(x, positions, base)
     d = x.shape[-1]
-    _check_rotary(x, base)
     if positions.shape != (x.shape[-2],):
         raise ValueError(
             f"positions must be one per row of x, ({x.shape[-2]},), got {tuple(positions.shape)}; "
@@ -152,6 +153,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
+        check_whole(d_model=d_model)
         self.d_model = d_model
         # A cache, grown to the longest sequence seen. No buffer: .half() would round it for good.
         self._table = sinusoidal_encoding(0, d_model)
@@ -162,7 +164,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         """x `(B, L, d_model)` plus the encodings of positions offset … offset + L − 1.
 
         Raises:
-            TypeError: offset is not a whole number.
+            TypeError: x is not a floating-point tensor, or offset is not a whole number.
             ValueError: x has another width, or offset is negative.
         """
         _check_input(x, self.d_model, offset)
@@ -194,7 +196,7 @@ class LearnedPositionalEmbedding(nn.Module):
         """x `(B, L, d_model)` plus the embeddings of positions offset … offset + L − 1.
 
         Raises:
-            TypeError: offset is not a whole number.
+            TypeError: x is not a floating-point tensor, or offset is not a whole number.
             ValueError: x ends beyond max_length, or has another width, or offset is negative.
         """
         _check_input(x, self.embedding.embedding_dim, offset)
@@ -216,6 +218,7 @@ class RotaryPosition(nn.Module):
 
     def __init__(self, base: float = 10_000.0):
         super().__init__()
+        _check_base(base)
         self.base = base
 
     def rotate(
@@ -228,9 +231,10 @@ class RotaryPosition(nn.Module):
             key: `(..., L_k, d)`.
             positions: where the keys stand, `(L_k,)`; 0 … L_k − 1 if not given.
         """
+        offset = _query_offset(query, key, positions)
         if positions is None:
             positions = torch.arange(key.shape[-2], device=key.device)
-        query_positions = positions[_query_offset(query, key) :]
+        query_positions = positions[offset:]
         return apply_rotary(query, query_positions, self.base), apply_rotary(key, positions, self.base)
 
     def bias(self, query: Tensor, key: Tensor, *, positions: Int[Tensor, " length"] | None = None) -> None:
@@ -265,7 +269,7 @@ class AlibiPosition(nn.Module):
             key: `(B, H, L_k, d)`.
             positions: where the keys stand, `(L_k,)`, each in 0 … L_k − 1; that range itself if not given.
         """
-        offset, (num_heads, len_k) = _query_offset(query, key), (query.shape[-3], key.shape[-2])
+        offset, (num_heads, len_k) = _query_offset(query, key, positions), (query.shape[-3], key.shape[-2])
         if positions is None:
             return alibi_bias(num_heads, len_k, device=query.device)[:, offset:].to(query.dtype)
         fall = self._falls.get(num_heads)
@@ -276,7 +280,12 @@ class AlibiPosition(nn.Module):
         return fall[:, distance].to(query.dtype)  # (H, L_q, L_k)
 
 
-def _query_offset(query: Tensor, key: Tensor) -> int:
+def _query_offset(query: Tensor, key: Tensor, positions: Tensor | None) -> int:
+    check_floats(axes=2, query=query, key=key)
+    if positions is not None:
+        check_ids(axes=1, positions=positions)
+        if len(positions) != key.shape[-2]:
+            raise ValueError(f"positions must be one per key, ({key.shape[-2]},), got {tuple(positions.shape)}")
     offset = key.shape[-2] - query.shape[-2]
     if offset < 0:
         raise ValueError(
@@ -293,6 +302,7 @@ def _turn_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def _check_input(x: Tensor, d_model: int, offset: int) -> None:
     check_whole(offset=offset, least=0)
+    check_floats(x=x)
     if x.dim() < 2 or x.shape[-1] != d_model:
         raise ValueError(
             f"x must be (..., L, d_model), with d_model = {d_model} features in its last axis, got {tuple(x.shape)}; "
@@ -300,18 +310,22 @@ def _check_input(x: Tensor, d_model: int, offset: int) -> None:
         )
 
 
-def _check_rotary(x: Tensor, base: float) -> None:
+def _check_rotary(x: Tensor, positions: Tensor, base: float) -> None:
+    check_floats(x=x)
     if x.dim() < 2:
         raise ValueError(f"x must be (..., L, d), got {tuple(x.shape)}; for a single vector pass x[None]")
-    if not x.is_floating_point():
-        raise TypeError(f"x must be a floating-point tensor, got {x.dtype}; pass x.float(), or the turn is truncated")
+    check_ids(positions=positions)
     _check_even("the last axis of x", x.shape[-1])
+    _check_base(base)
+
+
+def _check_base(base: float) -> None:
     check_finite("base", base)
     if base <= 0:
         raise ValueError(f"base must be positive, got {base}; the paper has 10000")
 
 
-def _check_even(name: str, d: int) -> None:
-    check_whole(**{name: d}, least=0)
+def _check_even(name: str, d: int, least: int = 0) -> None:
+    check_whole(**{name: d}, least=least)
     if d % 2:
         raise ValueError(f"{name} must be even, since features turn in pairs, got {d}; add or drop a feature")

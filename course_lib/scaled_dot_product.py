@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib._checks import check_axes, check_whole
+from course_lib._checks import check_axes, check_finite, check_floats, check_whole
 from course_lib._typing import Bool, Float
 from course_lib.attention import check_features, dot_product_score
 from course_lib.masking import broadcasts_to, check_mask, masked_softmax, open_empty_rows
@@ -45,12 +45,13 @@ def scaled_dot_product_attention(
         dropout their rows sum to one on average only.
 
     Raises:
-        TypeError: the mask is not bool, or query, key and value are not of one floating-point dtype.
-        ValueError: shapes do not fit together; the message says which.
+        TypeError: the mask is not bool, query, key and value are not of one floating-point dtype, the bias is not a
+            floating-point tensor, or dropout is not a number.
+        ValueError: shapes do not fit together; the message says which. Or dropout is not a probability.
 
     Source: Vaswani et al. (2017), section 3.2.1, equation 1.
     """
-    _check_inputs(query, key, value, bias)
+    _check_inputs(query, key, value, bias, dropout)
     # Scaling the query costs L_q · d_k products, scaling the scores L_q · L_k; the result is the same.
     scores = dot_product_score(query / math.sqrt(query.shape[-1]), key)  # (..., L_q, L_k)
     if bias is not None:
@@ -78,7 +79,7 @@ def fused_attention(
 
     Source: Dao et al. (2022) for the algorithm; `torch.nn.functional.scaled_dot_product_attention` does the work.
     """
-    _check_inputs(query, key, value, bias)
+    _check_inputs(query, key, value, bias, dropout)
     if bias is not None:
         bias = bias.to(query.dtype)
     if mask is None:
@@ -108,8 +109,10 @@ def softmax_backward(
         Gradient with respect to the scores, `(..., L)`.
 
     Raises:
+        TypeError: one is not a floating-point tensor.
         ValueError: the two shapes differ.
     """
+    check_floats(weights=weights, grad_weights=grad_weights, axes=1)
     if weights.shape != grad_weights.shape:
         raise ValueError(
             f"expected one gradient per weight, got weights {tuple(weights.shape)} and grad_weights "
@@ -131,20 +134,21 @@ def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
     return 2 * len_q * len_k * (d_k + d_v)
 
 
-def _check_inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float) -> None:
     check_axes(query=query, key=key, value=value)
     check_features(query, key)
-    if not query.is_floating_point():
-        raise TypeError(
-            f"query, key and value must be floating-point tensors, got {query.dtype}; pass .float() of each"
-        )
+    if dropout != 0.0:
+        check_finite("dropout", dropout, 0, 1)
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key and value must have the same length (second axis from the right), got key {tuple(key.shape)} and "
             f"value {tuple(value.shape)}; each key owns one value"
         )
     scores_shape = (*query.shape[:-1], key.shape[-2])
-    if bias is not None and not broadcasts_to(bias.shape, scores_shape):
+    if bias is None:
+        return
+    check_floats(bias=bias)
+    if not broadcasts_to(bias.shape, scores_shape):
         raise ValueError(
             f"bias must broadcast to the scores (..., L_q, L_k) = {scores_shape}, got {tuple(bias.shape)}; "
             f"a bias for each head is (H, L_q, L_k)"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_finite, check_floats, check_seed, check_whole, got
 from course_lib._typing import Float
 
 __all__ = ["Interval", "bootstrap_interval", "rank_correlation"]
@@ -49,25 +50,38 @@ def bootstrap_interval(
         The statistic of all rows, and the two quantiles, each of the statistic's shape.
 
     Raises:
+        TypeError: values is not a tensor, statistic is not a function from rows to a tensor, or a number is of another
+            type.
         ValueError: there are fewer than two units, or `confidence` or `samples` is out of range.
 
     Source: Efron & Tibshirani (1993), section 13.3, the percentile interval. It is too narrow for few units: with 10 of
     a normal distribution, 95 % means about 90 %.
     """
+    check_seed(seed)
+    check_whole(samples=samples)
+    check_finite("confidence", confidence)
+    if statistic is None:
+        check_floats(values=values)
+    elif not callable(statistic):
+        raise TypeError(
+            f"statistic must be a function from rows to a tensor, got {statistic!r:.40}; pass None for the mean"
+        )
+    if not isinstance(values, Tensor) or values.dim() == 0:
+        raise TypeError(f"values must be a tensor with one row per unit, got {got(values)}; stack the units")
     if len(values) < 2:
-        raise ValueError(f"an interval needs at least two units, got {len(values)}; one unit does not vary")
+        raise ValueError(f"values must be at least two units, got {len(values)}; one unit does not vary")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    if samples < 1:
-        raise ValueError(f"samples must be at least 1, got {samples}")
     statistic = statistic or (lambda rows: rows.mean(0))
     generator = torch.Generator().manual_seed(seed)
+    of_all = statistic(values)
+    check_floats(**{"what statistic returns": of_all})
     # All at once: the same draws, whatever the statistic.
     draws = torch.randint(len(values), (samples, len(values)), generator=generator)
     again = torch.stack([statistic(values[rows]) for rows in draws])  # (samples, ...)
     tails = again.new_tensor([(1 - confidence) / 2, (1 + confidence) / 2])
     low, high = torch.quantile(again, tails, dim=0)
-    return Interval(statistic(values), low, high)
+    return Interval(of_all, low, high)
 
 
 def rank_correlation(x: Float[Tensor, "*batch n"], y: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
@@ -84,10 +98,12 @@ def rank_correlation(x: Float[Tensor, "*batch n"], y: Float[Tensor, "*batch n"])
         `(...)`; NaN where all of x or all of y are equal, since then there is no order.
 
     Raises:
+        TypeError: x or y is not a floating-point tensor.
         ValueError: the shapes differ.
 
     Source: Spearman (1904).
     """
+    check_floats(axes=1, x=x, y=y)
     if x.shape != y.shape:
         raise ValueError(f"x and y must rank the same things, got shapes {tuple(x.shape)} and {tuple(y.shape)}")
     ranks_x, ranks_y = _centred_ranks(x), _centred_ranks(y)

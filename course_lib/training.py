@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_floats, check_ids, check_number, check_sequence, check_whole
 from course_lib._typing import Float, Int
 
 __all__ = ["label_smoothing_loss", "teacher_forcing_pair", "token_batches", "warmup_rate"]
@@ -28,10 +29,12 @@ def teacher_forcing_pair(
         `(inputs, targets)`, both `(B, L − 1)`, views of `tokens`: all but the last column, all but the first.
 
     Raises:
+        TypeError: tokens is not a tensor of integers.
         ValueError: tokens is not `(B, L)`, or has no position.
 
     Source: Williams & Zipser (1989), who name it teacher forcing; Vaswani et al. (2017), figure 1 ("shifted right").
     """
+    check_ids(tokens=tokens)
     if tokens.dim() != 2 or tokens.shape[1] < 1:
         raise ValueError(
             f"tokens must be (B, L) with the start token in column 0, got {tuple(tokens.shape)}; "
@@ -63,21 +66,14 @@ def label_smoothing_loss(
         A scalar.
 
     Raises:
-        TypeError: targets are not integers.
+        TypeError: logits are not floating-point, targets are not integers, smoothing is not a number, or pad_id is not
+            a whole number.
         ValueError: shapes do not fit, or smoothing is out of range. Where the targets lie on the CPU also: every target
             is padding, or one is no class. A GPU would have to be waited for; there the mean over nothing is nan.
 
     Source: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4, with ε = 0.1.
     """
-    if logits.dim() != 2 or targets.shape != logits.shape[:1]:
-        raise ValueError(
-            f"logits must be (N, V) and targets (N,), got {tuple(logits.shape)} and {tuple(targets.shape)}; "
-            f"flatten (B, L, V) and (B, L) with logits.flatten(0, 1) and targets.flatten()"
-        )
-    if targets.is_floating_point() or targets.dtype == torch.bool:
-        raise TypeError(f"targets must be integer ids, got {targets.dtype}; pass targets.long()")
-    if not 0.0 <= smoothing <= 1.0:
-        raise ValueError(f"smoothing must be between 0 and 1, got {smoothing}; the paper has 0.1")
+    _check_loss(logits, targets, smoothing, pad_id)
     real = targets != pad_id  # (N,)
     if targets.device.type == "cpu":
         _check_targets(targets[real], logits.shape[1], pad_id)
@@ -89,6 +85,20 @@ def label_smoothing_loss(
         # A sum and a division of (N,), not a mean: backwards, a mean would divide all (N, V) entries.
         loss = loss - smoothing / log_probs.shape[1] * log_probs.sum(dim=1)  # (N,)
     return loss.masked_fill(~real, 0.0).sum() / real.sum()
+
+
+def _check_loss(logits: Tensor, targets: Tensor, smoothing: float, pad_id: int) -> None:
+    check_floats(logits=logits)
+    check_ids(targets=targets)
+    if logits.dim() != 2 or not logits.shape[1] or targets.shape != logits.shape[:1]:
+        raise ValueError(
+            f"logits must be (N, V) and targets (N,), got {tuple(logits.shape)} and {tuple(targets.shape)}; "
+            f"flatten (B, L, V) and (B, L) with logits.flatten(0, 1) and targets.flatten()"
+        )
+    check_number("smoothing", smoothing)
+    if not 0.0 <= smoothing <= 1.0:
+        raise ValueError(f"smoothing must be between 0 and 1, got {smoothing}; the paper has 0.1")
+    check_whole(pad_id=pad_id, least=-(2**63))
 
 
 def _check_targets(real: Tensor, num_classes: int, pad_id: int) -> None:
@@ -121,14 +131,13 @@ def warmup_rate(step: int, d_model: int, warmup_steps: int) -> float:
         The rate of this update.
 
     Raises:
-        ValueError: an argument is below 1.
+        TypeError: an argument is not a number.
+        ValueError: an argument is below 1, or not finite.
 
     Source: Vaswani et al. (2017), section 5.3, equation 3.
     """
-    for name, number in {"step": step, "d_model": d_model, "warmup_steps": warmup_steps}.items():
-        if not number >= 1:
-            hint = "; count updates from 1: a schedule that starts at 0 passes step + 1" if name == "step" else ""
-            raise ValueError(f"{name} must be at least 1, got {number}{hint}")
+    check_whole(step=step, hint="; count updates from 1: a schedule that starts at 0 passes step + 1")
+    check_whole(d_model=d_model, warmup_steps=warmup_steps)
     return min(1 / math.sqrt(step), step / warmup_steps**1.5) / math.sqrt(d_model)
 
 
@@ -147,10 +156,12 @@ def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
         The batches, from short sentences to long ones: lists of indices into `lengths`, each index once.
 
     Raises:
+        TypeError: lengths are not whole numbers in a list, or max_tokens is not one.
         ValueError: a sentence is longer than max_tokens, or a length is negative.
 
     Source: Vaswani et al. (2017), section 5.1 (batches by approximate length, some 25,000 tokens a side).
     """
+    _check_lengths(lengths, max_tokens)
     for index, length in enumerate(lengths):
         if not 0 <= length <= max_tokens:
             raise ValueError(
@@ -164,3 +175,10 @@ def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
             batches.append([])
         batches[-1].append(index)
     return batches
+
+
+def _check_lengths(lengths: Sequence[int], max_tokens: int) -> None:
+    check_whole(max_tokens=max_tokens, least=0)
+    check_sequence(lengths=lengths)
+    for index, length in enumerate(lengths):
+        check_whole(lengths=length, least=-math.inf, most=math.inf, hint=f" at index {index}")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_whole
+from course_lib._checks import check_finite, check_floats, check_probability, check_whole, check_width
 from course_lib._typing import Bool, Float
 from course_lib.cache import KeyValueCache
 from course_lib.multi_head import AttentionPosition, MultiHeadAttention
@@ -35,17 +35,20 @@ def layer_norm(
         `(..., d)`.
 
     Raises:
-        ValueError: gain or bias is not `(d,)`.
+        TypeError: x, gain or bias is not a floating-point tensor, or eps is not a number.
+        ValueError: gain or bias is not `(d,)`, or eps is negative.
 
     Source: Ba, Kiros & Hinton (2016), equation 4.
     """
-    _check_per_feature(x, gain=gain, bias=bias)
+    _check_per_feature(x, eps, gain=gain, bias=bias)
     centred = x - x.mean(-1, keepdim=True)
     variance = (centred * centred).mean(-1, keepdim=True)
     return centred * torch.rsqrt(variance + eps) * gain + bias
 
 
-def _check_per_feature(x: Tensor, **parameters: Tensor) -> None:
+def _check_per_feature(x: Tensor, eps: float, **parameters: Tensor) -> None:
+    check_floats(axes=1, x=x, **parameters)
+    check_finite("eps", eps, 0)
     for name, parameter in parameters.items():
         if parameter.shape != x.shape[-1:]:
             raise ValueError(
@@ -65,6 +68,10 @@ class FeedForward(nn.Module):
         dropout: probability of dropping a hidden feature while training.
         activation: f, applied to each hidden feature; BERT takes `torch.nn.functional.gelu`.
 
+    Raises:
+        TypeError: a size is not a whole number, dropout is not a number, or activation cannot be called.
+        ValueError: a size is less than 1, or dropout is not in [0, 1).
+
     Source: Vaswani et al. (2017), section 3.3.
     """
 
@@ -77,14 +84,28 @@ class FeedForward(nn.Module):
         activation: Callable[[Tensor], Tensor] = torch.relu,
     ):
         super().__init__()
+        _check_feed_forward(d_model, d_ff, dropout, activation)
         self.linear1 = nn.Linear(d_model, d_ff)
         self.linear2 = nn.Linear(d_ff, d_model)
         self.dropout = nn.Dropout(dropout)
         self.activation = activation
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """`(..., d_model)` to `(..., d_model)`; positions do not see each other."""
+        """`(..., d_model)` to `(..., d_model)`; positions do not see each other.
+
+        Raises:
+            TypeError: x is not a floating-point tensor.
+            ValueError: x has another width.
+        """
+        check_width(self.linear1.in_features, x=x)
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+def _check_feed_forward(d_model: int, d_ff: int, dropout: float, activation: Callable = torch.relu) -> None:
+    check_whole(d_model=d_model, d_ff=d_ff)
+    check_probability("dropout", dropout)
+    if not callable(activation):
+        raise TypeError(f"activation must be a function of a tensor, got {activation!r}; pass torch.relu, for example")
 
 
 class _Residual(nn.Module):
@@ -136,6 +157,8 @@ class EncoderLayer(nn.Module):
         norm_eps: float = 1e-5,
     ):
         super().__init__()
+        _check_feed_forward(d_model, d_ff, dropout, activation)
+        check_finite("norm_eps", norm_eps, 0)
         self.self_attention = MultiHeadAttention(d_model, num_heads, dropout=dropout, position=position)
         self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout, activation=activation)
         self.norm1 = nn.LayerNorm(d_model, eps=norm_eps)
@@ -156,6 +179,7 @@ class EncoderLayer(nn.Module):
             mask: bool, True = may attend, broadcasts to `(B, H, L, L)`.
             cache: keys and values of the positions before x, which the mask then covers too.
         """
+        check_floats(x=x)
         kept = _kept(cache)
         x = self.residual(x, self.norm1, lambda y: self.self_attention(y, y, y, mask, need_weights=False, **kept)[0])
         return self.residual(x, self.norm2, self.feed_forward)
@@ -184,6 +208,7 @@ class DecoderLayer(nn.Module):
         position: AttentionPosition | None = None,
     ):
         super().__init__()
+        _check_feed_forward(d_model, d_ff, dropout)
         self.self_attention = MultiHeadAttention(d_model, num_heads, dropout=dropout, position=position)
         self.cross_attention = MultiHeadAttention(d_model, num_heads, dropout=dropout)
         self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout)
@@ -211,6 +236,7 @@ class DecoderLayer(nn.Module):
             cache: of self-attention, with the positions before x, which `self_mask` then covers too; and of
                 cross-attention.
         """
+        check_floats(x=x, memory=memory)
         own, cross = map(_kept, cache or (None, None))
         x = self.residual(
             x,

@@ -100,7 +100,9 @@ REFUSED = {
         TypeError, r"tokens must be int64 or int32, got torch.uint8; pass tokens.long\(\)",
     ),
     # training and decoding
-    "float targets": (lambda: label_smoothing_loss(T(2, 3), T(2), 0.1, 0), TypeError, "targets must be integer ids"),
+    "float targets": (
+        lambda: label_smoothing_loss(T(2, 3), T(2), 0.1, 0), TypeError, "targets must be a tensor of integers",
+    ),
     "greedy, NaN": (lambda: cl.greedy_decode(NAN, 0, 1, 5), ValueError, "without NaN, got shape .5,. with NaN"),
     "greedy, batch": (lambda: cl.greedy_decode(says(T(1, 5)), 0, 1, 5), ValueError, r"got shape \(1, 5\)"),
     "greedy, list": (lambda: cl.greedy_decode(says([0.1, 0.9]), 0, 1, 5), ValueError, "got list"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_floats, check_ids
 from course_lib._typing import Float, Int
 from course_lib.models import LanguageModel, Transformer
 
@@ -33,7 +34,7 @@ def logit_lens(
     """
     if not isinstance(model, LanguageModel | Transformer):
         raise TypeError(
-            f"expected a LanguageModel or a Transformer, whose output projection reads each layer, got "
+            f"model must be a LanguageModel or a Transformer, whose output projection reads each layer, got "
             f"{type(model).__name__}"
         )
     stack = model.layers if isinstance(model, LanguageModel) else model.decoder
@@ -73,16 +74,23 @@ def leave_one_out_labels(
         Predicted labels, `(..., n)`; of several centroids that are equally near, to rounding, the first.
 
     Raises:
+        TypeError: vectors is not a floating-point tensor, or labels or folds are not tensors of integers.
         ValueError: there is not one label per vector, or not one fold, or leaving out a fold leaves a label without a
             vector to compare with.
 
     Source: nearest centroids as Tibshirani et al. (2002), without shrinkage; of word senses: Reif et al. (2019).
     """
+    check_floats(vectors=vectors, axes=2)
+    check_ids(labels=labels)
     if labels.shape != vectors.shape[-2:-1]:
-        raise ValueError(f"expected one label per vector, {vectors.shape[-2]} of them, got {tuple(labels.shape)}")
+        raise ValueError(
+            f"labels must be one for each of the {vectors.shape[-2]} vectors, got labels {tuple(labels.shape)} for "
+            f"vectors {tuple(vectors.shape)}; label every vector"
+        )
     folds = torch.arange(len(labels)) if folds is None else folds
+    check_ids(folds=folds)
     if folds.shape != labels.shape:
-        raise ValueError(f"expected one fold per vector, {len(labels)} of them, got {tuple(folds.shape)}")
+        raise ValueError(f"folds must be one for each of the {len(labels)} vectors, got {tuple(folds.shape)}")
     names, places = labels.unique(return_inverse=True)
     member = nn.functional.one_hot(places).to(vectors)  # (n, labels)
     others = (folds[:, None] != folds).to(vectors)  # (n, n): row k without the fold of k
@@ -91,7 +99,7 @@ def leave_one_out_labels(
         alone = names[(counts < 1).any(0)].tolist()
         raise ValueError(
             f"each label needs at least two vectors, in different folds, so that one can be left out, got one of "
-            f"{alone}; add another example"
+            f"{alone} in labels; add another example"
         )
     centroids = torch.einsum("ki,iy,...id->...kyd", others, member, vectors) / counts[..., None]
     distances = (vectors[..., :, None, :] - centroids).norm(dim=-1)  # (..., n, labels)

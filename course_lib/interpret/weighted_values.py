@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_axes, check_floats, got
 from course_lib._typing import Float
 from course_lib.multi_head import MultiHeadAttention, named_attentions, split_heads
 
@@ -30,8 +31,13 @@ def value_norms(
     Returns:
         `(B, H, L_k)`.
 
+    Raises:
+        TypeError: attention is not a `MultiHeadAttention`, or value is not a floating-point tensor.
+        ValueError: value is not `(B, L_k, d_model)`.
+
     Source: Kobayashi, Kuribayashi, Yokoi & Inui (2020), section 3.
     """
+    _check_attention(attention, value)
     heads = split_heads(attention.v_proj(value), attention.num_heads)  # (B, H, L_k, d_head)
     # Head h owns the columns h · d_head to (h + 1) · d_head − 1 of the output projection.
     output = attention.out_proj.weight.unflatten(1, (attention.num_heads, -1))  # (d_model, H, d_head)
@@ -88,10 +94,13 @@ def twin_weights(
         `(L_q, L_k)`: not negative, rows sum to one, `twin_weights(w, v) @ v` equals `w @ v`.
 
     Raises:
-        ValueError: L_k ≤ d_v + 1 or so many independent values that the output determines the weights.
+        TypeError: weights and values are not floating-point tensors of one dtype.
+        ValueError: weights and values do not fit together, or the output determines the weights, because L_k ≤ d_v + 1
+            or so many values are independent.
 
     Source: Brunner et al. (2020), section 3.
     """
+    _check_twins(weights, values, of_one_head=True)
     len_k, d_v = values.shape
     constraints = torch.cat((values, values.new_ones(len_k, 1)), dim=1).double()  # (L_k, d_v + 1)
     left, sizes, _ = torch.linalg.svd(constraints)
@@ -99,8 +108,8 @@ def twin_weights(
     free = left[:, rank:]  # (L_k, L_k − rank), orthonormal, each column orthogonal to values and ones
     if free.shape[1] == 0:
         raise ValueError(
-            f"with {len_k} keys and values of {d_v} features (rank {rank} together with the sum) the output determines "
-            f"the weights; take more than {d_v + 1} keys"
+            f"weights must be to more than d_v + 1 = {d_v + 1} keys, got {len_k} and values of {d_v} features (rank "
+            f"{rank} together with the sum): the output determines the weights; take more keys"
         )
     given = weights.double()
     towards_equal = (1 / len_k - given) @ free @ free.T  # (L_q, L_k)
@@ -131,9 +140,14 @@ def distant_twin_weights(
         `(..., L_q, L_k)`: not negative, rows sum to one, `distant_twin_weights(w, v) @ v` equals `w @ v`. A row that
         the output determines is as given.
 
+    Raises:
+        TypeError: weights and values are not floating-point tensors of one dtype.
+        ValueError: weights and values do not fit together.
+
     Source: at most d_v + 1 keys are needed by Carathéodory's theorem (Rockafellar, 1970, section 17); the walk is the
     gradient projection of Rosen (1960).
     """
+    _check_twins(weights, values)
     # One row per query, each with its own constraints: the keys in use differ from row to row.
     rows = weights.double().flatten(0, -2).clone()  # (N, L_k)
     constraints = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1).double()  # (..., L_k, d_v + 1)
@@ -152,6 +166,37 @@ def distant_twin_weights(
         rows[walking] = (rows[walking] + step[goes_on, None] * direction[goes_on]).clamp(min=0)
         rows[walking, key] = 0
     return rows.view(weights.shape).to(weights.dtype)
+
+
+def _check_attention(attention: MultiHeadAttention, value: Tensor) -> None:
+    if not isinstance(attention, MultiHeadAttention):
+        raise TypeError(
+            f"attention must be a MultiHeadAttention, got {got(attention)}; pass one sub-module of the model"
+        )
+    check_floats(value=value)
+    if value.dim() != 3 or value.shape[-1] != attention.d_model:
+        raise ValueError(
+            f"value must be (batch, length, d_model = {attention.d_model}), got {tuple(value.shape)}; pass what the "
+            f"module attends to"
+        )
+
+
+def _check_twins(weights: Tensor, values: Tensor, of_one_head: bool = False) -> None:
+    check_axes(weights=weights, values=values)
+    if of_one_head and not weights.dim() == values.dim() == 2:
+        raise ValueError(
+            f"weights must be (L_q, L_k) and values (L_k, d_v), got {tuple(weights.shape)} and {tuple(values.shape)}; "
+            f"choose one head of one sentence"
+        )
+    if weights.shape[-1] != values.shape[-2] or weights.shape[:-2] != values.shape[:-2] or not weights.numel():
+        raise ValueError(
+            f"weights must have one column per row of values, of the same heads, and not be empty, got weights "
+            f"{tuple(weights.shape)} and values {tuple(values.shape)}; take both from the same heads"
+        )
+    if not (weights.isfinite().all() and values.isfinite().all()) or (weights < 0).any():
+        raise ValueError(
+            "weights must not be negative, and weights and values must be finite, got others; look for NaN"
+        )
 
 
 def _without_components(vectors: Tensor, basis: Tensor) -> Tensor:

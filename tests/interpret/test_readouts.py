@@ -53,7 +53,7 @@ def test_gradients_flow_through_the_lens_and_nothing_stays_behind(unchecked):
 
 
 def test_a_model_without_an_output_projection_is_an_error(unchecked):
-    with pytest.raises(TypeError, match=r"expected a LanguageModel or a Transformer, .* got Linear"):
+    with pytest.raises(TypeError, match=r"model must be a LanguageModel or a Transformer, .* got Linear"):
         logit_lens(nn.Linear(2, 3), TARGET)
 
 
@@ -135,7 +135,7 @@ def test_labels_that_cannot_be_left_out_are_errors(unchecked):
         leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1, 7]))
     with pytest.raises(ValueError, match=r"in different folds, .* got one of \[7\]"):
         leave_one_out_labels(torch.randn(4, 2), torch.tensor([1, 1, 7, 7]), torch.tensor([0, 1, 2, 2]))
-    with pytest.raises(ValueError, match=r"one fold per vector, 3 of them, got \(2,\)"):
+    with pytest.raises(ValueError, match=r"folds must be one for each of the 3 vectors, got \(2,\)"):
         leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1, 1]), torch.tensor([0, 1]))
-    with pytest.raises(ValueError, match=r"one label per vector, 3 of them, got \(2,\)"):
+    with pytest.raises(ValueError, match=r"labels must be one for each of the 3 vectors, got labels \(2,\)"):
         leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1]))

@@ -56,5 +56,5 @@ def test_the_known_alignment_of_a_caption_has_no_errors_and_a_shifted_one_many()
 
 
 def test_no_links_at_all_is_an_error():
-    with pytest.raises(ValueError, match="at least one predicted or sure link"):
+    with pytest.raises(ValueError, match="counts must have a predicted or sure link"):
         alignment_error_rate(alignment_counts((), ()))

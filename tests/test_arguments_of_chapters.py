@@ -1,0 +1,245 @@
+"""One wrong argument in each public function of the chapters: refused by name, or computed as its signature says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from wrong_arguments import PROFILE, Call, check_fault, faults, floats, weights
+
+import course_lib as cl
+from course_lib.decoding import beam_trace
+from course_lib.interpret.readouts import leave_one_out_labels
+from course_lib.interpret.weighted_values import distant_twin_weights, twin_weights
+from course_lib.masking import check_mask, check_tokens, open_empty_rows
+from course_lib.multi_head import named_attentions
+from course_lib.stats import bootstrap_interval, rank_correlation
+from course_lib.translator.alignments import alignment_counts, alignment_error_rate, attention_alignment
+
+IDS = torch.tensor([[3, 4, 0], [3, 3, 4]])
+OPEN = torch.tensor([True, False, True])
+WEIGHTS_DTYPE = "double"  # autocast decides, and PyTorch's own layers say what does not fit
+BATCHES = "one axis (more|less)"  # batches broadcast
+ANY_DTYPE = "complex|integers|bool"
+QUERY, KEY, VALUE = floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 6)
+WEIGHTS = weights(2, 2, 3, 3)  # (B, H, L, L)
+
+
+def log_probs(tokens):
+    """A model that always finds the same tokens probable."""
+    return torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
+
+
+SEARCH = {"next_log_probs": log_probs, "bos_id": 0, "eos_id": 1, "max_length": 3}
+
+CALLS = {
+    # attention
+    "softmax": Call(cl.softmax, {"scores": floats(3, 4), "dim": -1}),
+    "dot_product_score": Call(
+        cl.dot_product_score, {"query": QUERY, "key": KEY}, open={"query": BATCHES, "key": BATCHES}
+    ),
+    "additive_score": Call(
+        cl.additive_score,
+        {"query": QUERY, "key": KEY, "w_query": floats(7, 4), "w_key": floats(7, 4), "v": floats(7)},
+        called={"query": "w_query", "key": "w_key"},
+        open={"query": BATCHES, "key": BATCHES},
+    ),
+    "attend": Call(cl.attend, {"scores": floats(2, 3, 5), "value": VALUE}, open={"scores": BATCHES, "value": BATCHES}),
+    "kernel_regression": Call(
+        cl.kernel_regression, {"x_query": floats(3), "x_key": floats(5), "y_key": floats(5), "bandwidth": 0.5}
+    ),
+    "AdditiveScore": Call(cl.AdditiveScore, {"d_query": 4, "d_key": 5, "d_attn": 3}, draws=True),
+    # scaled dot product
+    "scaled_dot_product_attention": Call(
+        cl.scaled_dot_product_attention,
+        {
+            "query": QUERY,
+            "key": KEY,
+            "value": VALUE,
+            "mask": torch.ones(3, 5).bool(),
+            "bias": floats(3, 5),
+            "dropout": 0.0,
+        },
+        open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
+    ),
+    "fused_attention": Call(
+        cl.fused_attention,
+        {
+            "query": QUERY,
+            "key": KEY,
+            "value": VALUE,
+            "mask": torch.ones(3, 5).bool(),
+            "bias": floats(3, 5),
+            "dropout": 0.0,
+        },
+        open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
+    ),
+    "softmax_backward": Call(cl.softmax_backward, {"weights": weights(3, 4), "grad_weights": floats(3, 4)}),
+    "attention_flops": Call(cl.attention_flops, {"len_q": 2, "len_k": 3, "d_k": 4, "d_v": 5}),
+    # masking
+    "causal_mask": Call(cl.causal_mask, {"length": 3}),
+    "decoder_mask": Call(cl.decoder_mask, {"tokens": IDS, "pad_id": 0}, open={"tokens": "bool|bytes"}),
+    "padding_mask": Call(cl.padding_mask, {"tokens": IDS, "pad_id": 0}, open={"tokens": "bool|bytes"}),
+    "masked_softmax": Call(cl.masked_softmax, {"scores": floats(2, 3, 3), "mask": OPEN}),
+    "sliding_window_mask": Call(cl.sliding_window_mask, {"length": 4, "window": 2}),
+    "check_mask": Call(lambda mask: check_mask(mask, (3, 3)), {"mask": OPEN}, covers=(check_mask,)),
+    "check_tokens": Call(check_tokens, {"tokens": IDS}),
+    "open_empty_rows": Call(open_empty_rows, {"mask": torch.ones(3, 5).bool()}),
+    # positions
+    "sinusoidal_encoding": Call(cl.sinusoidal_encoding, {"length": 3, "d_model": 4}),
+    "shift_matrix": Call(cl.shift_matrix, {"offset": 2, "d_model": 4}, open={"offset": "half"}),
+    "apply_rotary": Call(cl.apply_rotary, {"x": floats(2, 3, 4), "positions": torch.arange(3), "base": 100.0}),
+    "alibi_bias": Call(cl.alibi_bias, {"num_heads": 2, "length": 3}),
+    "SinusoidalPositionalEncoding": Call(cl.SinusoidalPositionalEncoding, {"d_model": 4}),
+    "SinusoidalPositionalEncoding.forward": Call(
+        cl.SinusoidalPositionalEncoding(4), {"x": floats(2, 3, 4), "offset": 1}, open={"x": BATCHES}
+    ),
+    "LearnedPositionalEmbedding": Call(cl.LearnedPositionalEmbedding, {"max_length": 5, "d_model": 4}, draws=True),
+    "LearnedPositionalEmbedding.forward": Call(
+        cl.LearnedPositionalEmbedding(5, 4),
+        {"x": floats(2, 3, 4), "offset": 1},
+        called={"offset": "x"},
+        open={"x": BATCHES},
+    ),
+    "RotaryPosition": Call(cl.RotaryPosition, {"base": 100.0}),
+    "RotaryPosition.rotate": Call(
+        cl.RotaryPosition().rotate,
+        {"query": floats(2, 2, 3, 4), "key": floats(2, 2, 5, 4), "positions": torch.arange(5)},
+        called={"query": "x", "key": "x"},
+    ),
+    "AlibiPosition.bias": Call(
+        cl.AlibiPosition().bias,
+        {"query": floats(2, 2, 3, 4), "key": floats(2, 2, 5, 4), "positions": torch.arange(5)},
+        covers=(cl.AlibiPosition,),
+    ),
+    # heads
+    "split_heads": Call(
+        cl.split_heads, {"x": floats(2, 3, 4), "num_heads": 2}, called={"x": "d_model"}, open={"x": ANY_DTYPE}
+    ),
+    "merge_heads": Call(cl.merge_heads, {"x": floats(2, 2, 3, 4)}, open={"x": ANY_DTYPE}),
+    "multi_head_parameter_count": Call(cl.multi_head_parameter_count, {"d_model": 8, "num_heads": 2}),
+    "MultiHeadAttention": Call(cl.MultiHeadAttention, {"d_model": 4, "num_heads": 2, "dropout": 0.1}, draws=True),
+    "MultiHeadAttention.forward": Call(
+        cl.MultiHeadAttention(4, 2),
+        {"query": QUERY, "key": KEY, "value": floats(2, 5, 4), "mask": torch.ones(3, 5).bool()},
+        open=dict.fromkeys(("query", "key", "value"), WEIGHTS_DTYPE),
+    ),
+    "named_attentions": Call(named_attentions, {"model": cl.MultiHeadAttention(4, 2)}),
+    # layers
+    "layer_norm": Call(cl.layer_norm, {"x": floats(2, 3, 4), "gain": floats(4), "bias": floats(4), "eps": 1e-5}),
+    "FeedForward": Call(
+        cl.FeedForward,
+        {"d_model": 4, "d_ff": 8, "dropout": 0.1, "activation": torch.relu},
+        open={"activation": "returns None"},
+        draws=True,
+    ),
+    "FeedForward.forward": Call(cl.FeedForward(4, 8), {"x": floats(2, 3, 4)}, open={"x": WEIGHTS_DTYPE}),
+    "EncoderLayer": Call(
+        cl.EncoderLayer,
+        {"d_model": 4, "num_heads": 2, "d_ff": 8, "dropout": 0.1, "activation": torch.relu, "norm_eps": 1e-5},
+        open={"activation": "returns None"},
+        draws=True,
+    ),
+    "EncoderLayer.forward": Call(
+        cl.EncoderLayer(4, 2, 8),
+        {"x": floats(2, 3, 4), "mask": torch.ones(3, 3).bool()},
+        called={"x": "query"},
+        open={"x": WEIGHTS_DTYPE},
+    ),
+    "DecoderLayer": Call(cl.DecoderLayer, {"d_model": 4, "num_heads": 2, "d_ff": 8, "dropout": 0.1}, draws=True),
+    "DecoderLayer.forward": Call(
+        cl.DecoderLayer(4, 2, 8),
+        {
+            "x": floats(2, 3, 4),
+            "memory": floats(2, 5, 4),
+            "self_mask": torch.ones(3, 3).bool(),
+            "memory_mask": torch.ones(3, 5).bool(),
+        },
+        called={"x": "query", "memory": "key", "self_mask": "mask", "memory_mask": "mask"},
+        open={"x": WEIGHTS_DTYPE, "memory": WEIGHTS_DTYPE},
+    ),
+    "transformer_parameter_count": Call(
+        cl.transformer_parameter_count, {"vocab_size": 9, "d_model": 4, "num_layers": 1, "d_ff": 8}
+    ),
+    # training
+    "teacher_forcing_pair": Call(cl.teacher_forcing_pair, {"tokens": IDS}),
+    "label_smoothing_loss": Call(
+        cl.label_smoothing_loss,
+        {"logits": floats(3, 5), "targets": torch.tensor([1, 4, 0]), "smoothing": 0.1, "pad_id": 0},
+    ),
+    "warmup_rate": Call(cl.warmup_rate, {"step": 3, "d_model": 8, "warmup_steps": 4}),
+    "token_batches": Call(cl.token_batches, {"lengths": [3, 2, 4], "max_tokens": 6}),
+    # decoding
+    "greedy_decode": Call(cl.greedy_decode, SEARCH),
+    "beam_search": Call(cl.beam_search, {**SEARCH, "beam_size": 2, "length_penalty": 0.5}),
+    "beam_trace": Call(beam_trace, {**SEARCH, "beam_size": 2, "length_penalty": 0.5}),
+    "top_p_filter": Call(cl.top_p_filter, {"logits": floats(3, 5), "p": 0.9}),
+    "corpus_bleu": Call(
+        cl.corpus_bleu, {"hypotheses": [["a", "b"], ["c"]], "references": [["a", "b"], ["c", "d"]], "max_order": 2}
+    ),
+    "cached_attention": Call(
+        cl.cached_attention,
+        {
+            "query": floats(2, 1, 4),
+            "key": floats(2, 1, 4),
+            "value": floats(2, 1, 6),
+            "cache": (floats(2, 3, 4), floats(2, 3, 6)),
+        },
+        open={"query": BATCHES},
+    ),
+    # inspection
+    "attention_entropy": Call(cl.attention_entropy, {"weights": WEIGHTS}),
+    "attention_rollout": Call(cl.attention_rollout, {"weights": WEIGHTS[None]}),
+    "head_scores": Call(
+        cl.head_scores,
+        {"weights": WEIGHTS, "tokens": IDS, "delimiters": [4], "mask": torch.ones(2, 1, 1, 3).bool()},
+    ),
+    "previous_token_score": Call(cl.previous_token_score, {"weights": WEIGHTS}),
+    "head_switched_off": Call(
+        cl.head_switched_off, {"heads": floats(2, 2, 3, 4), "weight": floats(8, 8), "bias": floats(8), "off": 1}
+    ),
+    "attention_between_words": Call(
+        cl.attention_between_words,
+        {
+            "weights": weights(2, 3, 4),
+            "query_words": torch.tensor([0, 0, 1]),
+            "key_words": torch.tensor([0, 1, 1, 2]),
+        },
+        called={"weights": "query_words|key_words"},
+    ),
+    "attention_alignment": Call(attention_alignment, {"weights": weights(3, 4)}),
+    "alignment_counts": Call(alignment_counts, {"predicted": [(0, 1)], "sure": [(0, 1)], "possible": [(1, 1)]}),
+    "alignment_error_rate": Call(alignment_error_rate, {"counts": torch.tensor([[1, 1, 2, 2]])}),
+    "twin_weights": Call(twin_weights, {"weights": weights(3, 5), "values": floats(5, 2)}),
+    "distant_twin_weights": Call(distant_twin_weights, {"weights": weights(3, 5), "values": floats(5, 2)}),
+    "leave_one_out_labels": Call(
+        leave_one_out_labels,
+        {"vectors": floats(4, 3), "labels": torch.tensor([0, 0, 1, 1]), "folds": torch.tensor([0, 1, 0, 1])},
+    ),
+    "bootstrap_interval": Call(
+        bootstrap_interval,
+        {"values": floats(5), "statistic": torch.mean, "confidence": 0.9, "samples": 5, "seed": 0},
+        called={"values": "statistic"},
+        open={"values": "integers|bool"},
+    ),
+    "rank_correlation": Call(rank_correlation, {"x": floats(5), "y": floats(5).flip(0)}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_documented_shapes_come_out(name):
+    CALLS[name].function(**CALLS[name].arguments)  # every annotation is checked on the way
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_argument_is_refused_by_name_or_computed(name, unchecked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call = CALLS[name]
+
+    @PROFILE
+    @given(faults(call))
+    def one_fault(fault):
+        wrong = check_fault(call, *fault)
+        assert not wrong, f"{fault[0]} = {fault[1]}: {wrong}"
+
+    one_fault()
