@@ -17,7 +17,7 @@ from torch import nn
 
 from benchmarks.timing import Comparison, compare, matmul_peak
 from course_lib import Transformer, TransformerConfig, sinusoidal_encoding
-from course_lib.translator.loss import chunked_label_smoothing_loss
+from course_lib.translator.fast_loss import chunked_label_smoothing_loss
 from course_lib.translator.recipe import Recipe
 from course_lib.translator.trainer import ByteDropout, best_precision
 

@@ -19,7 +19,7 @@ from course_lib._typing import Float
 from course_lib.data.corpus import Pairs, ParallelCorpus
 from course_lib.data.vocabulary import Vocabulary
 from course_lib.training import label_smoothing_loss, token_batches
-from course_lib.translator.loss import chunked_label_smoothing_loss
+from course_lib.translator.fast_loss import chunked_label_smoothing_loss
 from course_lib.translator.recipe import Recipe
 from course_lib.workshop.tasks import SequencePairs, TokenTask
 

@@ -54,7 +54,7 @@ CALLS = {
             from course_lib.translator import loss as chunked_loss
             return getattr(chunked_loss, "chunked_" + "label_smoothing_loss")(logits, targets, smoothing, pad_id)
         """,
-        "course_lib.translator.loss.chunked_label_smoothing_loss",
+        "course_lib.translator.fast_loss.chunked_label_smoothing_loss",
     ),
     "mask of nn.Transformer": (
         "causal_mask",

@@ -38,7 +38,7 @@ def label_smoothing_loss(logits, targets, smoothing, pad_id):
         "cross_entropy",
         "cross_entropy_loss",
         "linear_cross_entropy",
-        "course_lib.translator.loss.chunked_label_smoothing_loss",
+        "course_lib.translator.fast_loss.chunked_label_smoothing_loss",
         "transformers.LabelSmoother",
     ),
 )
