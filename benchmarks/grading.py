@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from course_lib.exercises import all_exercises, find
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.notebook import self_check
 from course_lib.grader.sandbox.session import Session
@@ -85,7 +85,7 @@ def one() -> None:
         path = Path(name) / "student.py"
         path.write_text("import math\nimport torch\n\n" + SOLUTIONS["attend"])
         submission = read_submission("student", [path])
-        with Grader(Assignment(tasks=(Task("attend"),), seed=1)) as grader:
+        with Grader(Assignment(tasks=(AssignedExercise("attend"),), seed=1)) as grader:
             grader.grade(submission)
 
             def idle() -> None:

@@ -18,7 +18,7 @@ import torch
 
 from course_lib.exercises import STEMS, Exercise, all_exercises, find
 from course_lib.grader.progress_file import Progress
-from course_lib.grader.report.html import box, html_of, words
+from course_lib.grader.report.html import box, html_of, marked_up
 from course_lib.grader.report.report import Report, report_on
 from course_lib.grader.report.text import plain_words, text_of
 from course_lib.grader.verdict.remarks import source_of
@@ -76,7 +76,7 @@ def check(solution: Callable, name: str | None = None) -> None:
         notebook.record(exercise.name, report.verdict.status, float(report.verdict.score))
     text, markup = text_of(report, HEADING), html_of(report, HEADING)
     if notebook.warning:
-        text, markup = f"{text}\n\n{notebook.warning}", f"{markup}<p>{words(notebook.warning)}</p>"
+        text, markup = f"{text}\n\n{notebook.warning}", f"{markup}<p>{marked_up(notebook.warning)}</p>"
     _show(text, markup)
 
 
@@ -146,7 +146,7 @@ def hint(name: str, number: int | None = None) -> None:
     )
     head = f"Hint {number} of {len(hints)} to {exercise.name}"
     text = f"{head}: {plain_words(hints[number - 1])}\n{more}"
-    _show(text, f"<p><b>{head}.</b> {words(hints[number - 1])}</p><p>{words(more)}</p>")
+    _show(text, f"<p><b>{head}.</b> {marked_up(hints[number - 1])}</p><p>{marked_up(more)}</p>")
 
 
 def solution(name: str) -> None:
@@ -158,7 +158,7 @@ def solution(name: str) -> None:
     exercise = find(getattr(name, "__name__", name))
     code = exercise.solution.rstrip()
     head = f"One solution of {exercise.name}. There are others; check() accepts every one that is right."
-    _show(f"{head}\n\n{code}", f"<p>{words(head)}</p><pre><code>{html.escape(code)}</code></pre>")
+    _show(f"{head}\n\n{code}", f"<p>{marked_up(head)}</p><pre><code>{html.escape(code)}</code></pre>")
 
 
 def progress() -> None:
@@ -183,7 +183,9 @@ def progress() -> None:
     for note in (f"Kept in {notebook.path}.", notebook.note, notebook.warning):
         if note:
             lines.append(("\n" if note.startswith("Kept in ") else "") + note)
-    notes = "".join(f"<p>{words(n)}</p>" for n in (f"Kept in {notebook.path}.", notebook.note, notebook.warning) if n)
+    notes = "".join(
+        f"<p>{marked_up(n)}</p>" for n in (f"Kept in {notebook.path}.", notebook.note, notebook.warning) if n
+    )
     # On a phone the table scrolls by itself; who uses the keyboard has to reach it.
     scrolling = '<div tabindex="0" role="group" aria-label="Exercises" style="overflow-x:auto">'
     shown = f"<p><b>{head}</b></p>{scrolling}<table>{''.join(table)}</table></div>{notes}"

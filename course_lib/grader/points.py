@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-__all__ = ["allotted", "exact", "percent", "plain", "shown"]
+__all__ = ["allotted", "exact", "percent", "plain_number", "shown"]
 
 _WRITTEN = re.compile(r"\d{1,9}(\.\d{1,9})?|\d{1,9}/0*[1-9]\d{0,8}")
 
@@ -35,7 +35,7 @@ def shown(number: Fraction) -> Fraction:
     return Fraction(hundredths if number >= 0 else -hundredths, 100)
 
 
-def plain(number: Fraction) -> int | float:
+def plain_number(number: Fraction) -> int | float:
     """A number of points as a table or a file shows it: rounded, and without decimals where there are none."""
     rounded = shown(number)
     return int(rounded) if rounded.denominator == 1 else float(rounded)
@@ -43,7 +43,7 @@ def plain(number: Fraction) -> int | float:
 
 def percent(share: Fraction) -> str:
     """A share such as 1/8 as "12.5%"."""
-    return f"{plain(share * 100)}%"
+    return f"{plain_number(share * 100)}%"
 
 
 def allotted(parts: Sequence[Fraction]) -> list[Fraction]:

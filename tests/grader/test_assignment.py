@@ -6,7 +6,14 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from course_lib.grader.grading.assignment import EXAMPLE, Assignment, Task, draw_seed, read_assignment, tasks_for
+from course_lib.grader.grading.assignment import (
+    EXAMPLE,
+    AssignedExercise,
+    Assignment,
+    draw_seed,
+    read_assignment,
+    tasks_for,
+)
 from course_lib.grader.output.handout import assignment_yaml
 from course_lib.grader.sandbox.walls import Limits
 
@@ -31,9 +38,9 @@ def test_the_example_of_the_help_is_read_as_it_looks(read):
     assert given.due == datetime(2026, 11, 30, 23, 59, tzinfo=timezone(timedelta(hours=1)))
     assert given.late_penalty == pytest.approx(0.1)
     assert given.tasks == (
-        Task("softmax", 2.0),
-        Task("attend", 3.0),
-        Task("scaled_dot_product_attention", 5.0, allow_twins=True),
+        AssignedExercise("softmax", 2.0),
+        AssignedExercise("attend", 3.0),
+        AssignedExercise("scaled_dot_product_attention", 5.0, allow_twins=True),
     )
     assert given.points == 10
     assert given.limits == Limits(seconds=5, memory_mb=1024)
@@ -59,7 +66,7 @@ def test_a_seed_is_any_integer(read, text, seed):
 
 def test_exercises_may_be_a_list_then_each_is_worth_a_point(read):
     given = read("exercises: [attend, softmax]")
-    assert given.tasks == (Task("attend"), Task("softmax"))
+    assert given.tasks == (AssignedExercise("attend"), AssignedExercise("softmax"))
     assert given.points == 2
 
 
@@ -71,11 +78,11 @@ def test_exercises_keep_the_order_of_the_file(read):
 @pytest.mark.parametrize(
     ("value", "task"),
     [
-        ("0", Task("attend", 0.0)),
-        ("2.5", Task("attend", 2.5)),
-        ("{points: 4}", Task("attend", 4.0)),
-        ("{allow_twins: true}", Task("attend", 1.0, allow_twins=True)),
-        ("{}", Task("attend")),
+        ("0", AssignedExercise("attend", 0.0)),
+        ("2.5", AssignedExercise("attend", 2.5)),
+        ("{points: 4}", AssignedExercise("attend", 4.0)),
+        ("{allow_twins: true}", AssignedExercise("attend", 1.0, allow_twins=True)),
+        ("{}", AssignedExercise("attend")),
     ],
 )
 def test_points_of_an_exercise(read, value, task):
@@ -239,4 +246,7 @@ def test_as_data_it_fits_into_json_and_tells_assignments_apart(read):
 
 
 def test_names_become_tasks_in_reading_order_and_others_are_left_out():
-    assert tasks_for({"layer_norm", "softmax", "print", "x"}) == (Task("softmax"), Task("layer_norm"))
+    assert tasks_for({"layer_norm", "softmax", "print", "x"}) == (
+        AssignedExercise("softmax"),
+        AssignedExercise("layer_norm"),
+    )

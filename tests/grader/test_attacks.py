@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.output.student_page import feedback_page
 from course_lib.grader.output.tables import csv_text, json_text, junit
@@ -33,7 +33,7 @@ NEEDS_WALLS = re.compile(
     "^(bomb_|process_|scratch_|signal_|write_|rewrite_|chmod_|fchmod_|flags_|xattr_|symlink_|network_)"
 )
 LIMITS = Limits(seconds=1.0, load_seconds=6.0, total_seconds=8.0, memory_mb=512)
-TASKS = (Task("softmax"), Task("causal_mask"))
+TASKS = (AssignedExercise("softmax"), AssignedExercise("causal_mask"))
 
 pytestmark = [
     pytest.mark.slow,

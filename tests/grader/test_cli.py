@@ -24,7 +24,7 @@ from nbclient import NotebookClient
 from course_lib._version import __version__
 from course_lib.cli import main
 from course_lib.exercises import STEMS, all_exercises, find
-from course_lib.grader.grading.assignment import Task, read_assignment
+from course_lib.grader.grading.assignment import AssignedExercise, read_assignment
 from course_lib.grader.sandbox.walls import WALLS
 
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
@@ -908,4 +908,4 @@ def test_names_choose_exercises_and_three_targets_are_written_at_once(capsys):
     assert capsys.readouterr().out == "".join(f"{path}: written\n" for path in targets.values())
     with zipfile.ZipFile("g.zip") as archive:
         Path("inside.yaml").write_bytes(archive.read("assignment.yaml"))
-    assert read_assignment(Path("inside.yaml")).tasks == (Task("softmax"), Task("attend"))
+    assert read_assignment(Path("inside.yaml")).tasks == (AssignedExercise("softmax"), AssignedExercise("attend"))

@@ -8,7 +8,7 @@ import pytest
 
 from course_lib.cli import main
 from course_lib.grader.grading import dask as dask_cluster
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import grade_all
 from course_lib.grader.grading.store import Store
 from course_lib.grader.sandbox.walls import Limits
@@ -32,7 +32,7 @@ CODE = {
     "finn": IMPORT + RIGHT + "def softmax(scores, dim=-1):\n    raise ValueError('Übung 😀')\n",
 }
 ASSIGNMENT = Assignment(
-    tasks=(Task("softmax", 2.0), Task("causal_mask")),
+    tasks=(AssignedExercise("softmax", 2.0), AssignedExercise("causal_mask")),
     seed=11,
     limits=Limits(seconds=1, load_seconds=10, total_seconds=15, memory_mb=512),
 )

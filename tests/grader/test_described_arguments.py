@@ -9,7 +9,7 @@ import torch
 from course_lib import check
 from course_lib.exercises import Case, Exercise, find
 from course_lib.exercises._language_model import MOST_CALLS, NextLogProbs
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.sandbox.observing import Observation, leaves, observe
 from course_lib.grader.sandbox.protocol import (
@@ -307,7 +307,9 @@ def corpus_bleu(hypotheses, references):
     )
     names = ("greedy_decode", "cached_attention", "beam_search", "corpus_bleu")
     limits = Limits(seconds=2.0, load_seconds=20.0, total_seconds=60.0, memory_mb=600)
-    with Grader(Assignment(tasks=tuple(Task(name, 1.0) for name in names), seed=5, limits=limits)) as grader:
+    with Grader(
+        Assignment(tasks=tuple(AssignedExercise(name, 1.0) for name in names), seed=5, limits=limits)
+    ) as grader:
         result = grader.grade(read_submission("student", [path]))
     tasks = {task.name: task for task in result.tasks}
     assert {name: task.status for name, task in tasks.items()} == {

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from course_lib.exercises import all_exercises
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader, grade_all
 from course_lib.grader.grading.store import Store
 from course_lib.grader.sandbox.walls import Limits
@@ -38,7 +38,7 @@ import torch
 def causal_mask(length):
     return torch.ones(length, length, dtype=torch.bool).tril()
 """
-TASKS = (Task("scaled_dot_product_attention", 4.0), Task("causal_mask", 1.0))
+TASKS = (AssignedExercise("scaled_dot_product_attention", 4.0), AssignedExercise("causal_mask", 1.0))
 QUICK = Assignment(tasks=TASKS, seed=5, limits=Limits(seconds=1.0, load_seconds=8.0, total_seconds=10.0, memory_mb=400))
 
 
@@ -113,7 +113,7 @@ def test_an_instructor_may_allow_pytorchs_own_function(tmp_path):
     path.write_text("import torch\ndef softmax(scores, dim=-1):\n    return torch.softmax(scores, dim)\n")
     points = {}
     for allow in (False, True):
-        with Grader(Assignment(tasks=(Task("softmax", 1.0, allow),), seed=1)) as own:
+        with Grader(Assignment(tasks=(AssignedExercise("softmax", 1.0, allow),), seed=1)) as own:
             points[allow] = own.grade(read_submission("s", [path])).points
     assert points == {False: 0.0, True: 1.0}
 
@@ -121,7 +121,7 @@ def test_an_instructor_may_allow_pytorchs_own_function(tmp_path):
 def test_the_packages_own_function_never_counts(tmp_path):
     path = tmp_path / "s.py"
     path.write_text("import course_lib as cl\ndef softmax(scores, dim=-1):\n    return cl.softmax(scores, dim)\n")
-    with Grader(Assignment(tasks=(Task("softmax", 1.0, allow_twins=True),), seed=1)) as own:
+    with Grader(Assignment(tasks=(AssignedExercise("softmax", 1.0, allow_twins=True),), seed=1)) as own:
         (task,) = own.grade(read_submission("s", [path])).tasks
     assert (task.status, task.points) == ("not counted", 0)
 
@@ -176,7 +176,7 @@ def test_late_days_and_their_penalty(tmp_path):
     due = datetime.now(timezone.utc)
     late = (due + timedelta(hours=25)).timestamp()
     os.utime(path, (late, late))
-    assignment = Assignment(tasks=(Task("causal_mask", 10.0),), seed=1, due=due, late_penalty=0.1)
+    assignment = Assignment(tasks=(AssignedExercise("causal_mask", 10.0),), seed=1, due=due, late_penalty=0.1)
     (result,) = grade_all([read_submission("late", [path])], assignment, None)
     assert result.late_days == 2
     assert result.points == 8.0
@@ -246,7 +246,7 @@ def test_a_chapters_notebook_with_its_stubs_filled_in_gets_all_points(stem, tmp_
     assert filled == len(exercises)
     path = tmp_path / f"{stem}.ipynb"
     path.write_text(json.dumps(notebook))
-    assignment = Assignment(tasks=tuple(Task(exercise.name) for exercise in exercises), seed=1)
+    assignment = Assignment(tasks=tuple(AssignedExercise(exercise.name) for exercise in exercises), seed=1)
     (result,) = grade_all([read_submission("s", [path])], assignment, None)
     assert result.points == result.of, [task.text for task in result.tasks]
 

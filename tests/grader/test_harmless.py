@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.sandbox.child import SCRATCH
 from course_lib.grader.sandbox.refusals import LIBRARY, OWN, refused
@@ -123,7 +123,7 @@ def softmax(scores, dim=-1):
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
-    grader = Grader(Assignment(tasks=(Task("softmax", 4.0), Task("causal_mask")), seed=9))
+    grader = Grader(Assignment(tasks=(AssignedExercise("softmax", 4.0), AssignedExercise("causal_mask")), seed=9))
     folder = tmp_path_factory.mktemp("submissions")
 
     def grade(code):
@@ -141,7 +141,7 @@ def test_masked_softmax_in_half_precision_is_right_at_its_first_call(dtype, tmp_
     code = "import torch\n" + SOFTMAX.format(first=f"torch.ones(2).{dtype}()")
     path = tmp_path / "s.py"
     path.write_text(code)
-    with Grader(Assignment(tasks=(Task("masked_softmax"),), seed=9)) as grader:
+    with Grader(Assignment(tasks=(AssignedExercise("masked_softmax"),), seed=9)) as grader:
         task = grader.grade(read_submission("s", [path])).tasks[0]
     assert task.status == "passed", task.text
 

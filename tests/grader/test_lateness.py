@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.cli import main
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.dates import day_first, moment_of
 from course_lib.grader.grading.lateness import Times, judge_lateness
 from course_lib.grader.grading.received import read_times
@@ -226,7 +226,7 @@ def test_the_order_of_day_and_month_is_taken_from_other_lines():
 
 # What follows from it
 
-ASSIGNMENT = Assignment(tasks=(Task("causal_mask", 10),), seed=1, due=DUE, late_penalty="1/10")
+ASSIGNMENT = Assignment(tasks=(AssignedExercise("causal_mask", 10),), seed=1, due=DUE, late_penalty="1/10")
 
 
 def judged(moment=None, times=None, due=DUE):

@@ -12,7 +12,7 @@ import pytest
 
 from course_lib.cli import main
 from course_lib.grader.grading import grade as grading
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader, grade_all
 from course_lib.grader.grading.results import Result, TaskResult, ungraded_task
 from course_lib.grader.grading.running import Run
@@ -31,7 +31,7 @@ def softmax(scores, dim=-1):
 def causal_mask(length):
     return torch.ones(length, length, dtype=torch.bool).tril()
 """
-ASSIGNMENT = Assignment(tasks=(Task("softmax", 2), Task("causal_mask", 3)), seed=3)
+ASSIGNMENT = Assignment(tasks=(AssignedExercise("softmax", 2), AssignedExercise("causal_mask", 3)), seed=3)
 REASON = "the walls refused what the solution may do"
 
 

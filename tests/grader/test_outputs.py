@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from course_lib._version import __version__
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.grading.results import Result, TaskResult
 from course_lib.grader.output.student_page import feedback_page, write_feedback
@@ -25,7 +25,9 @@ NASTY = "Zoë “<b>&amp;</b>” {title} %s ; ‘x’, 名前"
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 WALLS = "partial (limits, seccomp; not available: landlock: <kernel> too old)"
 ASSIGNMENT = Assignment(
-    tasks=(Task("softmax", 2.0), Task("attend", 3.0), Task("causal_mask")), seed=7, title="Week <3>"
+    tasks=(AssignedExercise("softmax", 2.0), AssignedExercise("attend", 3.0), AssignedExercise("causal_mask")),
+    seed=7,
+    title="Week <3>",
 )
 
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 import pytest
 
 from course_lib.exercises import all_exercises
-from course_lib.grader.grading.assignment import Assignment, Task, assignment_from
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment, assignment_from
 from course_lib.grader.grading.results import Result, TaskResult
 from course_lib.grader.output.handout import assignment_yaml
 from course_lib.grader.output.student_page import feedback_page
 from course_lib.grader.output.tables import csv_text, gradescope, json_text
-from course_lib.grader.points import allotted, exact, percent, plain, shown
+from course_lib.grader.points import allotted, exact, percent, plain_number, shown
 from course_lib.grader.sandbox.observing import Observation, Problem
 from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
@@ -29,7 +29,7 @@ def thirds(*earned, **more) -> Result:
     return Result("ada", tasks, **more)
 
 
-ASSIGNMENT = Assignment(tasks=tuple(Task(name, "10/3") for name in THIRDS), seed=1)
+ASSIGNMENT = Assignment(tasks=tuple(AssignedExercise(name, "10/3") for name in THIRDS), seed=1)
 
 
 def test_a_perfect_submission_shows_ten_of_ten_everywhere():
@@ -84,7 +84,7 @@ def test_what_is_no_number_is_refused(written):
 
 def test_halves_of_a_hundredth_are_rounded_away_from_zero():
     assert [float(shown(Fraction(n, 1000))) for n in (5, 15, 25, 994, 995)] == [0.01, 0.02, 0.03, 0.99, 1.0]
-    assert [plain(Fraction(n, 8)) for n in (8, 1, 20)] == [1, 0.13, 2.5]
+    assert [plain_number(Fraction(n, 8)) for n in (8, 1, 20)] == [1, 0.13, 2.5]
     assert percent(Fraction(1, 8)) == "12.5%"
 
 

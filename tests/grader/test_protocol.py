@@ -18,7 +18,7 @@ from course_lib.grader.sandbox.protocol import (
     LARGEST_HEAD,
     LARGEST_TENSOR,
     ProtocolError,
-    clean,
+    bounded_text,
     decode,
     encode,
     lengths,
@@ -459,32 +459,32 @@ def test_a_problem_arrives_cut_and_clean():
 
 
 def test_a_text_is_cut_with_a_sign_that_it_was():
-    assert clean("x" * 10, 10) == "x" * 10
-    assert clean("x" * 11, 10) == "x" * 9 + "…"
+    assert bounded_text("x" * 10, 10) == "x" * 10
+    assert bounded_text("x" * 11, 10) == "x" * 9 + "…"
 
 
 @pytest.mark.parametrize("char", ["\x00", "\x07", "\x1b", "\r", "\x7f", "\x9b", "\u202e", "\u2028", "\ud800", "\ufeff"])
 def test_what_moves_the_cursor_or_turns_the_text_round_is_replaced(char):
-    assert clean(f"a{char}b", 10) == "a\N{REPLACEMENT CHARACTER}b"
-    assert clean(f"a{char}b", 10, lines=True) == "a\N{REPLACEMENT CHARACTER}b"
+    assert bounded_text(f"a{char}b", 10) == "a\N{REPLACEMENT CHARACTER}b"
+    assert bounded_text(f"a{char}b", 10, lines=True) == "a\N{REPLACEMENT CHARACTER}b"
 
 
 def test_only_a_text_that_may_have_lines_has_them():
-    assert clean("a\nb", 10) == "a\N{REPLACEMENT CHARACTER}b"
-    assert clean("a\nb", 10, lines=True) == "a\nb"
+    assert bounded_text("a\nb", 10) == "a\N{REPLACEMENT CHARACTER}b"
+    assert bounded_text("a\nb", 10, lines=True) == "a\nb"
 
 
 def test_words_of_all_languages_and_mathematics_stay():
     text = "naïve Größe 注意力 ∑ √d → ½"
-    assert clean(text, 100) == text
+    assert bounded_text(text, 100) == text
 
 
 def test_addresses_which_change_from_run_to_run_are_hidden():
-    assert clean("<f at 0x7f3a12bc90>", 100) == clean("<f at 0x55d0a1b2c3d0>", 100) == "<f at 0x…>"
-    assert clean("0xff", 100) == "0xff"
+    assert bounded_text("<f at 0x7f3a12bc90>", 100) == bounded_text("<f at 0x55d0a1b2c3d0>", 100) == "<f at 0x…>"
+    assert bounded_text("0xff", 100) == "0xff"
 
 
 @pytest.mark.parametrize("text", [None, 3, ["a"], b"a"])
 def test_what_is_no_text_is_refused(text):
     with pytest.raises(ProtocolError):
-        clean(text, 10)
+        bounded_text(text, 10)

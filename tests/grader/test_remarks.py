@@ -8,7 +8,7 @@ import torch
 from course_lib import check
 from course_lib.exercises import find
 from course_lib.grader import notebook
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.report.html import html_of
 from course_lib.grader.submission.submissions import read_submission
@@ -72,7 +72,7 @@ def test_in_grading_the_remark_is_in_the_feedback_and_all_points_are_given(tmp_p
         "def mended(weights):\n"
         "    return weights.nan_to_num(0.0)\n"
     )
-    with Grader(Assignment(tasks=(Task("masked_softmax", 3),), seed=5)) as grader:
+    with Grader(Assignment(tasks=(AssignedExercise("masked_softmax", 3),), seed=5)) as grader:
         (task,) = grader.grade(read_submission("student", [path])).tasks
     assert (task.status, task.points) == ("passed", 3)
     assert LUCK in task.text

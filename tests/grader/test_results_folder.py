@@ -11,7 +11,7 @@ import pytest
 
 from course_lib.cli import main
 from course_lib.grader.grading import store as stores
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.results import Result, TaskResult
 from course_lib.grader.grading.store import Store, key_file
 from course_lib.grader.submission.submissions import Submission
@@ -20,7 +20,7 @@ grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork"
 
 RIGHT = "import torch\ndef causal_mask(length):\n    return torch.ones(length, length).tril().bool()\n"
 WRONG = RIGHT.replace("tril", "triu")
-ASSIGNMENT = Assignment(tasks=(Task("causal_mask", 5),), seed=1)
+ASSIGNMENT = Assignment(tasks=(AssignedExercise("causal_mask", 5),), seed=1)
 FULL = Result("eve", [TaskResult("causal_mask", "passed", 5, 5)], walls="full")
 EVE = Submission("eve", digest="d1")
 
@@ -166,7 +166,7 @@ def test_a_result_of_something_else_is_graded_again(store, change, monkeypatch):
     store().save(EVE, FULL)
     changes = {
         "seed": Assignment(tasks=ASSIGNMENT.tasks, seed=2),
-        "points": Assignment(tasks=(Task("causal_mask", 4),)),
+        "points": Assignment(tasks=(AssignedExercise("causal_mask", 4),)),
     }
     if change == "version":
         monkeypatch.setattr(stores, "__version__", "0.0.0")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader, grade_all
 from course_lib.grader.grading.running import Run
 from course_lib.grader.grading.scheduling import Turns
@@ -116,7 +116,7 @@ def test_who_ends_the_server_is_not_graded_and_costs_nobody_points(class_of_six,
         return observe(self, sheet)
 
     monkeypatch.setattr(Run, "observe", observed)
-    results = grade_all(class_of_six, Assignment(tasks=(Task("causal_mask"),), seed=1), None, jobs=3)
+    results = grade_all(class_of_six, Assignment(tasks=(AssignedExercise("causal_mask"),), seed=1), None, jobs=3)
     assert [r.tasks[0].status for r in results] == ["passed"] * 3 + ["not graded"] + ["passed"] * 2
     assert "also when it was alone" in results[3].tasks[0].note
 
@@ -137,7 +137,7 @@ def test_a_call_that_was_starved_is_run_again_alone(class_of_six, monkeypatch):
         return original(self, frame)
 
     monkeypatch.setattr(Session, "observe", starved)
-    with Grader(Assignment(tasks=(Task("causal_mask"),), seed=1)) as grader:
+    with Grader(Assignment(tasks=(AssignedExercise("causal_mask"),), seed=1)) as grader:
         assert grader.grade(class_of_six[0]).tasks[0].status == "passed"
     assert ended
     assert alone[0]

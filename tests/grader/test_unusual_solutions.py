@@ -11,7 +11,7 @@ import pytest
 from exercise_cells import cells
 
 from course_lib.exercises import all_exercises
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.sandbox.walls import WALLS, Limits
 from course_lib.grader.submission.submissions import read_submission
@@ -40,7 +40,7 @@ def level(request):
 @pytest.fixture(scope="module")
 def grader(level):
     try:
-        grader = Grader(Assignment(tasks=(Task("softmax"),), seed=11, limits=LIMITS, walls=LEVELS[level]))
+        grader = Grader(Assignment(tasks=(AssignedExercise("softmax"),), seed=11, limits=LIMITS, walls=LEVELS[level]))
     except OSError as error:  # root, and Python's files where no other user can read them
         pytest.skip(str(error))
     with grader:
@@ -61,7 +61,9 @@ def test_a_right_solution_gets_full_marks(stem, level, grader, tmp_path):
     for cell in chapter if level == "all walls" else chapter[::EACH]:
         path = tmp_path / "ada.py"
         path.write_text(f"\n\n{cell.code}", encoding="utf-8")  # a comment in the first lines could name an encoding
-        grader.assignment = Assignment(tasks=(Task(cell.exercise),), seed=11, limits=LIMITS, walls=LEVELS[level])
+        grader.assignment = Assignment(
+            tasks=(AssignedExercise(cell.exercise),), seed=11, limits=LIMITS, walls=LEVELS[level]
+        )
         (task,) = grader.grade(read_submission("ada", [path])).tasks
         if task.status != "passed":
             refused[f"{cell.key}: {cell.says}"] = f"{task.status} {task.note} {task.text[:2000]}"

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from course_lib.exercises import all_exercises, find
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.sandbox.watching import Watcher, names_of
 from course_lib.grader.submission.submissions import read_submission
@@ -199,7 +199,7 @@ def graders():
     def of(*names) -> Grader:
         key = " ".join(names)
         if key not in made:
-            made[key] = Grader(Assignment(tasks=tuple(map(Task, names)), seed=5))
+            made[key] = Grader(Assignment(tasks=tuple(map(AssignedExercise, names)), seed=5))
         return made[key]
 
     yield of

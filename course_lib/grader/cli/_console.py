@@ -10,7 +10,7 @@ from course_lib.grader.grading.lateness import Times
 from course_lib.grader.grading.results import NOT_GRADED, Result
 from course_lib.grader.grading.similarity import Pair
 from course_lib.grader.grading.store import Store
-from course_lib.grader.points import percent, plain
+from course_lib.grader.points import percent, plain_number
 from course_lib.grader.submission.submissions import Submission
 
 __all__ = ["Console"]
@@ -132,7 +132,7 @@ class Console:
                     remarks.insert(0, result.lateness)
                 if result.late_days:
                     remarks.insert(0, f"{result.late_days} day(s) late")
-                points = f"{plain(result.points)} of {plain(result.of)}"
+                points = f"{plain_number(result.points)} of {plain_number(result.of)}"
                 table.add_row(Text(result.student), points, *map(str, counts), Text("; ".join(remarks)[:200]))
             self.console.print(table)
             self.console.print(_by_exercise(results, assignment))
@@ -148,7 +148,7 @@ class Console:
             self.say(result.lateness)
         if result.late_days:
             self.say(f"{result.late_days} day(s) late, {percent(result.penalty)} taken off")
-        self.say(f"{result.student}: {plain(result.points)} of {plain(result.of)} points")
+        self.say(f"{result.student}: {plain_number(result.points)} of {plain_number(result.of)} points")
 
 
 def _by_exercise(results: list[Result], assignment: Assignment):
@@ -165,7 +165,9 @@ def _by_exercise(results: list[Result], assignment: Assignment):
         counts = Counter("failed" if t.status == "not counted" else t.status for t in column)
         mistakes = Counter(t.diagnosis["key"] for t in column if t.diagnosis).most_common(1)
         graded = [t for t in column if t.status != NOT_GRADED]
-        mean = f"{float(sum(t.points for t in graded) / len(graded)):.2f} of {plain(task.points)}" if graded else ""
+        mean = (
+            f"{float(sum(t.points for t in graded) / len(graded)):.2f} of {plain_number(task.points)}" if graded else ""
+        )
         often = f"{mistakes[0][0]} ({mistakes[0][1]})" if mistakes else ""
         states = [str(counts[status]) for status in ("passed", "failed", "not attempted", NOT_GRADED)]
         table.add_row(task.name, mean, *states, often)

@@ -14,7 +14,7 @@ from course_lib.exercises import all_exercises, find
 from course_lib.grader.points import exact
 from course_lib.grader.sandbox.walls import WALLS, Limits
 
-__all__ = ["Assignment", "Task", "chosen", "draw_seed", "read_assignment", "tasks_for", "written"]
+__all__ = ["AssignedExercise", "Assignment", "chosen", "draw_seed", "read_assignment", "tasks_for", "written"]
 
 EXAMPLE = """\
 title: Week 3
@@ -35,7 +35,7 @@ limits:
 
 
 @dataclass(frozen=True)
-class Task:
+class AssignedExercise:
     """An exercise in an assignment.
 
     Args:
@@ -66,7 +66,7 @@ class Assignment:
         walls: which walls of the sandbox to put up where the machine has them.
     """
 
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[AssignedExercise, ...] = ()
     seed: int = 0
     title: str = ""
     due: datetime | None = None
@@ -192,7 +192,7 @@ def _only(given: Any, known: set[str], where: str) -> None:
         )
 
 
-def _tasks(given: Any) -> tuple[Task, ...]:
+def _tasks(given: Any) -> tuple[AssignedExercise, ...]:
     if isinstance(given, list):
         given = dict.fromkeys(map(str, given), 1)
     if not isinstance(given, dict):
@@ -212,13 +212,13 @@ def _tasks(given: Any) -> tuple[Task, ...]:
             raise ValueError(f"exercises: {name}: points must be a number of at least 0, got {points!r}")
         if type(allow) is not bool:
             raise ValueError(f"exercises: {name}: allow_twins must be true or false, got {allow!r}")
-        tasks.append(Task(find(name).name, worth, allow))
+        tasks.append(AssignedExercise(find(name).name, worth, allow))
     return tuple(tasks)
 
 
-def tasks_for(names: set[str]) -> tuple[Task, ...]:
+def tasks_for(names: set[str]) -> tuple[AssignedExercise, ...]:
     """A point for each exercise among these names, in reading order."""
-    return tuple(Task(name) for name in all_exercises() if name in names)
+    return tuple(AssignedExercise(name) for name in all_exercises() if name in names)
 
 
 def chosen(assignment: Assignment, names: list[str]) -> Assignment:

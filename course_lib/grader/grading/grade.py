@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from course_lib.exercises import Exercise, find
-from course_lib.grader.grading.assignment import Assignment, Task
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.collecting import Collection, OnResult
 from course_lib.grader.grading.lateness import Times
 from course_lib.grader.grading.results import Result, TaskResult, ungraded_task
@@ -21,7 +21,7 @@ from course_lib.grader.grading.store import Store
 from course_lib.grader.report.html import html_of
 from course_lib.grader.report.report import Report, report_on
 from course_lib.grader.report.text import text_of
-from course_lib.grader.sandbox.protocol import clean
+from course_lib.grader.sandbox.protocol import bounded_text
 from course_lib.grader.sandbox.session import ForkServer, NotGraded, ServerGone
 from course_lib.grader.sandbox.walls import Walls
 from course_lib.grader.sandbox.watching import forbidden_in, names_of
@@ -84,7 +84,7 @@ class Grader:
             run.close()
         return Result(submission.student, tasks, [*submission.problems, *run.problems], walls=str(server.walls))
 
-    def _task(self, run: Run, task: Task, exercise: Exercise) -> TaskResult:
+    def _task(self, run: Run, task: AssignedExercise, exercise: Exercise) -> TaskResult:
         try:
             return self._judged(run, task, exercise)
         except ServerGone:
@@ -92,7 +92,7 @@ class Grader:
         except Exception as error:  # the other exercises of the submission are graded all the same
             return ungraded_task(task.name, task.points, reason_of(error))
 
-    def _judged(self, run: Run, task: Task, exercise: Exercise) -> TaskResult:
+    def _judged(self, run: Run, task: AssignedExercise, exercise: Exercise) -> TaskResult:
         source = run.submission.find(exercise.name, exercise.stem)
         if source is None:
             broken = run.submission.broken(exercise.name)
@@ -134,13 +134,13 @@ def ungraded(submission: Submission, assignment: Assignment, reason: str, walls:
 def reason_of(error: Exception) -> str:
     """Why an error kept the grader from a verdict, with the place in the grader that a report of the fault needs."""
     if isinstance(error, NotGraded | ServerGone):
-        return clean(str(error), 300)
+        return bounded_text(str(error), 300)
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return clean(f"the grader failed: {type(error).__name__}: {error}", 300) + place
+    return bounded_text(f"the grader failed: {type(error).__name__}: {error}", 300) + place
 
 
-def _result(report: Report, task: Task, note: str) -> TaskResult:
+def _result(report: Report, task: AssignedExercise, note: str) -> TaskResult:
     verdict, diagnosis = report.verdict, report.diagnosis
     if verdict.used and verdict.status == "not counted":
         note = f"{note}; uses {', '.join(verdict.used)}".removeprefix("; ")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from course_lib.grader.points import exact, plain
+from course_lib.grader.points import exact, plain_number
 
 __all__ = ["NOT_GRADED", "UNDECIDED", "Result", "TaskResult", "as_dict", "packed", "ungraded_task", "unpacked"]
 
@@ -113,7 +113,7 @@ def ungraded_task(name: str, of: Fraction, reason: str) -> TaskResult:
 
 def as_dict(result: Result) -> dict[str, Any]:
     """A result as plain data, for programs: points as they are shown."""
-    tasks = [{**vars(task), "points": plain(task.points), "of": plain(task.of)} for task in result.tasks]
+    tasks = [{**vars(task), "points": plain_number(task.points), "of": plain_number(task.of)} for task in result.tasks]
     return {**vars(result), "tasks": tasks, "penalty": float(result.penalty)}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from course_lib._files import write_whole
 from course_lib.exercises import Exercise, find
 from course_lib.grader.grading.assignment import Assignment, written
-from course_lib.grader.points import percent, plain
+from course_lib.grader.points import percent, plain_number
 
 __all__ = ["export"]
 
@@ -40,7 +40,7 @@ def notebook(assignment: Assignment, install: str) -> str:
         'holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: '
         "cells may be added, moved and copied, the last definition of a name counts."
     )
-    facts = [f"{plain(assignment.points)} points in all."]
+    facts = [f"{plain_number(assignment.points)} points in all."]
     if assignment.due:
         facts.append(f"Due {assignment.due:%Y-%m-%d %H:%M %z}.")
         if assignment.late_penalty:
@@ -90,7 +90,7 @@ if importlib.util.find_spec("course_lib") is None:
 
 def _statement(exercise: Exercise, points: Fraction) -> str:
     level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
-    worth = f"{plain(points)} point{'s' if points != 1 else ''}"
+    worth = f"{plain_number(points)} point{'s' if points != 1 else ''}"
     facts = f"*{level} · about {exercise.minutes} minutes · {worth}*"
     return f"## {exercise.title}\n\n{facts}\n\n{exercise.statement.rstrip()}"
 

@@ -10,7 +10,7 @@ from course_lib._version import __version__
 from course_lib.grader.grading.assignment import Assignment
 from course_lib.grader.grading.results import NOT_GRADED, Result, TaskResult
 from course_lib.grader.output.tables import late_text, ungraded_text
-from course_lib.grader.points import plain
+from course_lib.grader.points import plain_number
 
 __all__ = ["feedback_page", "write_feedback"]
 
@@ -46,14 +46,15 @@ footer {{ margin-top: 3em; font-size: .85em; opacity: .8; }}
 def feedback_page(result: Result, assignment: Assignment) -> str:
     """A student's page: points, then the report of each exercise."""
     title = html.escape(" · ".join(filter(None, (assignment.title, result.student))))
-    total = f"<p><b>{plain(result.points)} of {plain(result.of)} points</b></p>"
+    total = f"<p><b>{plain_number(result.points)} of {plain_number(result.of)} points</b></p>"
     late = f"<p>{html.escape(late_text(result))}</p>" if result.late_days else ""
     late += f"<p>Lateness: {html.escape(result.lateness)}.</p>" if result.lateness else ""
     ungraded = f"<p><b>{html.escape(ungraded_text(result))}</b></p>" if result.ungraded else ""
     problems = "".join(f"<p>{html.escape(problem)}</p>" for problem in result.problems)
     rows = "".join(
         f'<tr><td><a href="#{task.name}">{task.name}</a></td><td>{task.status}</td>'
-        f'<td class="number">{"–" if task.status == NOT_GRADED else plain(task.points)} of {plain(task.of)}</td></tr>'
+        f'<td class="number">{"–" if task.status == NOT_GRADED else plain_number(task.points)} of '
+        f"{plain_number(task.of)}</td></tr>"
         for task in result.tasks
     )
     head = '<tr><th scope="col">exercise</th><th scope="col">result</th><th scope="col">points</th></tr>'

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from course_lib._version import __version__
 from course_lib.grader.grading.assignment import Assignment
 from course_lib.grader.grading.results import NOT_GRADED, Result, as_dict
-from course_lib.grader.points import allotted, percent, plain, shown
+from course_lib.grader.points import allotted, percent, plain_number, shown
 
 __all__ = ["csv_text", "gradescope", "harmless", "json_text", "junit", "late_text", "ungraded_text"]
 
@@ -26,8 +26,8 @@ def json_text(results: list[Result], assignment: Assignment) -> str:
 
 
 def _numbers(result: Result) -> dict[str, Any]:
-    before = {"before_penalty": plain(result.before_penalty)}
-    return {"points": plain(result.points), "of": plain(result.of), **before, "ungraded": result.ungraded}
+    before = {"before_penalty": plain_number(result.before_penalty)}
+    return {"points": plain_number(result.points), "of": plain_number(result.of), **before, "ungraded": result.ungraded}
 
 
 def _without_html(result: Result) -> dict[str, Any]:
@@ -50,9 +50,13 @@ def csv_text(results: list[Result], assignment: Assignment) -> str:
     writer.writerow(["student", "points", "of", *names, *rest])
     for result in results:
         by_name = {task.name: task for task in result.tasks}
-        row = [result.student, "" if result.ungraded else plain(result.points), plain(result.of)]
-        row += ["" if by_name[name].status == NOT_GRADED else plain(by_name[name].points) for name in names]
-        row += ["" if result.ungraded else plain(result.before_penalty), result.late_days, percent(result.penalty)]
+        row = [result.student, "" if result.ungraded else plain_number(result.points), plain_number(result.of)]
+        row += ["" if by_name[name].status == NOT_GRADED else plain_number(by_name[name].points) for name in names]
+        row += [
+            "" if result.ungraded else plain_number(result.before_penalty),
+            result.late_days,
+            percent(result.penalty),
+        ]
         row += [result.ungraded, "; ".join(_notes(result)), result.walls]
         writer.writerow(map(harmless, row))
     return "\ufeff" + buffer.getvalue()
@@ -129,7 +133,7 @@ def gradescope(result: Result) -> str:
         if task.status == NOT_GRADED:
             test["name"] += " (not graded)"
         else:
-            test["score"], test["max_score"] = plain(score), plain(max(shown(task.of), score))
+            test["score"], test["max_score"] = plain_number(score), plain_number(max(shown(task.of), score))
             test["status"] = "passed" if task.status == "passed" else "failed"
         tests.append(test)
     notes = [result.lateness] * result.undecided + result.problems
@@ -138,7 +142,7 @@ def gradescope(result: Result) -> str:
     if result.late_days:
         notes.append(late_text(result))
     content = {
-        "score": plain(result.points),
+        "score": plain_number(result.points),
         "output": "\n".join(notes) or "Graded by course-lib. Each exercise has its own report.",
         "output_format": "text",
         "visibility": "visible",

@@ -12,7 +12,7 @@ from course_lib.grader.report.report import Example, Report, cell
 from course_lib.grader.report.text import MARKS, because, connected, not_attempted, not_counted, printed_lines
 from course_lib.grader.verdict.judge import Line
 
-__all__ = ["box", "html_of", "words"]
+__all__ = ["box", "html_of", "marked_up"]
 
 # HTML. Inline styles only: a notebook has no style sheet of ours. Text takes the page's own colour, so that it reads in
 # light and dark; cells of the heat map have both colours set.
@@ -23,30 +23,30 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
     name, verdict = html.escape(report.exercise.name), report.verdict
     parts = [f'<p style="margin:.2em 0"><b><code>{name}</code></b>: {html.escape(heading)}</p>']
     if verdict.status == "not attempted":
-        parts.append(f"<p>{'Not attempted.' if graded else words(not_attempted(report.exercise))}</p>")
+        parts.append(f"<p>{'Not attempted.' if graded else marked_up(not_attempted(report.exercise))}</p>")
         return box(parts)
     if printed := printed_lines(report):
         parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{html.escape(chr(10).join(printed))}</pre>')
     rows = "".join(_row(report, line) for line in verdict.lines)
     parts.append(f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{rows}</ul>')
     if verdict.status == "passed":
-        remarks = [f"<p><b>Remark.</b> {words(says)}</p>" for says in report.remarks]
+        remarks = [f"<p><b>Remark.</b> {marked_up(says)}</p>" for says in report.remarks]
         return box([*parts, "<p>All of it holds.</p>", *remarks])
     if verdict.status == "not counted":
-        parts.append(f"<p>{words(not_counted(verdict))}</p>")
+        parts.append(f"<p>{marked_up(not_counted(verdict))}</p>")
     if report.diagnosis is not None:
-        parts.append(f'<p style="margin:.6em 0"><b>Diagnosis.</b> {words(report.diagnosis.says)}</p>')
+        parts.append(f'<p style="margin:.6em 0"><b>Diagnosis.</b> {marked_up(report.diagnosis.says)}</p>')
     elif report.example is not None:
         parts.append("<p><b>Diagnosis:</b> unknown. Here is a case that fails.</p>")
     if report.example is not None:
         parts.append(_example_html(report.example))
     if report.example is not None or report.diagnosis is not None:
-        parts.append(f'<p style="margin:.8em 0 .2em"><b>Look next:</b> {words(report.next_step)}</p>')
+        parts.append(f'<p style="margin:.8em 0 .2em"><b>Look next:</b> {marked_up(report.next_step)}</p>')
     return box(parts)
 
 
 def _row(report: Report, line: Line) -> str:
-    says = words(line.says + because(line))
+    says = marked_up(line.says + because(line))
     note = html.escape(connected(report, line).removeprefix(" "))
     if note:
         says = f"<b>{says}</b> {note}" if line is report.cause else f"{says} <em>{note}</em>"
@@ -66,7 +66,7 @@ def box(parts: list[str]) -> str:
     )
 
 
-def words(text: str) -> str:
+def marked_up(text: str) -> str:
     """Text with `code` in it as HTML."""
     pieces = html.escape(text).split("`")
     if len(pieces) % 2 == 0:
@@ -90,13 +90,13 @@ def _spoken(holds: bool | None) -> str:
 
 def _example_html(example: Example) -> str:
     title, colon, special = example.heading.partition(": ")
-    parts = [f'<p style="margin-bottom:.2em"><b>{title}</b>{colon}{words(special)}</p>']
+    parts = [f'<p style="margin-bottom:.2em"><b>{title}</b>{colon}{marked_up(special)}</p>']
     call = "\n".join(html.escape(line) for line in example.call)
     if example.code:
         call += f"\nyour {html.escape(example.code)}"
     parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{call}</pre>')
     where = f"<code>{html.escape(example.where)}</code>: " if example.where else ""
-    parts.append(f"<p>{where}{words(example.text)}</p>")
+    parts.append(f"<p>{where}{marked_up(example.text)}</p>")
     if example.expected is not None:
         maps = (_heat_map("expected", example.expected, example), _heat_map("got", example.actual, example))
         style = "display:flex;flex-wrap:wrap;gap:1.5em;overflow-x:auto"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from course_lib.grader.sandbox.linux import PR_SET_NO_NEW_PRIVS, checked, linux, prctl
 
-__all__ = ["landlock", "readable"]
+__all__ = ["landlock", "readable_paths"]
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on all architectures
 _EXECUTE, _WRITE, _READ, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = 1, 2, 4, 8, 1 << 4, 1 << 5
@@ -33,7 +33,7 @@ def landlock(scratch: str | None) -> None:
     attributes = struct.pack("QQQ", handled, network, scoped)[: 24 if version >= 6 else 16 if version >= 4 else 8]
     rules = checked(libc.syscall(_CREATE_RULESET, attributes, len(attributes), 0), "landlock_create_ruleset")
     try:
-        for path in readable():
+        for path in readable_paths():
             _allow(rules, path, (_EXECUTE | _READ | _READ_DIR) & handled)
         _allow(rules, "/dev/null", (_READ | _WRITE) & handled)
         if scratch:
@@ -45,7 +45,7 @@ def landlock(scratch: str | None) -> None:
         os.close(rules)
 
 
-def readable() -> list[str]:
+def readable_paths() -> list[str]:
     """Files and folders that Python, PyTorch and this package need."""
     own = [
         sys.prefix,

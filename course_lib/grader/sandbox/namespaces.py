@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from course_lib.grader.sandbox.landlock import readable
+from course_lib.grader.sandbox.landlock import readable_paths
 from course_lib.grader.sandbox.linux import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, checked, linux, prctl
 
 __all__ = ["next_child_has_own_processes", "own_namespaces"]
@@ -98,7 +98,7 @@ def _own_files(folder: str) -> None:
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)  # nothing of this is seen outside
     _mount("tmpfs", folder, "tmpfs", _NO_SET_USER_ID, "size=1m,nr_inodes=2000,mode=0755")
     bound: list[str] = []
-    for path in (*readable(), *_DEVICES):
+    for path in (*readable_paths(), *_DEVICES):
         if os.path.exists(path) and not any(path == old or path.startswith(old + "/") for old in bound):
             _bind(path, folder + path)
             bound.append(path)

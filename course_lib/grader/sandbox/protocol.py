@@ -30,7 +30,7 @@ from course_lib.grader.sandbox.observing import (
 )
 
 __all__ = ["LARGEST_FRAME", "ProtocolError", "decode", "encode", "pack_case", "pack_observation", "unpack_case"]
-__all__ += ["clean", "lengths", "pack_problem", "unpack_observation", "unpack_problem"]
+__all__ += ["bounded_text", "lengths", "pack_problem", "unpack_observation", "unpack_problem"]
 
 LARGEST_FRAME = 8 * 2**20  # bytes, of which JSON:
 LARGEST_HEAD = 2**18
@@ -159,7 +159,7 @@ def _unpack(spec: Any, blobs: _Blobs, depth: int = 0) -> Any:
             raise ProtocolError("a sequence is not as agreed")
         return Sequence(spec["seq"], tuple(_unpack(item, blobs, depth + 1) for item in items))
     if "other" in spec:
-        return Foreign(clean(spec["other"], 120))
+        return Foreign(bounded_text(spec["other"], 120))
     if "float" in spec:
         return _float(spec["float"])
     if "int" in spec:
@@ -171,7 +171,7 @@ def _unpack(spec: Any, blobs: _Blobs, depth: int = 0) -> Any:
     if value is None or type(value) is bool:
         return value
     if type(value) is str:
-        return clean(value, 200)
+        return bounded_text(value, 200)
     raise ProtocolError("a value is not as agreed")
 
 
@@ -206,7 +206,7 @@ def _tensor(spec: dict, blobs: _Blobs) -> Tensor:
     return torch.frombuffer(raw, dtype=dtype).reshape(shape)
 
 
-def clean(text: Any, longest: int, *, lines: bool = False) -> str:
+def bounded_text(text: Any, longest: int, *, lines: bool = False) -> str:
     """A string from outside: of bounded length, without control characters and memory addresses.
 
     Args:
@@ -303,7 +303,7 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
         if len(message["gradients"]) > 128 or len(message["parameters"]) > 128:
             raise ProtocolError("more names than any exercise has")
         gradients = {
-            clean(name, 120): None if spec is None else _unpack(spec, blobs)
+            bounded_text(name, 120): None if spec is None else _unpack(spec, blobs)
             for name, spec in message["gradients"].items()
         }
         if any(not (g is None or isinstance(g, Tensor)) for g in gradients.values()):
@@ -319,7 +319,8 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
             changed=_texts(message["changed"]),
             random=message["random"] is not False,
             parameters={
-                clean(name, 120): tuple(int(n) for n in shape[:8]) for name, shape in message["parameters"].items()
+                bounded_text(name, 120): tuple(int(n) for n in shape[:8])
+                for name, shape in message["parameters"].items()
             },
             gradients=gradients,
             used=_texts(message["used"]),
@@ -333,7 +334,7 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
 def _texts(items: Any) -> tuple[str, ...]:
     if not isinstance(items, list) or len(items) > 16:
         raise ProtocolError("a list of texts is not as agreed")
-    return tuple(clean(item, 120) for item in items)
+    return tuple(bounded_text(item, 120) for item in items)
 
 
 def pack_problem(problem: Problem) -> list:
@@ -350,11 +351,11 @@ def unpack_problem(spec: Any) -> Problem | None:
     if type(line) is not int or not 0 <= line < 10**7:
         raise ProtocolError("a line number is not as agreed")
     return Problem(
-        clean(kind, 80),
-        clean(message, 500, lines=True),
+        bounded_text(kind, 80),
+        bounded_text(message, 500, lines=True),
         line,
-        clean(code, 200),
+        bounded_text(code, 200),
         _texts(bases),
-        clean(file, 120),
-        clean(refused, 20),
+        bounded_text(file, 120),
+        bounded_text(refused, 20),
     )

@@ -21,7 +21,7 @@ from course_lib.grader.sandbox.child import SCRATCH
 from course_lib.grader.sandbox.observing import Observation, Problem
 from course_lib.grader.sandbox.protocol import (
     ProtocolError,
-    clean,
+    bounded_text,
     decode,
     encode,
     lengths,
@@ -182,8 +182,10 @@ class Session:
         self._spent = self.server.processor_seconds(self.pid) or 0.0
         try:
             failed, used = answer["failed"], answer["used"]
-            self.used_at_load = {clean(n, 80): {clean(twin, 120) for twin in twins[:20]} for n, twins in used.items()}
-            return {clean(name, 80): unpack_problem(problem) for name, problem in list(failed.items())[:200]}
+            self.used_at_load = {
+                bounded_text(n, 80): {bounded_text(twin, 120) for twin in twins[:20]} for n, twins in used.items()
+            }
+            return {bounded_text(name, 80): unpack_problem(problem) for name, problem in list(failed.items())[:200]}
         except (ProtocolError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._over("answered what is no answer while reading its code") from error
 
@@ -245,9 +247,8 @@ class Session:
         written = self._output.read(2**20).decode("utf-8", "replace").replace(self.scratch, SCRATCH)[-300:].strip()
         status = self.close()
         if status == 70:  # what our own part of the process ends with where it cannot go on
-            return Ended(
-                f"ended the process during {what}; its last words: {clean(written.rpartition(chr(10))[2], 200)!r}"
-            )
+            last = bounded_text(written.rpartition(chr(10))[2], 200)
+            return Ended(f"ended the process during {what}; its last words: {last!r}")
         if status < 0 or status > 128:
             number = -status if status < 0 else status - 128
             return Ended(f"ended the process with signal {number} ({_signal_name(number)}) during {what}")

@@ -13,7 +13,7 @@ from course_lib.exercises import Case
 from course_lib.grader.sandbox.observing import Foreign, Sequence, leaves
 from course_lib.grader.shortening import shortened
 
-__all__ = ["TOLERANCE", "Finding", "compare", "describe", "differs", "numbers", "worst_of"]
+__all__ = ["TOLERANCE", "Finding", "as_shown", "compare", "differs", "in_words", "worst_of"]
 
 # How far a careful computation may be from the exact value: times (1 + its size).
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
@@ -41,7 +41,7 @@ def compare(expected: Any, actual: Any, case: Case, names: tuple[str, ...]) -> l
     if isinstance(expected, Sequence) and len(names) > 1:
         if not isinstance(actual, Sequence) or len(actual.items) != len(expected.items):
             wanted = f"{len(expected.items)} values, ({', '.join(names)})"
-            return [Finding("structure", f"expected {wanted}, got {describe(actual)}")]
+            return [Finding("structure", f"expected {wanted}, got {in_words(actual)}")]
         found = []
         for name, wanted, got in zip(names, expected.items, actual.items, strict=True):
             found += _compare_one(wanted, got, case, name)
@@ -55,7 +55,7 @@ def _compare_one(expected: Any, actual: Any, case: Case, name: str) -> list[Find
     if not isinstance(expected, Tensor):
         return _compare_number(expected, actual, name)
     if not isinstance(actual, Tensor):
-        return [Finding("structure", f"expected a tensor, got {describe(actual)}", name)]
+        return [Finding("structure", f"expected a tensor, got {in_words(actual)}", name)]
     if actual.shape != expected.shape:
         text = f"expected shape {tuple(expected.shape)}, got {tuple(actual.shape)}"
         return [Finding("shape", text, name)]
@@ -70,7 +70,7 @@ def _compare_one(expected: Any, actual: Any, case: Case, name: str) -> list[Find
     wrong = differs(expected, actual, case.tolerance, wanted)
     if wrong is not None and wrong.any():
         index = worst_of(expected, actual, wrong)
-        text = "expected {}, got {}".format(*numbers(expected[index], actual[index]))
+        text = "expected {}, got {}".format(*as_shown(expected[index], actual[index]))
         found.append(Finding("value", text, name, index))
     return found
 
@@ -116,7 +116,7 @@ def _compare_sequence(expected: Sequence, actual: Any, case: Case, name: str) ->
         text = f"expected {_listed(expected)}, got {_listed(actual)}"
         return [Finding("value" if is_list else "structure", text, name)]
     if not isinstance(actual, Sequence) or len(actual.items) != len(expected.items):
-        return [Finding("structure", f"expected {len(expected.items)} values, got {describe(actual)}", name)]
+        return [Finding("structure", f"expected {len(expected.items)} values, got {in_words(actual)}", name)]
     found = []
     for number, (wanted, got) in enumerate(zip(expected.items, actual.items, strict=True)):
         found += _compare_one(wanted, got, case, f"{name}[{number}]")
@@ -128,7 +128,7 @@ def _listed(value: Any) -> str:
     if isinstance(value, Sequence):
         inside = ", ".join(map(_listed, value.items))
         return f"[{inside}]" if value.type == "list" else f"({inside}{',' * (len(value.items) == 1)})"
-    return repr(value) if type(value) in (int, float, bool, str) else describe(value)
+    return repr(value) if type(value) in (int, float, bool, str) else in_words(value)
 
 
 def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
@@ -137,13 +137,13 @@ def _compare_number(expected: Any, actual: Any, name: str) -> list[Finding]:
     if type(expected) is float and type(actual) is int:
         actual = float(actual)  # 0 for 0.0 is not a mistake
     if type(actual) is not type(expected):
-        return [Finding("structure", f"expected {describe(expected)}, got {describe(actual)}", name)]
+        return [Finding("structure", f"expected {in_words(expected)}, got {in_words(actual)}", name)]
     # In proportion, since a rate may be a millionth; a result of 0.0 is exact.
     near = abs(expected - actual) <= 1e-5 * abs(expected) + 1e-12 if type(expected) is float else expected == actual
     return [] if near else [Finding("value", f"expected {expected}, got {actual}", name)]
 
 
-def describe(value: Any) -> str:
+def in_words(value: Any) -> str:
     """A returned value in a few words."""
     if isinstance(value, Tensor):
         return f"a {_short(value.dtype)} tensor of shape {tuple(value.shape)}"
@@ -156,7 +156,7 @@ def describe(value: Any) -> str:
     return shortened(f"the {type(value).__name__} {value!r}", 100)
 
 
-def numbers(expected: Any, actual: Any) -> tuple[str, str]:
+def as_shown(expected: Any, actual: Any) -> tuple[str, str]:
     """Two numbers as a report shows them, with as many decimals as it takes to see that they differ."""
     pair = [x.item() if isinstance(x, Tensor) else x for x in (expected, actual)]
     if not all(type(x) is float for x in pair):

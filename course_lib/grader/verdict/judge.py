@@ -13,7 +13,7 @@ from course_lib.exercises import Case, Exercise
 from course_lib.grader.points import exact
 from course_lib.grader.sandbox.observing import Observation, leaves, unwrapped
 from course_lib.grader.shortening import listed
-from course_lib.grader.verdict.compare import Finding, compare, differs, numbers, worst_of
+from course_lib.grader.verdict.compare import Finding, as_shown, compare, differs, worst_of
 from course_lib.grader.verdict.trials import Trial
 
 __all__ = ["CONDUCT", "Line", "Verdict", "findings_of", "judge", "unfinished"]
@@ -238,7 +238,7 @@ def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> lis
         wrong = differs(wanted, got, _slack(trial.case), trial.case.dtype)
         if wrong.any():
             index = worst_of(wanted, got, wrong)
-            right, wrong_one = numbers(wanted[index], got[index])
+            right, wrong_one = as_shown(wanted[index], got[index])
             text = f"the gradient of {name} is {wrong_one} at {list(index)}, expected {right}"
             found.append(Finding("gradient", text, f"gradient of {name}", index))
     return found
