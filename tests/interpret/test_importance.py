@@ -99,6 +99,22 @@ def test_sentences_of_a_batch_do_not_mix_and_no_parameter_gets_a_gradient(encode
     assert not encoder.embedding._forward_hooks
 
 
+def test_only_what_passes_through_the_embedding_counts():
+    # s = 2 · (what the module returns) + 7 · (what it is given), and both are the same tensor: 2 · 3 is asked for.
+    x = torch.tensor([[[3.0, 5.0]]], requires_grad=True)
+    embedding = nn.Identity()
+    found = gradient_times_input(embedding, lambda: 2 * embedding(x)[0, 0, 0] + 7 * x[0, 0, 0])
+    assert_close(found, torch.tensor([[6.0]]))
+    assert not found.requires_grad
+    assert x.grad is None
+
+
+def test_an_error_in_the_score_leaves_no_hook_behind(encoder):
+    with pytest.raises(ZeroDivisionError):
+        gradient_times_input(encoder.embedding, lambda: encoder(TOKENS)[0, 0, 0] / (1 // 0))
+    assert not encoder.embedding._forward_hooks
+
+
 def test_it_works_without_gradients_around_it_and_for_frozen_parameters(encoder):
     expected = gradient_times_input(encoder.embedding, lambda: encoder(TOKENS)[0, 0, 3])
     encoder.requires_grad_(False)
