@@ -11,7 +11,15 @@ from pathlib import Path
 import torch
 from playwright.sync_api import Browser, sync_playwright
 
-from course_lib.viz import contextual_words, head_view, model_view, neuron_view, pair_view
+from course_lib.viz import (
+    contextual_words,
+    head_view,
+    logit_lens_view,
+    model_view,
+    neuron_view,
+    pair_view,
+    patching_view,
+)
 from course_lib.viz.view import View
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
@@ -19,7 +27,7 @@ TOKENS = ["[CLS]", *(f"word{i}" for i in range(8)), "[SEP]", *(f"word{i}" for i 
 
 
 def views() -> dict[str, View]:
-    """Every view at a usual size: 20 tokens; 72 and 144 heads, 64 features, 12 sentences."""
+    """Every view at a usual size: 20 tokens; 72 and 144 heads, 64 features, 12 sentences, 13 layers."""
     torch.manual_seed(0)
     weights = (2 * torch.randn(12, 12, 20, 20)).softmax(-1)
     return {
@@ -29,6 +37,8 @@ def views() -> dict[str, View]:
         "pair view, 72 heads": pair_view(weights[:6], TOKENS),
         "neuron view, 20 keys of 64 features": neuron_view(torch.randn(20, 64), torch.randn(20, 64), TOKENS),
         "contextual words, 12 sentences": contextual_words(torch.randn(7, 12, 384), senses=["a", "b"] * 6, word="word"),
+        "logit lens, 13 layers of 20 tokens": logit_lens_view(3 * torch.randn(13, 20, 1000), TOKENS),
+        "patching, 13 places of 20 tokens": patching_view(torch.randn(13, 20), -1.0, 1.0, tokens=TOKENS),
     }
 
 

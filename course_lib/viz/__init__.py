@@ -7,8 +7,10 @@ from course_lib.viz.describing import describe
 from course_lib.viz.diagram import BlockDiagram, block_diagram
 from course_lib.viz.heads_map import heads_map
 from course_lib.viz.inspection_heads import head_view, model_view
+from course_lib.viz.inspection_lens import logit_lens_view
 from course_lib.viz.inspection_neurons import neuron_view
 from course_lib.viz.inspection_pairs import pair_view
+from course_lib.viz.inspection_patching import patching_view
 from course_lib.viz.inspection_words import contextual_words
 from course_lib.viz.masking_views import leak_detector, mask_painter
 from course_lib.viz.multi_head_views import head_grid, head_split
@@ -37,6 +39,7 @@ __all__ = [
     "head_view",
     "heads_map",
     "leak_detector",
+    "logit_lens_view",
     "mask_painter",
     "model_view",
     "neuron_view",
@@ -44,6 +47,7 @@ __all__ = [
     "norm_switch",
     "pair_view",
     "parameter_calculator",
+    "patching_view",
     "query_plane",
     "rotary_pair",
     "save_figure",

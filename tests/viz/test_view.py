@@ -31,7 +31,7 @@ class _Tags(HTMLParser):
         self.attributes += attributes
 
 
-INSPECTION = {"head_view", "neuron_view", "pair_view", "contextual_words"}
+INSPECTION = {"head_view", "neuron_view", "pair_view", "contextual_words", "logit_lens_view", "patching_view"}
 
 
 @pytest.mark.parametrize(
