@@ -45,7 +45,7 @@ VIEWS = {
     "pair_view": lambda: viz.pair_view(weights(2, 3, 7, 7), PAIR),
     "contextual_words": lambda: viz.contextual_words(torch.randn(3, 5, 4), WORDS, list("xyxyx"), word="it"),
     "logit_lens_view": lambda: viz.logit_lens_view(torch.randn(3, 5, 11), WORDS, targets=[1, 2, 3, 4, 5]),
-    "patching_view": lambda: viz.patching_view(4 * torch.randn(3, 5), -2.0, 2.0, tokens=WORDS, other_tokens=list("vwxyz")),
+    "patching_view": lambda: viz.patching_view(4 * torch.randn(3, 5), -2, 2, tokens=WORDS, other_tokens="vwxyz"),
     "head_view": lambda: viz.head_view(weights(2, 3, 4, 7), list("wxyz"), keys=PAIR),
 }
 each_view = pytest.mark.parametrize("name", VIEWS)
