@@ -13,10 +13,12 @@ from torch import Tensor
 __all__ = [
     "check_axes",
     "check_axis",
+    "check_callable",
     "check_dtypes",
     "check_finite",
     "check_floats",
     "check_ids",
+    "check_instance",
     "check_number",
     "check_probability",
     "check_seed",
@@ -122,6 +124,29 @@ def check_width(width: int, **tensors: Tensor) -> None:
             raise ValueError(
                 f"{name} must be (..., {width}), got {tuple(tensor.shape)}; build the module with the input's width"
             )
+
+
+def check_instance(kind: type | tuple[type, ...], **values: object) -> None:
+    """Refuse what is not of this kind.
+
+    Raises:
+        TypeError: it is of another type.
+    """
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+            raise TypeError(f"{name} must be of type {wanted}, got {value!r:.60} of type {type(value).__name__}")
+
+
+def check_callable(**functions: object) -> None:
+    """Refuse what cannot be called.
+
+    Raises:
+        TypeError: it is not a function, a class or a module.
+    """
+    for name, function in functions.items():
+        if not callable(function):
+            raise TypeError(f"{name} must be a function, got {function!r:.60}; pass the function itself")
 
 
 def check_ids(*, axes: int | None = None, **tensors: Tensor) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_floats, check_ids, check_whole, got
 from course_lib._typing import Bool, Float, Int
 
 __all__ = ["DecoderCache", "KeyValueCache"]
@@ -74,8 +75,14 @@ class KeyValueCache:
         """Add keys and values `(B, H, new, d_head)`, and return all: `(B, H, L, d_head)` each.
 
         Raises:
-            ValueError: they are of another batch than those that are kept.
+            TypeError: keys or values are not a floating-point tensor.
+            ValueError: they are not `(B, H, new, d_head)`, or of another batch than those that are kept.
         """
+        check_floats(axes=4, keys=keys, values=values)
+        if keys.shape != values.shape or keys.dim() > 4:
+            raise ValueError(
+                f"keys and values must be (B, H, new, d_head) alike, got {tuple(keys.shape)} and {tuple(values.shape)}"
+            )
         if self._keys is not None and len(keys) != len(self._keys):
             raise ValueError(
                 f"the cache holds keys of a batch of {len(self._keys)}, got a batch of {len(keys)}; select(rows) keeps "
@@ -111,6 +118,10 @@ class DecoderCache:
         memory: `(B, L_source, d_model)`, from `encode`.
         memory_mask: bool `(B, 1, 1, L_source)`, True = may attend.
         num_layers: how many layers the decoder has.
+
+    Raises:
+        TypeError: memory is not a floating-point tensor, memory_mask is not bool, or num_layers is not a whole number.
+        ValueError: memory or memory_mask is of another shape, or num_layers is less than 1.
     """
 
     def __init__(
@@ -119,6 +130,7 @@ class DecoderCache:
         memory_mask: Bool[Tensor, "batch 1 1 len_source"],
         num_layers: int,
     ):
+        _check_memory(memory, memory_mask, num_layers)
         self.memory = memory
         self.memory_mask = memory_mask
         self.layers = [(KeyValueCache(abreast=True), KeyValueCache(grows=False)) for _ in range(num_layers)]
@@ -140,9 +152,13 @@ class DecoderCache:
         None stands for a mask that allows everything.
 
         Raises:
+            TypeError: width is not a whole number, or parents is not a tensor of integers.
             ValueError: parents are missing where the number of hypotheses changes, have another shape, or are none of
                 the last step's hypotheses (this on a CPU only).
         """
+        check_whole(width=width)
+        if parents is not None:
+            check_ids(parents=parents)
         batch = self.memory.shape[0]
         before = 1 if self._past is None else self._past.shape[1]
         if parents is None and self.steps and width != before:
@@ -172,6 +188,22 @@ class DecoderCache:
         own = torch.eye(width, dtype=torch.bool, device=past.device).expand(batch, -1, -1)  # (B, W, W)
         self._past = torch.cat((past, own), dim=-1)  # (B, W, columns + W)
         return self._past[:, None]
+
+
+def _check_memory(memory: Tensor, memory_mask: Tensor, num_layers: int) -> None:
+    check_floats(memory=memory)
+    check_whole(num_layers=num_layers, most=10_000)
+    if memory.dim() != 3:
+        raise ValueError(
+            f"memory must be (batch, length, d_model), got {tuple(memory.shape)}; pass what encode returns"
+        )
+    if not isinstance(memory_mask, Tensor) or memory_mask.dtype != torch.bool:
+        raise TypeError(f"memory_mask must be a bool tensor, got {got(memory_mask)}; pass padding_mask(source, pad_id)")
+    wanted = (memory.shape[0], 1, 1, memory.shape[1])
+    if memory_mask.shape != wanted:
+        raise ValueError(
+            f"memory_mask must be (batch, 1, 1, length) = {wanted} for this memory, got {tuple(memory_mask.shape)}"
+        )
 
 
 def _with_room(x: Tensor, capacity: int) -> Tensor:

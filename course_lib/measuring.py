@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_callable, check_floats
+
 __all__ = ["numbers_kept"]
 
 
@@ -19,7 +21,12 @@ def numbers_kept(function: Callable[..., object], *inputs: Tensor) -> int:
 
     Returns:
         The sizes of all storages that autograd holds on to, inputs included, each counted once.
+
+    Raises:
+        TypeError: function cannot be called, or an input is not a floating-point tensor.
     """
+    check_callable(function=function)
+    check_floats(**{f"inputs[{number}]": x for number, x in enumerate(inputs)})
     kept: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:

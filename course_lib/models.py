@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_finite, check_whole
+from course_lib._checks import check_finite, check_floats, check_instance, check_whole
 from course_lib._typing import Bool, Float, Int
 from course_lib.cache import DecoderCache
 from course_lib.masking import check_tokens, decoder_mask, padding_mask
@@ -121,6 +121,8 @@ class TokenEmbedding(nn.Module):
 
     def __init__(self, embedding: nn.Embedding, config: TransformerConfig):
         super().__init__()
+        check_instance(nn.Embedding, embedding=embedding)
+        check_instance(TransformerConfig, config=config)
         self.embedding = embedding
         self.positions = _EMBEDDED.get(config.positions, _EMBEDDED["none"])(config)
         self.dropout = nn.Dropout(config.dropout)
@@ -139,6 +141,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        check_instance(TransformerConfig, config=config)
         self.layers = nn.ModuleList(
             EncoderLayer(config.d_model, config.num_heads, config.d_ff, **config.layer_options())
             for _ in range(config.num_layers)
@@ -163,6 +166,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        check_instance(TransformerConfig, config=config)
         self.layers = nn.ModuleList(
             DecoderLayer(config.d_model, config.num_heads, config.d_ff, **config.layer_options())
             for _ in range(config.num_layers)
@@ -196,6 +200,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        check_instance(TransformerConfig, config=config)
         self.config = config
         source_embedding = _new_embedding(config.vocab_size, config)
         target_embedding = source_embedding
@@ -245,10 +250,11 @@ class Transformer(nn.Module):
         Raises:
             ValueError: memory and source differ in batch size or length.
         """
-        if memory.shape[:2] != source.shape:
-            raise ValueError(
-                f"memory must be encode(source), (batch, length) = {tuple(source.shape)}, got {tuple(memory.shape)}"
-            )
+        check_tokens(source)
+        check_floats(memory=memory)
+        if memory.shape != (*source.shape, self.config.d_model):
+            wanted = (*source.shape, self.config.d_model)
+            raise ValueError(f"memory must be encode(source), {wanted}, got {tuple(memory.shape)}; encode source again")
         x = self.decoder(
             self.target_embedding(target),
             memory,
@@ -291,6 +297,7 @@ class Transformer(nn.Module):
             ValueError: the cache is of another number of sentences, or parents are missing, of another shape, or (on a
                 CPU) none of the last step's.
         """
+        check_tokens(tokens)
         batch, width = tokens.shape
         if batch != len(cache.memory):
             raise ValueError(
@@ -313,6 +320,7 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        check_instance(TransformerConfig, config=config)
         self.config = config
         self.embedding = TokenEmbedding(_new_embedding(config.vocab_size, config), config)
         self.encoder = Encoder(config)
@@ -332,6 +340,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        check_instance(TransformerConfig, config=config)
         self.config = config
         embedding = _new_embedding(config.vocab_size, config)
         self.embedding = TokenEmbedding(embedding, config)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_whole, got
 from course_lib._typing import Bool, Float, Int
 from course_lib.attention import AdditiveScore
-from course_lib.masking import masked_softmax
+from course_lib.masking import check_tokens, masked_softmax
 
 __all__ = ["RecurrentEncoderDecoder"]
 
@@ -27,12 +28,18 @@ class RecurrentEncoderDecoder(nn.Module):
         attention: whether the decoder looks back at the source.
         pad_id: the token that fills up short sources.
 
+    Raises:
+        TypeError: a size or pad_id is not a whole number.
+        ValueError: a size is less than 1.
+
     Source: Cho et al. (2014), Sutskever et al. (2014) without attention; Bahdanau, Cho & Bengio (2015) with it, here
     with a one-directional encoder, so that the two models differ in nothing else.
     """
 
     def __init__(self, vocab_size: int, d_model: int, *, attention: bool, pad_id: int = 0):
         super().__init__()
+        check_whole(vocab_size=vocab_size, d_model=d_model)
+        check_whole(pad_id=pad_id, least=-(2**63))
         self.pad_id = pad_id
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.encoder = nn.GRU(d_model, d_model, batch_first=True)
@@ -54,8 +61,11 @@ class RecurrentEncoderDecoder(nn.Module):
             without attention.
 
         Raises:
-            ValueError: padding comes before a token of the source.
+            TypeError: source or target is not a tensor.
+            ValueError: one is not ids `(B, L)` of the vocabulary, both are not of one batch, or padding comes before a
+                token of the source.
         """
+        self._check_tokens(source=source, target=target)
         is_token = source != self.pad_id  # (B, L_source)
         if (is_token[:, 1:] & ~is_token[:, :-1]).any():
             raise ValueError(
@@ -82,6 +92,21 @@ class RecurrentEncoderDecoder(nn.Module):
             states.append(output)
             weights.append(step_weights)
         return self.output(torch.cat(states, dim=1)), torch.cat(weights, dim=1)
+
+    def _check_tokens(self, **batches: Tensor) -> None:
+        last = self.output.out_features - 1
+        for name, tokens in batches.items():
+            check_tokens(tokens)
+            if tokens.dtype not in (torch.int32, torch.int64) or not tokens.numel():
+                raise TypeError(f"{name} must be tokens of int64 or int32, one at least, got {got(tokens)}")
+            low, high = (int(tokens.min()), int(tokens.max())) if tokens.device.type == "cpu" else (0, last)
+            if low < 0 or high > last:
+                raise ValueError(
+                    f"{name} must be tokens 0 … {last}, got {low} … {high}; do vocabulary and model have the same size?"
+                )
+        rows = {name: len(tokens) for name, tokens in batches.items()}
+        if len({*rows.values()}) > 1:
+            raise ValueError(f"source and target must be of one batch, got as many rows: {rows}")
 
     def _look_back(
         self,

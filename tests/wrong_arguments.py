@@ -171,7 +171,7 @@ def check_fault(call: Call, name: str, kind: str, value: Any) -> str:
     given, before = copied(arguments), (_surroundings(), _surroundings(without_random=True))
     try:
         result = call.function(**arguments)
-    except (TypeError, ValueError) as raised:
+    except (TypeError, ValueError, KeyError, OSError) as raised:
         error = raised
     except Exception as raised:
         return f"raw {type(raised).__name__}: {str(raised)[:150]}"
@@ -180,12 +180,12 @@ def check_fault(call: Call, name: str, kind: str, value: Any) -> str:
     elif not same(given, arguments):
         trace = "changed an argument"
     if trace or error is not None:
-        return trace or _wrong_error(error, f"{name}|{call.called[name]}" if name in call.called else name)
+        return trace or _wrong_error(error, f"{name}|{call.called[name]}" if name in call.called else name, value)
     return _not_admitted(call, {**copied(call.arguments), name: value}) or _not_finite(given, result)
 
 
-def _wrong_error(error: Exception, name: str) -> str:
-    message = str(error)
+def _wrong_error(error: Exception, name: str, value: Any) -> str:
+    message = str(error.args[0])
     frame = error.__traceback__
     while frame.tb_next:
         frame = frame.tb_next
@@ -194,7 +194,9 @@ def _wrong_error(error: Exception, name: str) -> str:
         return f"raised by {Path(code.co_filename).name}, not by a check: {type(error).__name__}: {message[:150]}"
     if not re.search(rf"\b({name})\b", message):
         return f"does not name {name}: {message[:200]}"
-    return "" if "got" in message else f"does not say what came: {message[:200]}"
+    came = [value, *(value if isinstance(value, list | tuple | dict | str) else ())]
+    shown = "got" in message or any(repr(each) in message for each in came)
+    return "" if shown else f"does not say what came: {message[:200]}"
 
 
 def _not_admitted(call: Call, arguments: dict) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_callable, check_instance, check_whole
 from course_lib._typing import Bool, Float
 
 __all__ = ["gradient_times_input", "leave_one_out"]
@@ -30,13 +31,17 @@ def leave_one_out(output: Callable[[Bool[Tensor, "variants length"]], Tensor], l
         `(length,)`.
 
     Raises:
+        TypeError: output is not a function that returns a tensor, or length is not a whole number.
         ValueError: `output` does not return one output per row.
 
     Source: Li, Monroe & Jurafsky (2016).
     """
+    check_callable(output=output)
+    check_whole(length=length)
     everything = torch.ones(1, length, dtype=torch.bool)
     present = torch.cat((everything, ~torch.eye(length, dtype=torch.bool)))  # (length + 1, length)
     outputs = output(present)
+    check_instance(Tensor, **{"what output returns": outputs})
     if outputs.shape[:1] != (length + 1,):
         raise ValueError(
             f"output must return one row per variant of the sentence, {length + 1} of them, got {tuple(outputs.shape)}"
@@ -58,10 +63,13 @@ def gradient_times_input(embedding: nn.Module, score: Callable[[], Tensor]) -> F
         `(B, L)`. No parameter's `.grad` is changed.
 
     Raises:
+        TypeError: embedding is not a module, or score is not a function that returns a tensor.
         ValueError: `score` does not return a single number, or does not depend on what the embedding returns.
 
     Source: Shrikumar et al. (2016).
     """
+    check_instance(nn.Module, embedding=embedding)
+    check_callable(score=score)
     vectors: list[Tensor] = []
 
     def keep(_module: nn.Module, _args: tuple, output: Tensor) -> Tensor:
@@ -74,6 +82,7 @@ def gradient_times_input(embedding: nn.Module, score: Callable[[], Tensor]) -> F
             number = score()
     finally:
         handle.remove()
+    check_instance(Tensor, **{"what score returns": number})
     if number.numel() != 1:
         raise ValueError(
             f"score must return a single number, got a tensor {tuple(number.shape)}; sum it, or choose one"

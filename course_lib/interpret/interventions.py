@@ -5,12 +5,14 @@ A map shows where a head looks. What depends on it shows only when it is changed
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch import Tensor, nn
 
+from course_lib._checks import check_instance, check_whole
 from course_lib.multi_head import MultiHeadAttention, merge_heads, named_attentions, split_heads
 
 __all__ = [
@@ -41,6 +43,7 @@ def heads_off(model: nn.Module, heads: Mapping[str, Iterable[int]]) -> Iterator[
 
     Source: Michel, Levy & Neubig (2019), section 2.3.
     """
+    check_instance(Mapping, heads=heads)
     with ExitStack() as stack:
         for name, numbers in heads.items():
             attention = _attention(model, name)
@@ -101,6 +104,9 @@ def patch_heads(
 
     Source: Vig et al. (2020); Wang et al. (2023).
     """
+    check_instance(Mapping, patches=patches)
+    for key in patches:
+        check_instance(tuple, **{"each key of patches": key})
     with ExitStack() as stack:
         for (name, head), patch in patches.items():
             attention = _attention(model, name)
@@ -131,6 +137,8 @@ def record_outputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str,
     Raises:
         KeyError: the model has no sub-module of that name.
     """
+    check_instance(nn.Module, model=model)
+    check_instance(Iterable, names=names)
     modules, outputs = {name: _submodule(model, name) for name in names}, {}
 
     def keep(name):
@@ -169,6 +177,8 @@ def patch_outputs(model: nn.Module, patches: Mapping[str, Tensor], *, positions:
 
     Source: Vig et al. (2020); Meng et al. (2022), section 2.1.
     """
+    check_instance(nn.Module, model=model)
+    check_instance(Mapping, patches=patches)
     called: set[str] = set()
 
     def replace(name, patch):
@@ -208,7 +218,7 @@ def _changed_heads(attention: MultiHeadAttention, change: Callable[[Tensor], Ten
 
 def _submodule(model: nn.Module, name: str) -> nn.Module:
     modules = dict(model.named_modules())
-    if name not in modules:
+    if not isinstance(name, str) or name not in modules:
         raise KeyError(f"{type(model).__name__} has no sub-module {name!r}; print(model) lists them")
     return modules[name]
 
@@ -221,7 +231,10 @@ def _attention(model: nn.Module, name: str) -> MultiHeadAttention:
 
 
 def _head_numbers(name: str, attention: MultiHeadAttention, heads: Iterable[int]) -> list[int]:
+    check_instance(Iterable, **{f"the heads of {name}": heads})
     numbers = list(heads)
+    for number in numbers:
+        check_whole(least=-math.inf, **{f"a head of {name}": number})
     wrong = [number for number in numbers if not 0 <= number < attention.num_heads]
     if wrong:
         raise ValueError(f"{name} has the heads 0 … {attention.num_heads - 1}, got {wrong}")
@@ -233,6 +246,7 @@ def _tensor(output: Any) -> Tensor:
 
 
 def _check_patch(what: str, patch: Tensor, own: Tensor) -> None:
+    check_instance(Tensor, **{f"the patch of {what}": patch})
     if patch.shape != own.shape:
         raise ValueError(
             f"the patch of {what} must have the shape of what it replaces, {tuple(own.shape)}, got "

@@ -10,12 +10,14 @@ import contextlib
 import dataclasses
 import html
 import io
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_seed, check_whole
 from course_lib._typing import Float, Int
 from course_lib.masking import padding_mask
 from course_lib.models import Encoder, Transformer, TransformerConfig
@@ -66,10 +68,12 @@ def assemble(
         A `course_lib.Transformer` whose `parts` say, name by name, whose each part is.
 
     Raises:
-        TypeError: a part is no function or class.
+        TypeError: a part is no function or class, or a size is not a whole number.
         ValueError: a part has an unknown name, comes twice, fails on a tiny input, or gives a wrong shape or dtype; or
             the sizes do not fit, see `TransformerConfig`.
     """
+    check_seed(seed)
+    check_whole(vocab_size=vocab_size, least=-math.inf)
     if vocab_size < 2:
         raise ValueError(f"vocab_size must be at least 2, padding and a token, got {vocab_size}")
     kit = Kit(parts, d_model, num_heads, d_ff)
@@ -126,8 +130,8 @@ def assemble_set_encoder(
     Raises:
         TypeError, ValueError: as in `assemble`.
     """
-    if num_features < 1:
-        raise ValueError(f"num_features must be at least 1, got {num_features}")
+    check_seed(seed)
+    check_whole(num_features=num_features)
     kit = Kit(parts, d_model, num_heads, d_ff)
     config = TransformerConfig(
         d_model=d_model, num_heads=num_heads, num_layers=num_layers, d_ff=d_ff, dropout=0.0, positions="none"

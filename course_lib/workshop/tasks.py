@@ -5,6 +5,7 @@ Every task has the same few methods, so that `train_on` knows none of them by na
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -13,7 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_lib._checks import check_callable, check_finite, check_seed, check_whole
 from course_lib._typing import Bool, Float, Int
+from course_lib.masking import check_tokens
 
 __all__ = [
     "AnomalyTask",
@@ -149,6 +152,9 @@ class SequenceTask(TokenTask):
     first_symbol: int = field(default=3, init=False, repr=False)
 
     def __post_init__(self):
+        check_callable(rearrange=self.rearrange)
+        check_whole(length=self.length, vocab_size=self.vocab_size)
+        check_whole(min_length=self.min_length, least=-math.inf)
         if not 1 <= self.min_length <= self.length:
             raise ValueError(
                 f"min_length must lie in 1 … length = {self.length}, got {self.min_length}; a sequence has a symbol"
@@ -177,6 +183,7 @@ class SequenceTask(TokenTask):
 
     def held_out(self, size: int = 1000, number: int = 0) -> SequencePairs:
         """The same pairs at every call; each number gives others."""
+        check_whole(size=size)
         return self.batch(size, _held_out_generator(number))
 
     def loss(self, model: nn.Module, batch: SequencePairs) -> Float[Tensor, ""]:
@@ -235,7 +242,16 @@ def greedy_tokens(
 
     Returns:
         ids `(B, max_length)`, without bos, with eos where it was written.
+
+    Raises:
+        TypeError: the model has no `encode` and `decode`, source is not a tensor, or another argument is not a whole
+            number.
+        ValueError: source is not ids `(B, L)`, or a number is negative.
     """
+    check_tokens(source, pad_id)
+    check_whole(max_length=max_length, least=0)
+    check_whole(bos_id=bos_id, eos_id=eos_id, pad_id=pad_id, least=0)
+    check_callable(**{f"{part} of the model": getattr(model, part, None) for part in ("encode", "decode")})
     memory = model.encode(source)
     written = torch.full((len(source), 1), bos_id, dtype=torch.long, device=source.device)
     ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
@@ -271,7 +287,8 @@ class AnomalyTask:
         seed: of the centres.
 
     Raises:
-        ValueError: too few items, features or classes, or a negative noise.
+        TypeError: a size is not a whole number, or noise is not a number.
+        ValueError: too few items, features or classes, a negative noise, or a seed beyond 64 bits.
     """
 
     name = "anomaly"
@@ -292,8 +309,9 @@ class AnomalyTask:
             ("num_features", num_features, 1),
             ("num_classes", num_classes, 4),
         ):
-            if size < least:
-                raise ValueError(f"{name} must be at least {least}, got {size}")
+            check_whole(**{name: size}, least=least)
+        check_finite("noise", noise)
+        check_seed(seed)
         if noise < 0:
             raise ValueError(f"noise is a standard deviation, 0 or more, got {noise}")
         self.set_size, self.num_features, self.num_classes, self.noise = set_size, num_features, num_classes, noise
@@ -311,6 +329,7 @@ class AnomalyTask:
 
     def held_out(self, size: int = 1000, number: int = 0) -> Sets:
         """The same sets at every call, of classes that `batch` never draws; each number gives others."""
+        check_whole(size=size)
         return self._draw(self.centres[self.num_classes // 2 :], size, _held_out_generator(number))
 
     def check_model(self, model: nn.Module) -> None:
@@ -354,4 +373,5 @@ def anomaly(*, set_size: int = 8, num_features: int = 16, num_classes: int = 100
 
 
 def _held_out_generator(number: int) -> torch.Generator:
+    check_whole(number=number, least=0, most=2**40)
     return torch.Generator().manual_seed(2**40 + number)  # beyond the seeds that people choose

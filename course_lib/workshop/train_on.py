@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_lib._checks import check_seed, check_whole
+from course_lib._checks import check_finite, check_instance, check_seed, check_whole
 from course_lib.workshop.progress_bar import ProgressBar
 from course_lib.workshop.tasks import Task
 
@@ -97,6 +97,9 @@ def train_on(
     ):
         check_whole(**{name: size})
     check_whole(warmup_steps=warmup_steps, least=0)
+    check_finite("learning_rate", learning_rate, 0)
+    check_instance(Task, task=task)
+    check_instance(nn.Module, model=model)
     check_seed(seed)
     task.check_model(model)
     was_training = model.training

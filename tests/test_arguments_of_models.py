@@ -1,0 +1,232 @@
+"""One wrong argument in models, caches, tasks and interventions: refused by name, or computed as the signature says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from torch import nn
+from wrong_arguments import PROFILE, Call, check_fault, faults, floats
+
+import course_lib as cl
+from course_lib.cache import DecoderCache, KeyValueCache
+from course_lib.interpret.importance import gradient_times_input, leave_one_out
+from course_lib.interpret.interventions import heads_off, patch_heads, patch_outputs, record_heads, record_outputs
+from course_lib.interpret.readouts import logit_lens
+from course_lib.interpret.weighted_values import record_value_norms, value_norms
+from course_lib.measuring import numbers_kept
+from course_lib.models import Decoder, Encoder, TokenEmbedding
+from course_lib.workshop.tasks import AnomalyTask, SequenceTask, copy, greedy_tokens, sort
+
+CONFIG = cl.TransformerConfig(vocab_size=9, d_model=4, num_heads=2, num_layers=1, d_ff=8)
+IDS, TARGET = torch.tensor([[3, 4, 0], [3, 3, 4]]), torch.tensor([[1, 5], [1, 6]])
+FEATURES, SEEN = floats(2, 3, 4), torch.ones(3, 3).bool()
+OPTIONS = {"d_model": 4, "num_heads": 2, "d_ff": 8, "num_layers": 1, "seed": 0}
+DOUBLE = "double"  # autocast decides, and PyTorch's own layers say what does not fit
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _seed_of_the_models():
+    torch.manual_seed(0)
+
+
+def inside(manager, function):
+    """A context manager as a function: what it yields, after `function` was called in it."""
+
+    def call(**arguments):
+        with manager(**arguments) as found:
+            function()
+        return found
+
+    return call
+
+
+def transformer():
+    return cl.Transformer(CONFIG).eval()
+
+
+def begun():
+    """A step of decoding from a fresh cache."""
+    model = transformer()
+    with torch.no_grad():
+        return lambda tokens, parents: model.step(tokens, model.begin(IDS), parents=parents)
+
+
+def cached(keys, values):
+    return KeyValueCache().append(keys, values)
+
+
+def branched(memory, memory_mask, num_layers, width):
+    return DecoderCache(memory, memory_mask, num_layers).branch(width, None)
+
+
+MODEL = transformer()
+ATTENTION = "encoder.layers.0.self_attention"
+run = lambda: MODEL(IDS, TARGET)  # noqa: E731
+SIZES = {"vocab_size": 9, "target_vocab_size": 9, "d_model": 4, "num_heads": 2, "num_layers": 1, "d_ff": 8}
+TASK = {"length": 5, "vocab_size": 9, "min_length": 2}
+SETS = {"set_size": 4, "num_features": 3, "num_classes": 6, "noise": 0.1}
+
+CALLS = {
+    # models
+    "TransformerConfig": Call(
+        cl.TransformerConfig,
+        {**SIZES, "dropout": 0.1, "norm": "pre", "positions": "rotary", "max_length": 7, "pad_id": 0},
+        open={"target_vocab_size": "None"},
+    ),
+    "Transformer": Call(cl.Transformer, {"config": CONFIG}, draws=True),
+    "TransformerEncoder": Call(cl.TransformerEncoder, {"config": CONFIG}, draws=True),
+    "LanguageModel": Call(cl.LanguageModel, {"config": CONFIG}, draws=True),
+    "Encoder": Call(Encoder, {"config": CONFIG}, draws=True),
+    "Decoder": Call(Decoder, {"config": CONFIG}, draws=True),
+    "TokenEmbedding": Call(TokenEmbedding, {"embedding": nn.Embedding(9, 4), "config": CONFIG}),
+    "Transformer.forward": Call(
+        MODEL, {"source": IDS, "target": TARGET}, called=dict.fromkeys(("source", "target"), "tokens?( ids)?|batch")
+    ),
+    "Transformer.encode": Call(MODEL.encode, {"source": IDS}, called={"source": "tokens?"}, covers=()),
+    "Transformer.decode": Call(
+        MODEL.decode,
+        {"target": TARGET, "memory": FEATURES, "source": IDS},
+        called={"target": "tokens?|query", "source": "tokens?|memory"},
+        open={"memory": DOUBLE, "source": "bool|bytes"},
+    ),
+    "Transformer.begin": Call(MODEL.begin, {"source": IDS}, called={"source": "tokens?"}),
+    "Transformer.step": Call(
+        begun(), {"tokens": TARGET[:, :1], "parents": torch.zeros(2, 1).long()}, called={"tokens": "token|width"}
+    ),
+    "TransformerEncoder.forward": Call(
+        cl.TransformerEncoder(CONFIG).eval(), {"tokens": IDS}, called={"tokens": "token"}
+    ),
+    "LanguageModel.forward": Call(cl.LanguageModel(CONFIG).eval(), {"tokens": IDS}, called={"tokens": "token"}),
+    "Encoder.forward": Call(
+        Encoder(CONFIG).eval(), {"x": FEATURES, "mask": SEEN}, called={"x": "query"}, open={"x": DOUBLE}
+    ),
+    "KeyValueCache.append": Call(
+        cached, {"keys": floats(2, 2, 3, 4), "values": floats(2, 2, 3, 4)}, covers=(KeyValueCache,)
+    ),
+    "DecoderCache": Call(
+        branched,
+        {"memory": FEATURES, "memory_mask": torch.ones(2, 1, 1, 3).bool(), "num_layers": 1, "width": 2},
+        covers=(DecoderCache,),
+    ),
+    "RecurrentEncoderDecoder": Call(
+        cl.RecurrentEncoderDecoder, {"vocab_size": 9, "d_model": 4, "attention": True, "pad_id": 0}, draws=True
+    ),
+    "RecurrentEncoderDecoder.forward": Call(
+        cl.RecurrentEncoderDecoder(9, 4, attention=True),
+        {"source": IDS.flip(0), "target": TARGET},
+        called=dict.fromkeys(("source", "target"), "tokens?"),
+    ),
+    # interpreting
+    "record_attention": Call(inside(cl.record_attention, run), {"model": MODEL}, covers=(cl.record_attention,)),
+    "record_heads": Call(inside(record_heads, run), {"model": MODEL}, covers=(record_heads,)),
+    "record_value_norms": Call(inside(record_value_norms, run), {"model": MODEL}, covers=(record_value_norms,)),
+    "record_outputs": Call(
+        inside(record_outputs, run),
+        {"model": MODEL, "names": ["encoder"]},
+        covers=(record_outputs,),
+        called={"model": "sub-module", "names": "sub-module"},
+        open={"model": "a module"},
+    ),
+    "heads_off": Call(
+        inside(heads_off, run),
+        {"model": MODEL, "heads": {ATTENTION: [1]}},
+        covers=(heads_off,),
+        called={"heads": "attention"},
+    ),
+    "patch_heads": Call(
+        inside(patch_heads, run),
+        {"model": MODEL, "patches": {(ATTENTION, 1): floats(2, 3, 2)}},
+        covers=(patch_heads,),
+    ),
+    "patch_outputs": Call(
+        inside(patch_outputs, run),
+        {"model": MODEL, "patches": {"encoder": FEATURES}},
+        covers=(patch_outputs,),
+        called={"model": "sub-module", "patches": "sub-module"},
+        open={"model": "a module"},
+    ),
+    "logit_lens": Call(
+        lambda model, source, target: logit_lens(model, source, target),
+        {"model": MODEL, "source": IDS, "target": TARGET},
+        covers=(logit_lens,),
+        called=dict.fromkeys(("source", "target"), "tokens?|query"),
+    ),
+    "value_norms": Call(
+        value_norms, {"attention": cl.MultiHeadAttention(4, 2), "value": FEATURES}, open={"value": DOUBLE}
+    ),
+    "leave_one_out": Call(leave_one_out, {"output": lambda present: present.float(), "length": 4}),
+    "gradient_times_input": Call(
+        gradient_times_input, {"embedding": MODEL.source_embedding, "score": lambda: run().sum()}
+    ),
+    "numbers_kept": Call(
+        lambda function, x: numbers_kept(function, x),
+        {"function": torch.exp, "x": floats(3)},
+        covers=(numbers_kept,),
+        called={"x": "inputs"},
+    ),
+    # tasks
+    "reversal": Call(cl.reversal, TASK),
+    "copy": Call(copy, TASK),
+    "sort": Call(sort, TASK),
+    "SequenceTask": Call(
+        SequenceTask,
+        {**TASK, "name": "own", "rearrange": torch.clone},
+        open={
+            "name": "another text",
+            "rearrange": "returns None",
+        },
+    ),
+    "SequenceTask.held_out": Call(cl.reversal().held_out, {"size": 3, "number": 1}),
+    "anomaly": Call(cl.anomaly, SETS),
+    "AnomalyTask": Call(AnomalyTask, {**SETS, "seed": 0}),
+    "AnomalyTask.held_out": Call(AnomalyTask().held_out, {"size": 3, "number": 1}),
+    "greedy_tokens": Call(
+        greedy_tokens,
+        {"model": MODEL, "source": IDS, "max_length": 3, "bos_id": 1, "eos_id": 2, "pad_id": 0},
+        called={"source": "tokens?", "bos_id": "token"},
+    ),
+    "train_on": Call(
+        cl.train_on,
+        {
+            "model": transformer(),
+            "task": cl.reversal(vocab_size=9),
+            "steps": 1,
+            "learning_rate": 1e-3,
+            "seed": 0,
+            "batch_size": 2,
+            "warmup_steps": 1,
+            "evaluate_every": 1,
+            "num_fresh": 2,
+        },
+        called={"model": "encode"},
+        draws=True,
+    ),
+    "assemble": Call(cl.assemble, {"vocab_size": 9, "pad_id": 0, "positions": "rotary", "max_length": 7, **OPTIONS}),
+    "assemble.parts": Call(
+        lambda part: cl.assemble(part, vocab_size=9, **OPTIONS),
+        {"part": cl.softmax},
+        called={"part": "parts?|functions|softmax"},
+        covers=(cl.assemble,),
+    ),
+    "assemble_set_encoder": Call(cl.assemble_set_encoder, {"num_features": 3, **OPTIONS}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_documented_shapes_come_out(name):
+    CALLS[name].function(**CALLS[name].arguments)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_argument_is_refused_by_name_or_computed(name, unchecked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call = CALLS[name]
+
+    @PROFILE
+    @given(faults(call))
+    def one_fault(fault):
+        wrong = check_fault(call, *fault)
+        assert not wrong, f"{fault[0]} = {fault[1]}: {wrong}"
+
+    one_fault()
