@@ -71,6 +71,7 @@ def test_an_interval_is_printed_with_three_decimals():
     [
         (1, {}, "at least two units, got 1"),
         (3, {"confidence": 1.0}, "confidence must lie between 0 and 1, got 1.0"),
+        (3, {"confidence": 0.0}, "confidence must lie between 0 and 1, got 0.0"),
         (3, {"samples": 0}, "samples must be at least 1, got 0"),
     ],
 )
@@ -119,3 +120,5 @@ def test_without_an_order_there_is_no_correlation():
 def test_rank_correlation_of_different_shapes_is_an_error(unchecked):
     with pytest.raises(ValueError, match=r"must rank the same things, got shapes \(3,\) and \(5,\)"):
         rank_correlation(torch.ones(3), torch.ones(5))
+    with pytest.raises(ValueError, match=r"got shapes \(1, 5\) and \(3, 5\)"):
+        rank_correlation(torch.ones(1, 5), torch.ones(3, 5))

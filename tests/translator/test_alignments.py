@@ -55,6 +55,16 @@ def test_the_known_alignment_of_a_caption_has_no_errors_and_a_shifted_one_many()
     assert alignment_error_rate(shifted) > 0.7
 
 
+def test_only_predicted_or_only_sure_links_are_all_wrong():
+    for predicted, sure in (((), {(0, 0)}), ({(0, 0)}, ())):
+        assert alignment_error_rate(alignment_counts(predicted, sure)) == 1
+
+
+def test_sentences_may_be_counted_in_batches():
+    counts = torch.tensor([[9, 9, 9, 9], [0, 0, 1, 1], [3, 4, 5, 6], [1, 2, 2, 3]])
+    assert alignment_error_rate(counts.view(2, 2, 4)) == alignment_error_rate(counts)
+
+
 def test_no_links_at_all_is_an_error():
     with pytest.raises(ValueError, match="counts must have a predicted or sure link"):
         alignment_error_rate(alignment_counts((), ()))
