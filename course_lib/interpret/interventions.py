@@ -172,8 +172,8 @@ def patch_outputs(model: nn.Module, patches: Mapping[str, Tensor], *, positions:
     Raises:
         KeyError: the model has no sub-module of that name.
         ValueError: a patch is not of the shape of what it replaces, or a sub-module was not called inside the block, so
-            that nothing was replaced. The query, key and value projections are not called where an attention computes
-            them as one product.
+            that nothing was replaced. With gradients, the query, key and value projections are not called where an
+            attention computes them as one product.
 
     Source: Vig et al. (2020); Meng et al. (2022), section 2.1.
     """

@@ -392,7 +392,7 @@ def test_a_patch_of_another_shape_is_an_error(model, runs):
 
 
 def test_a_part_that_is_not_called_cannot_be_patched_silently(model, runs):
-    """Self-attention computes query, key and value as one product, without calling the three projections."""
+    """With gradients, self-attention computes its three projections as one product, without calling them."""
     name = f"{SELF}.v_proj"
     message = rf"Transformer did not call {name}, so nothing was patched there"
     with pytest.raises(ValueError, match=message), patch_outputs(model, {name: torch.zeros(2, 5, 22)}):
