@@ -23,6 +23,7 @@ __all__ = [
     "check_probability",
     "check_seed",
     "check_sequence",
+    "check_texts",
     "check_whole",
     "check_width",
     "got",
@@ -34,6 +35,22 @@ _LARGEST = 2**63 - 1  # what PyTorch takes for a size
 def got(value: object) -> str:
     """What came, for the end of a message: dtype and shape of a tensor, the type of anything else."""
     return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def check_texts(**texts: Iterable[str]) -> list[str]:
+    """A list of the texts, if it holds nothing else; the letters of a single text would be texts, too.
+
+    Raises:
+        TypeError: it is a single text, is not iterable, or holds something that is not a text.
+    """
+    ((name, given),) = texts.items()
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} must be a list of texts, got {given!r:.40}; pass [text] for a single one")
+    found = list(given)
+    for place, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{place}] must be a text, got {text!r:.40}; leave it out, or pass ''")
+    return found
 
 
 def check_whole(*, least: float = 1, most: float = _LARGEST, hint: str = "", **numbers: int) -> None:

@@ -73,10 +73,10 @@ def label_smoothing_loss(
 
     Source: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4, with ε = 0.1.
     """
-    _check_loss(logits, targets, smoothing, pad_id)
+    check_loss(logits, targets, smoothing, pad_id)
     real = targets != pad_id  # (N,)
     if targets.device.type == "cpu":
-        _check_targets(targets[real], logits.shape[1], pad_id)
+        check_targets(targets[real], logits.shape[1], pad_id)
     classes = targets.long().masked_fill(~real, 0)  # a padded position may name no class; what it picks is thrown away
     log_probs = torch.log_softmax(logits, dim=-1)  # (N, V)
     log_prob_of_target = log_probs.gather(1, classes[:, None])[:, 0]  # (N,)
@@ -87,7 +87,13 @@ def label_smoothing_loss(
     return loss.masked_fill(~real, 0.0).sum() / real.sum()
 
 
-def _check_loss(logits: Tensor, targets: Tensor, smoothing: float, pad_id: int) -> None:
+def check_loss(logits: Tensor, targets: Tensor, smoothing: float, pad_id: int) -> None:
+    """Refuse what no loss with smoothed labels can be computed of; arguments as in `label_smoothing_loss`.
+
+    Raises:
+        TypeError: an argument is of another type.
+        ValueError: shapes do not fit, or smoothing is out of range.
+    """
     check_floats(logits=logits)
     check_ids(targets=targets)
     if logits.dim() != 2 or not logits.shape[1] or targets.shape != logits.shape[:1]:
@@ -101,7 +107,12 @@ def _check_loss(logits: Tensor, targets: Tensor, smoothing: float, pad_id: int) 
     check_whole(pad_id=pad_id, least=-(2**63))
 
 
-def _check_targets(real: Tensor, num_classes: int, pad_id: int) -> None:
+def check_targets(real: Tensor, num_classes: int, pad_id: int) -> None:
+    """Refuse targets, without padding, that are no classes.
+
+    Raises:
+        ValueError: there is none, or one is not among the classes.
+    """
     if len(real) == 0:
         raise ValueError(
             f"expected a target that is not pad_id, got padding ({pad_id}) only; leave such batches out, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from course_lib._checks import check_whole
 from course_lib.data.grammar import caption_pairs
 
 __all__ = ["Pairs", "ParallelCorpus", "built_in_corpus"]
@@ -60,6 +61,8 @@ def built_in_corpus(*, num_train: int = 4000, num_held_out: int = 500) -> Parall
         num_train: pairs in "train".
         num_held_out: pairs in "val", and as many in "test".
     """
+
+    check_whole(num_train=num_train, num_held_out=num_held_out, most=10**12)
 
     def read(split: str) -> Pairs:
         # One draw of distinct sentences, cut in three: no sentence can be in two splits.

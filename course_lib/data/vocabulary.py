@@ -7,12 +7,14 @@ tokens, and segmentations drawn at random for training (Provilkov, Emelianenko &
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from course_lib._checks import check_instance, check_probability, check_texts, check_whole
 from course_lib._files import write_whole
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Vocabulary:
         Raises:
             ValueError: the text has fewer tokens to offer.
         """
+        check_whole(size=size, most=2**31)
+        sentences = check_texts(sentences=sentences)
         from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
         tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL[3]))
@@ -68,7 +72,10 @@ class Vocabulary:
         if tokenizer.get_vocab_size() != size:
             found = tokenizer.get_vocab_size()
             why = "single characters alone are as many" if found > size else "it has no more pairs that occur twice"
-            raise ValueError(f"expected text for {size} tokens, got text for {found}: {why}; ask for {found}")
+            raise ValueError(
+                f"size must be what the sentences suffice for, got {size} with text for {found} tokens: {why}; ask for "
+                f"{found}"
+            )
         return cls(tokenizer)
 
     def __len__(self) -> int:
@@ -80,11 +87,12 @@ class Vocabulary:
 
     def encode(self, sentence: str) -> list[int]:
         """Token ids of a sentence, without those that begin and end it."""
+        check_texts(sentence=[sentence])
         return self._tokenizer.encode(sentence).ids
 
     def encode_all(self, sentences: Sequence[str]) -> list[list[int]]:
         """`encode` for many sentences, side by side."""
-        return [encoded.ids for encoded in self._tokenizer.encode_batch(list(sentences))]
+        return [encoded.ids for encoded in self._tokenizer.encode_batch(check_texts(sentences=sentences))]
 
     def encode_all_at_random(self, sentences: Sequence[str], dropout: float, rng: random.Random) -> list[list[int]]:
         """Like `encode_all`, but each merge is left out with probability `dropout` where it could be made.
@@ -97,8 +105,8 @@ class Vocabulary:
             dropout: probability in [0, 1).
             rng: decides everything.
         """
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be a probability in [0, 1), got {dropout}")
+        check_probability("dropout", dropout)
+        sentences = check_texts(sentences=sentences)
         spellings: dict[str, list[list[int]]] = {}
         encoded = []
         for sentence in sentences:
@@ -112,7 +120,7 @@ class Vocabulary:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids; special tokens are left out, but for the unknown, which reads "<unk>"."""
-        kept = [i for i in ids if i not in (self.pad_id, self.bos_id, self.eos_id)]
+        kept = [i for i in self._checked(ids) if i not in (self.pad_id, self.bos_id, self.eos_id)]
         return self._tokenizer.decode(kept, skip_special_tokens=False)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
@@ -121,10 +129,16 @@ class Vocabulary:
         Raises:
             ValueError: an id is none of the vocabulary.
         """
-        texts = [self._tokenizer.id_to_token(i) for i in ids]
-        if None in texts:
-            raise ValueError(f"token ids must lie in 0 … {len(self) - 1}, got {ids[texts.index(None)]}")
-        return texts
+        return [self._tokenizer.id_to_token(i) for i in self._checked(ids)]
+
+    def _checked(self, ids: Sequence[int]) -> Sequence[int]:
+        check_instance(Iterable, ids=ids)
+        ids = list(ids)
+        for i in ids:
+            check_whole(ids=i, least=-math.inf, most=math.inf)
+            if not 0 <= i < len(self):
+                raise ValueError(f"token ids must lie in 0 … {len(self) - 1}, got {i}")
+        return ids
 
     def to_json(self) -> str:
         """All of it as text; `from_json` reads it."""
@@ -139,11 +153,12 @@ class Vocabulary:
         """
         from tokenizers import Tokenizer
 
+        check_instance(str, text=text)
         try:
             tokenizer = Tokenizer.from_str(text)
         except Exception as error:  # the library raises nothing more specific
             raise ValueError(
-                f"expected a vocabulary as Vocabulary.save writes it, got {text[:40]!r}… ({error})"
+                f"text must be a vocabulary as Vocabulary.save writes it, got {text[:40]!r}… ({error})"
             ) from None
         return cls(tokenizer)
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from course_lib._typing import Float, Int
+from course_lib.training import check_loss, check_targets
 
 __all__ = ["chunked_label_smoothing_loss"]
 
@@ -29,10 +30,11 @@ def chunked_label_smoothing_loss(
         A scalar in float32 (float64 for float64 logits).
 
     Raises:
-        ValueError: every target is padding.
+        TypeError: an argument is of another type.
+        ValueError: shapes do not fit, smoothing is out of range, every target is padding, or one is no class.
     """
-    if bool((targets == pad_id).all()):
-        raise ValueError(f"expected a target that is not pad_id, got padding ({pad_id}) only; leave such batches out")
+    check_loss(logits, targets, smoothing, pad_id)
+    check_targets(targets[targets != pad_id], logits.shape[1], pad_id)
     return _ChunkedLoss.apply(logits, targets, smoothing, pad_id)
 
 

@@ -93,6 +93,7 @@ class Recipe:
         A straight line up to `learning_rate` over the warm-up, then a cosine down to a hundredth at the last step, or
         1 / √step as in the paper, or nothing more. `inverse_sqrt` is the paper's schedule scaled to this peak.
         """
+        check_whole(step=step, total_steps=total_steps, least=0)
         if self.schedule == "inverse_sqrt":
             peak = warmup_rate(self.warmup_steps, self.d_model, self.warmup_steps)
             return self.learning_rate * warmup_rate(step, self.d_model, self.warmup_steps) / peak

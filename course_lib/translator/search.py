@@ -16,12 +16,15 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_whole
+from course_lib._checks import check_floats, check_ids, check_number, check_whole
 from course_lib._typing import Float, Int
 from course_lib.decoding import check_length_penalty
 from course_lib.models import Transformer, TransformerConfig
 
 __all__ = ["Hypotheses", "beam", "greedy", "next_token_distribution", "sample"]
+
+
+MOST_TOKENS = 1_000_000  # of a hypothesis; room for all of them is made at once
 
 
 @dataclass(frozen=True)
@@ -245,6 +248,9 @@ def next_token_distribution(
     Source: top-k: Fan, Lewis & Dauphin (2018), section 5.2; top-p: Holtzman et al. (2020), section 3.1.
     """
     _check_cuts(temperature, top_k, top_p)
+    check_floats(logits=logits, axes=1)
+    if not logits.shape[-1]:
+        raise ValueError(f"logits must be (..., V) of at least one token, got {tuple(logits.shape)}")
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     largest = logits.amax(-1, keepdim=True)
     if largest.device.type == "cpu" and not largest.isfinite().all():
@@ -458,7 +464,9 @@ def _checked(
 ) -> tuple[Tensor, list[int]]:
     """The source on the model's device, and a limit for each row."""
     config = model.config
-    if source.dim() != 2 or source.is_floating_point():
+    check_ids(source=source)
+    check_whole(bos_id=bos_id, eos_id=eos_id, least=-math.inf)
+    if source.dim() != 2:
         raise ValueError(
             f"source must be integer ids (batch, length), got {source.dtype} {tuple(source.shape)}; for one sentence "
             f"add a batch axis with source[None]"
@@ -486,9 +494,12 @@ def _limits(max_length: int | Sequence[int] | Tensor, batch: int, config: Transf
     limits = list(given) if isinstance(given, Sequence) else [given] * batch
     if len(limits) != batch:
         raise ValueError(f"max_length must be one number, or one for each of the {batch} sources, got {len(limits)}")
-    wrong = [limit for limit in limits if not isinstance(limit, Integral) or limit < 1]
+    wrong = [limit for limit in limits if not isinstance(limit, Integral) or not 1 <= limit <= MOST_TOKENS]
     if wrong:
-        raise ValueError(f"max_length must be a whole number of at least 1, got {wrong[0]}; the end counts as a token")
+        raise ValueError(
+            f"max_length must be a whole number of at least 1 and at most {MOST_TOKENS}, got {wrong[0]}; the end "
+            f"counts as a token"
+        )
     if config.positions == "learned" and max(limits, default=0) > config.max_length:
         raise ValueError(
             f"max_length must be at most {config.max_length}, the positions that this model has learned, got "
@@ -498,12 +509,15 @@ def _limits(max_length: int | Sequence[int] | Tensor, batch: int, config: Transf
 
 
 def _check_cuts(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    if not 0.0 < temperature < math.inf:
+    check_number("temperature", temperature)
+    if not 0.0 < temperature < 1e30:  # beyond, -inf divided by it is NaN in float32
         raise ValueError(
-            f"temperature must be a finite number above 0, got {temperature}; for the most probable token each time "
-            f"use greedy"
+            f"temperature must be a finite number above 0 and below 1e30, got {temperature}; for the most probable "
+            f"token each time use greedy"
         )
     if top_k is not None:
         check_whole(top_k=top_k, hint="; None draws from all tokens")
+    if top_p is not None:
+        check_number("top_p", top_p)
     if top_p is not None and not 0.0 < top_p <= 1.0:
         raise ValueError(f"top_p must be a probability in (0, 1], got {top_p}; None draws from all tokens")

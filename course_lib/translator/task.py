@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_instance, check_number, check_sequence, check_whole
 from course_lib._typing import Float
 from course_lib.data.corpus import Pairs, ParallelCorpus
 from course_lib.data.vocabulary import Vocabulary
@@ -76,6 +78,11 @@ class TranslationTask(TokenTask):
         bpe_dropout: float = 0.0,
         max_length: int = 100,
     ):
+        check_instance(ParallelCorpus, corpus=corpus)
+        check_instance(Vocabulary, vocabulary=vocabulary)
+        check_whole(max_tokens=max_tokens, max_length=max_length)
+        check_number("label_smoothing", label_smoothing)
+        check_number("bpe_dropout", bpe_dropout)
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
         if not 0 <= bpe_dropout < 1:
@@ -113,6 +120,7 @@ class TranslationTask(TokenTask):
         Sentences are sorted by length within the shuffle: which of equal length share a batch differs in each epoch,
         and so does the order of the batches.
         """
+        check_whole(number=number, seed=seed, least=-math.inf, most=math.inf)
         rng = random.Random(f"{seed}, epoch {number}")
         pairs = self.encoded("train")
         if self.bpe_dropout:
@@ -167,6 +175,12 @@ class TranslationTask(TokenTask):
 
     def pairs(self, pairs: Pairs) -> SequencePairs:
         """A batch of given sentences and their translations."""
+        check_sequence(pairs=pairs)
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or [isinstance(side, str) for side in pair] != [True, True]:
+                raise TypeError(f"pairs must be (sentence, translation), two texts each, got {pair!r:.60} among them")
+        if not pairs:
+            raise ValueError("pairs must be at least one sentence with its translation, got none")
         source, target = zip(*pairs, strict=True)
         return self._pad(list(zip(self.vocabulary.encode_all(source), self.vocabulary.encode_all(target), strict=True)))
 
@@ -191,6 +205,8 @@ class TranslationTask(TokenTask):
 
     def held_out(self, size: int = 500, number: int = 0) -> SequencePairs:
         """`size` pairs of "val" (all, if it has fewer), from another place for each number."""
+        check_whole(size=size)
+        check_whole(number=number, least=0)
         pairs = self.encoded("val")
         size = min(size, len(pairs))
         start = number * size % len(pairs)

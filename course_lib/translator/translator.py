@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib._checks import check_seed, check_whole
+from course_lib._checks import check_instance, check_seed, check_sequence, check_whole
 from course_lib._files import make_folder, write_together
 from course_lib.data.vocabulary import Vocabulary
 from course_lib.decoding import check_length_penalty
@@ -83,6 +83,9 @@ class Translator:
     """
 
     def __init__(self, model: Transformer, vocabulary: Vocabulary, *, max_source_tokens: int = MAX_SOURCE_TOKENS):
+        check_instance(Transformer, model=model)
+        check_instance(Vocabulary, vocabulary=vocabulary)
+        check_whole(max_source_tokens=max_source_tokens)
         sizes = {model.config.vocab_size, model.config.target_vocab_size or model.config.vocab_size}
         if sizes != {len(vocabulary)}:
             raise ValueError(
@@ -236,7 +239,10 @@ class Translator:
         elif isinstance(translation, str):
             target = self.vocabulary.encode(translation.strip())
         else:
+            check_sequence(translation=translation)
             target = list(translation)
+            for number in target:
+                check_whole(translation=number, least=0, most=len(self.vocabulary) - 1, hint=", the ids of tokens")
         device = next(self.model.parameters()).device
         written = [*target, self.vocabulary.eos_id]
         with record_attention(self.model) as maps:
@@ -439,6 +445,7 @@ def _texts(sentences: Sequence[str]) -> list[str]:
     """A list of strings and nothing else: the letters of a string would be sentences, too."""
     if isinstance(sentences, str):
         raise TypeError(f"sentences must be a list of strings, got the string {sentences[:30]!r}; pass [sentence]")
+    check_instance(Iterable, sentences=sentences)
     sentences = list(sentences)
     for number, sentence in enumerate(sentences, 1):
         if not isinstance(sentence, str):
@@ -449,6 +456,7 @@ def _texts(sentences: Sequence[str]) -> list[str]:
 
 
 def _pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    check_instance(Iterable, pairs=pairs)
     pairs = list(pairs)
     for number, pair in enumerate(pairs, 1):
         if not isinstance(pair, tuple | list) or [isinstance(side, str) for side in pair] != [True, True]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 import numpy as np
 import torch
@@ -80,6 +80,8 @@ def checked(
             else "torch.as_tensor makes one of an array"
         )
         raise TypeError(f"weights must be a tensor {wanted}, got {type(weights).__name__}; {hint}")
+    if weights.is_complex():
+        raise TypeError(f"weights must be real numbers, got {weights.dtype}; take the softmax of real scores")
     if weights.dim() != 2 + heads or 0 in weights.shape:
         kind = "a stack of matrices" if heads else "a matrix"
         choose = "one sentence, weights[batch]" if heads else "one sentence and one head, weights[batch, head]"
@@ -88,7 +90,11 @@ def checked(
         )
     len_q, len_k = weights.shape[-2:]
     for name, labels, length in (("queries", queries, len_q), ("keys", keys, len_k)):
-        if labels is not None and len(labels) != length:
+        if labels is None:
+            continue
+        if not isinstance(labels, Sized):
+            raise TypeError(f"{name} must be a list of labels, got {labels!r:.40}; give one a token")
+        if len(labels) != length:
             raise ValueError(f"{name} must have a label for each of the {length}, got {len(labels)}; give one a token")
     array = weights.detach().cpu().double().numpy()
     if np.isnan(array).any():

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from torch import Tensor
 
+from course_lib._checks import check_whole
 from course_lib.viz.attention_map import MOST_VALUES, carry, draw
 from course_lib.viz.describing import checked, sentences
 
@@ -37,7 +38,7 @@ def heads_map(
         An array of H axes; `axes[h]` shows `weights[h]` and has the title of head h + 1: "head 1" is `axes[0]`.
 
     Raises:
-        TypeError: weights is no tensor.
+        TypeError: weights is no tensor, or columns is not a whole number.
         ValueError: weights has another shape, no entries, NaN, or entries outside [0, 1], the labels do not fit, or
             columns is less than 1.
     """
@@ -47,8 +48,7 @@ def heads_map(
     panel = 0.5 + 0.3 * max(len_k, 3) if with_values else 1.8
     if columns is None:
         columns = min(num_heads, max(1, int(WIDTH / panel)))
-    if columns < 1:
-        raise ValueError(f"columns must be at least 1, got {columns}; leave it out to fill the page's width")
+    check_whole(columns=columns, most=1000, hint="; leave it out to fill the page's width")
     rows = -(-num_heads // columns)
     height = 0.5 + (panel - 0.5) * min(max(len_q / len_k, 0.3), 3.0)
     figure, grid = plt.subplots(

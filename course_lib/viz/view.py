@@ -15,7 +15,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_instance
 from course_lib._files import write_whole
 from course_lib.viz.style import DARK, PALETTE
 
@@ -52,6 +53,9 @@ class View:
     body: str
     data: Mapping[str, Any]
     hint: str = ""
+
+    def __post_init__(self):
+        check_instance(str, title=self.title)
 
     def html(self) -> str:
         """The view as a piece of HTML, to be put into any page."""
@@ -198,6 +202,8 @@ _LARGEST = 1e21  # from here on, JavaScript's toFixed writes an exponent
 def numbers(tensor: Tensor) -> Any:
     """A tensor as nested lists for JSON, every float32 to the digits that give it back."""
     array = tensor.detach().cpu()
+    if array.is_complex():
+        raise TypeError(f"expected real numbers, got {array.dtype}; take the real part, or the size")
     if not torch.isfinite(array).all():
         raise ValueError("expected finite numbers, got NaN or infinity; a fully masked row gives NaN through a softmax")
     largest = array.double().abs().max().item() if array.numel() else 0.0
@@ -338,10 +344,13 @@ def labels_for(labels: Sequence[object] | None, length: int, name: str, default:
     """The labels given, or positions.
 
     Raises:
+        TypeError: labels is not a list.
         ValueError: as many labels as there are entries are needed.
     """
     if labels is None:
         return [f"{default}{i}" for i in range(length)]
+    if not isinstance(labels, Sized):
+        raise TypeError(f"{name} must be a list of labels, got {labels!r:.40}; give one a token")
     if len(labels) != length:
         raise ValueError(f"{name} must have a label for each of the {length}, got {len(labels)}")
     return [str(label) for label in labels]

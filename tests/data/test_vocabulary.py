@@ -109,9 +109,9 @@ def test_it_is_saved_and_loaded(captions, tmp_path):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(ValueError, match=r"expected text for 500 tokens, got text for .* no more pairs .* ask for"):
+    with pytest.raises(ValueError, match=r"size must be .* got 500 with text for .* no more pairs .* ask for"):
         Vocabulary.learn(TEXT, 500)
-    with pytest.raises(ValueError, match=r"expected text for 6 tokens, got text for 1.: single characters alone"):
+    with pytest.raises(ValueError, match=r"size must be .* got 6 with text for 1. tokens: single characters alone"):
         Vocabulary.learn(TEXT, 6)
     vocabulary = Vocabulary.learn(TEXT, 25)
     with pytest.raises(ValueError, match="token ids must lie in 0 … 24, got 99"):
@@ -119,7 +119,7 @@ def test_errors(tmp_path):
     with pytest.raises(ValueError, match=r"dropout must be a probability in \[0, 1\), got 1.0"):
         vocabulary.encode_all_at_random(TEXT, 1.0, random.Random(0))
     (tmp_path / "other.json").write_text('{"a": 1}')
-    with pytest.raises(ValueError, match=r"expected a vocabulary as Vocabulary\.save writes it"):
+    with pytest.raises(ValueError, match=r"text must be a vocabulary as Vocabulary\.save writes it"):
         Vocabulary.load(tmp_path / "other.json")
     from tokenizers import Tokenizer, models
 

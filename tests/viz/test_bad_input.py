@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from course_lib import viz
+from course_lib.viz.view import numbers
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -82,6 +83,13 @@ def test_a_spoilt_tensor_is_drawn_or_refused_in_words(view, spoilt):
         (lambda: viz.rotary_pair(T(2), T(2), angle=math.inf), "angle must be a finite number, got inf"),
         (lambda: viz.rotary_pair(T(2), T(2), angle=1e30), "below 1e[+]21 in size, got 6e[+]30"),
         (lambda: viz.sinusoid_probe(T(5, 4), base=math.inf), "base must be a finite number, got inf"),
+        (lambda: viz.head_grid(EVEN, 5), "tokens must be a list of labels, got 5"),
+        (lambda: viz.attention_map(EVEN[0], keys=5), "keys must be a list of labels, got 5"),
+        (lambda: viz.attention_map(EVEN[0].to(torch.complex64)), "weights must be real numbers, got torch.complex64"),
+        (lambda: numbers(T(2) * 1j), "expected real numbers, got torch.complex64"),
+        (lambda: viz.heads_map(EVEN, columns=2.5), "columns must be a whole number, got 2.5"),
+        (lambda: viz.heads_map(EVEN, columns=2**70), "columns must be at most 1000"),
+        (lambda: viz.alignment(EVEN[0], title=5), "title must be of type str, got 5"),
         (lambda: viz.sinusoid_probe(T(5, 4), position=2.5), "position must be a whole number, got 2.5"),
     ],
 )

@@ -1,0 +1,170 @@
+"""One wrong argument in the translator, its parts and its data: refused by name, or computed as the signature says."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from wrong_arguments import PROFILE, Call, check_fault, faults, floats
+
+from course_lib.bert import BertConfig
+from course_lib.data import Vocabulary, built_in_corpus, load_corpus
+from course_lib.models import Transformer, TransformerConfig
+from course_lib.translator import Recipe, TranslationTask, Translator
+from course_lib.translator.alignments import alignment_counts
+from course_lib.translator.fast_loss import chunked_label_smoothing_loss
+from course_lib.translator.search import beam, greedy, next_token_distribution, sample
+
+torch.manual_seed(0)
+CORPUS = built_in_corpus(num_train=20, num_held_out=5)
+VOCABULARY = Vocabulary.learn(CORPUS.sentences("train"), 100)
+MODEL = Transformer(TransformerConfig(vocab_size=100, d_model=8, num_heads=2, num_layers=1, d_ff=8)).eval()
+TRANSLATOR = Translator(MODEL, VOCABULARY)
+TASK = TranslationTask(CORPUS, VOCABULARY)
+SENTENCES, PAIRS = ["Ein Hund.", "Zwei Hunde."], [("Ein Hund.", "A dog."), ("Zwei Hunde.", "Two dogs.")]
+FREE = "another text.*"  # a text says anything
+TEXTS = "another text.*|empty"
+SEARCH = {"model": MODEL, "source": torch.tensor([[5, 6, 0], [5, 5, 6]]), "bos_id": 2, "eos_id": 3, "max_length": 3}
+
+CALLS = {
+    "translate": Call(
+        TRANSLATOR.translate,
+        {"sentences": SENTENCES, "beam_size": 2, "length_penalty": 1.0, "max_tokens": 64},
+        called={"sentences": "sentence"},
+        open={"sentences": TEXTS},
+    ),
+    "hypotheses": Call(
+        TRANSLATOR.hypotheses,
+        {"sentences": SENTENCES, "beam_size": 2, "num_best": 1, "length_penalty": 1.0, "max_tokens": 64},
+        called={"sentences": "sentence"},
+        open={"sentences": TEXTS},
+    ),
+    "samples": Call(
+        TRANSLATOR.samples,
+        {"sentences": SENTENCES, "temperature": 1.0, "top_k": 3, "top_p": 0.9, "seed": 0, "max_tokens": 64},
+        called={"sentences": "sentence"},
+        open={"sentences": TEXTS},
+    ),
+    "encode": Call(TRANSLATOR.encode, {"sentences": SENTENCES}, called={"sentences": "sentence"}),
+    "unknown_share": Call(TRANSLATOR.unknown_share, {"sentence": "Ein Hund."}),
+    "attention": Call(
+        TRANSLATOR.attention, {"sentence": "Ein Hund.", "translation": [5, 6], "layer": 0}, open={"translation": "text"}
+    ),
+    "perplexity": Call(TRANSLATOR.perplexity, {"pairs": PAIRS, "max_tokens": 64}, called={"pairs": "pair"}),
+    "evaluate": Call(TRANSLATOR.evaluate, {"pairs": PAIRS}, called={"pairs": "pair"}),
+    "Translator": Call(Translator, {"model": MODEL, "vocabulary": VOCABULARY, "max_source_tokens": 64}),
+    "Recipe": Call(
+        Recipe,
+        {
+            "vocab_size": 100,
+            "d_model": 8,
+            "num_heads": 2,
+            "num_layers": 1,
+            "d_ff": 8,
+            "dropout": 0.1,
+            "norm": "pre",
+            "positions": "rotary",
+            "label_smoothing": 0.1,
+            "bpe_dropout": 0.1,
+            "epochs": 2,
+            "max_tokens": 64,
+            "learning_rate": 1e-3,
+            "warmup_steps": 5,
+            "schedule": "cosine",
+            "betas": (0.9, 0.98),
+            "eps": 1e-9,
+            "weight_decay": 0.1,
+            "clip_norm": 1.0,
+            "seed": 0,
+        },
+    ),
+    "Recipe.rate": Call(Recipe().rate, {"step": 3, "total_steps": 9}),
+    "Vocabulary.learn": Call(
+        Vocabulary.learn, {"sentences": [*CORPUS.sentences("train")], "size": 100}, open={"sentences": TEXTS}
+    ),
+    "Vocabulary.encode": Call(VOCABULARY.encode, {"sentence": "Ein Hund."}, open={"sentence": FREE}),
+    "Vocabulary.encode_all": Call(VOCABULARY.encode_all, {"sentences": SENTENCES}, open={"sentences": TEXTS}),
+    "Vocabulary.encode_all_at_random": Call(
+        lambda sentences, dropout: VOCABULARY.encode_all_at_random(sentences, dropout, random.Random(0)),
+        {"sentences": SENTENCES, "dropout": 0.1},
+        open={"sentences": TEXTS},
+    ),
+    "Vocabulary.decode": Call(VOCABULARY.decode, {"ids": [5, 6]}, called={"ids": "token ids"}),
+    "Vocabulary.tokens": Call(VOCABULARY.tokens, {"ids": [5, 6]}, called={"ids": "token ids"}),
+    "Vocabulary.from_json": Call(Vocabulary.from_json, {"text": VOCABULARY.to_json()}),
+    "built_in_corpus": Call(
+        lambda **sizes: built_in_corpus(**sizes)["val"], {"num_train": 5, "num_held_out": 2}, covers=(built_in_corpus,)
+    ),
+    "load_corpus": Call(load_corpus, {"name": "built-in"}),
+    "TranslationTask": Call(
+        TranslationTask,
+        {
+            "corpus": CORPUS,
+            "vocabulary": VOCABULARY,
+            "max_tokens": 64,
+            "label_smoothing": 0.1,
+            "bpe_dropout": 0.1,
+            "max_length": 50,
+        },
+    ),
+    "TranslationTask.held_out": Call(TASK.held_out, {"size": 2, "number": 0}),
+    "TranslationTask.epoch": Call(TASK.epoch, {"number": 1, "seed": 0}),
+    "TranslationTask.split": Call(TASK.split, {"name": "val"}, called={"name": "splits"}, open={"name": "list"}),
+    "TranslationTask.pairs": Call(TASK.pairs, {"pairs": PAIRS}),
+    "greedy": Call(greedy, SEARCH, called={"source": "token"}),
+    "beam": Call(beam, {**SEARCH, "beam_size": 2, "length_penalty": 0.5, "num_best": 1}, called={"source": "token"}),
+    "sample": Call(
+        sample,
+        {**SEARCH, "temperature": 1.0, "top_k": 3, "top_p": 0.9, "num_samples": 2},
+        called={"source": "token"},
+        draws=True,
+    ),
+    "next_token_distribution": Call(
+        next_token_distribution, {"logits": floats(3, 5), "temperature": 1.0, "top_k": 3, "top_p": 0.9}
+    ),
+    "chunked_label_smoothing_loss": Call(
+        chunked_label_smoothing_loss,
+        {"logits": floats(3, 5), "targets": torch.tensor([1, 4, 0]), "smoothing": 0.1, "pad_id": 0},
+    ),
+    "alignment_counts": Call(alignment_counts, {"predicted": [(0, 1)], "sure": [(0, 1)], "possible": [(1, 1)]}),
+    "BertConfig": Call(
+        BertConfig,
+        {
+            "family": "bert",
+            "vocab_size": 9,
+            "d_model": 4,
+            "num_heads": 2,
+            "num_layers": 1,
+            "d_ff": 8,
+            "max_positions": 7,
+            "num_segments": 2,
+            "pad_id": 0,
+            "activation": "gelu",
+            "norm_eps": 1e-12,
+            "dropout": 0.1,
+            "attention_dropout": 0.1,
+        },
+        open={"family": "list", "activation": "list"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_documented_shapes_come_out(name):
+    CALLS[name].function(**CALLS[name].arguments)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_argument_is_refused_by_name_or_computed(name, unchecked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call = CALLS[name]
+
+    @PROFILE
+    @given(faults(call))
+    def one_fault(fault):
+        wrong = check_fault(call, *fault)
+        assert not wrong, f"{fault[0]} = {fault[1]}: {wrong}"
+
+    one_fault()
