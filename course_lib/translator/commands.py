@@ -91,7 +91,7 @@ def _count(text: str) -> int:
 
 
 def _beam(text: str) -> int:
-    from course_lib.translator import MAX_BEAM
+    from course_lib.translator.translator import MAX_BEAM
 
     if _count(text) > MAX_BEAM:
         raise argparse.ArgumentTypeError(f"must be at most {MAX_BEAM}, got {text}; 5 to 10 find nearly all there is")

@@ -16,7 +16,7 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_floats, check_ids, check_number, check_whole
+from course_lib._checks import check_floats, check_instance, check_number, check_whole
 from course_lib._typing import Float, Int
 from course_lib.decoding import check_length_penalty
 from course_lib.models import Transformer, TransformerConfig
@@ -464,9 +464,9 @@ def _checked(
 ) -> tuple[Tensor, list[int]]:
     """The source on the model's device, and a limit for each row."""
     config = model.config
-    check_ids(source=source)
+    check_instance(Tensor, source=source)
     check_whole(bos_id=bos_id, eos_id=eos_id, least=-math.inf)
-    if source.dim() != 2:
+    if source.dim() != 2 or source.is_floating_point() or source.is_complex():
         raise ValueError(
             f"source must be integer ids (batch, length), got {source.dtype} {tuple(source.shape)}; for one sentence "
             f"add a batch axis with source[None]"
@@ -510,9 +510,9 @@ def _limits(max_length: int | Sequence[int] | Tensor, batch: int, config: Transf
 
 def _check_cuts(temperature: float, top_k: int | None, top_p: float | None) -> None:
     check_number("temperature", temperature)
-    if not 0.0 < temperature < 1e30:  # beyond, -inf divided by it is NaN in float32
+    if not 0.0 < temperature < 1e38:  # beyond, -inf divided by it is NaN in float32
         raise ValueError(
-            f"temperature must be a finite number above 0 and below 1e30, got {temperature}; for the most probable "
+            f"temperature must be a finite number above 0 and below 1e38, got {temperature}; for the most probable "
             f"token each time use greedy"
         )
     if top_k is not None:

@@ -113,12 +113,18 @@ CALLS = {
     "TranslationTask.epoch": Call(TASK.epoch, {"number": 1, "seed": 0}),
     "TranslationTask.split": Call(TASK.split, {"name": "val"}, called={"name": "splits"}, open={"name": "list"}),
     "TranslationTask.pairs": Call(TASK.pairs, {"pairs": PAIRS}),
-    "greedy": Call(greedy, SEARCH, called={"source": "token"}),
-    "beam": Call(beam, {**SEARCH, "beam_size": 2, "length_penalty": 0.5, "num_best": 1}, called={"source": "token"}),
+    "greedy": Call(greedy, SEARCH, called={"source": "token"}, open={"source": "bool|bytes"}),
+    "beam": Call(
+        beam,
+        {**SEARCH, "beam_size": 2, "length_penalty": 0.5, "num_best": 1},
+        called={"source": "token"},
+        open={"source": "bool|bytes"},
+    ),
     "sample": Call(
         sample,
         {**SEARCH, "temperature": 1.0, "top_k": 3, "top_p": 0.9, "num_samples": 2},
         called={"source": "token"},
+        open={"source": "bool|bytes"},
         draws=True,
     ),
     "next_token_distribution": Call(

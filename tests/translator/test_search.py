@@ -677,9 +677,9 @@ def test_drawing_cold_or_from_one_token_is_greedy():
     ("changes", "message"),
     [
         ({"max_length": 0}, r"max_length must be a whole number of at least 1 and at most 1000000, got 0; the end"),
-        ({"max_length": [5, 0, 5]}, r"at least 1, got 0"),
+        ({"max_length": [5, 0, 5]}, r"at least 1 and at most 1000000, got 0"),
         ({"max_length": [5, 5]}, r"one for each of the 3 sources, got 2"),
-        ({"max_length": torch.tensor([5.0, 5.5, 6.0])}, r"whole number of at least 1, got 5\.0"),
+        ({"max_length": torch.tensor([5.0, 5.5, 6.0])}, r"whole number of at least 1 and at most 1000000, got 5\.0"),
         ({"bos_id": 11}, r"bos_id must be a token of the vocabulary, 0 … 10, got 11"),
         ({"eos_id": -1}, r"eos_id must be a token of the vocabulary, 0 … 10, got -1"),
         ({"eos_id": BOS}, r"three different tokens, got bos_id = 0, eos_id = 0, model\.config\.pad_id = 1"),
@@ -742,10 +742,10 @@ def test_a_bad_beam_is_refused(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": 0.0}, "temperature must be a finite number above 0 and below 1e30, got 0.0; .* use greedy"),
-        ({"temperature": -1.0}, "above 0, got -1.0"),
-        ({"temperature": math.inf}, "finite number above 0 and below 1e30, got inf"),
-        ({"temperature": math.nan}, "finite number above 0 and below 1e30, got nan"),
+        ({"temperature": 0.0}, "temperature must be a finite number above 0 and below 1e38, got 0.0; .* use greedy"),
+        ({"temperature": -1.0}, "above 0 and below 1e38, got -1.0"),
+        ({"temperature": math.inf}, "finite number above 0 and below 1e38, got inf"),
+        ({"temperature": math.nan}, "finite number above 0 and below 1e38, got nan"),
         ({"top_k": 0}, "top_k must be at least 1, got 0; None draws from all"),
         ({"top_p": 0.0}, r"top_p must be a probability in \(0, 1\], got 0.0; None draws from all"),
         ({"top_p": 1.1}, r"in \(0, 1\], got 1.1"),
