@@ -16,7 +16,7 @@ ONE_THREAD := OMP_NUM_THREADS=1
 JOBS ?= $(shell cores=$$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2); echo $$((cores > 4 ? 4 : cores)))
 SIDE_BY_SIDE := -n $(JOBS) --dist worksteal
 
-.PHONY: help env book test test-library test-exercises test-book test-notebooks test-portability notebooks published-notebooks serve \
+.PHONY: help env book test test-quick test-library test-judging test-exercises test-book test-notebooks test-portability notebooks published-notebooks serve \
 	links figures bench lint format clean
 
 help:  ## list the targets
@@ -33,19 +33,26 @@ serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 	@echo "Serving on http://localhost:$(PORT); stop with Ctrl-C."
 	@$(PY) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
-test: env lint test-library test-exercises test-book test-notebooks  ## prove everything: style, library, exercises, book, notebooks
+test: env lint test-library test-judging test-exercises test-book test-notebooks  ## prove everything: style, library, exercises, book, notebooks
 
 test-library: env  ## the package, with coverage
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m "not slow" --cov --cov-report=term
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m "not slow and not judging" --cov --cov-report=term
 
-test-exercises: env  ## what takes longer: linter, attacks, whole classes, a cluster, two training processes, the committed scores
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/exercises tests/grader tests/translator
+test-judging: env  ## thousands of right and wrong solutions to the exercises, judged
+	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadgroup -m judging tests/exercises
 
-test-book: env  ## pages, pairs, links, the built book in a browser, notebooks from the wheel in an empty folder
-	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadgroup --durations=10 -m slow tests/book tests/browser tests/toolchain
+# No coverage, no book, no browser, no notebook is run, and of the exercises' linter only what is in the tests of the grader.
+test-quick: env lint  ## for the working day, in about two minutes: style, imports, pages in step, fast tests of the library
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -q -m "not slow and not judging" $(QUICK)
 
-test-notebooks: env  ## run every notebook again and compare its outputs
-	$(ONE_THREAD) $(PY) -m pytest -c tests/nbval.ini --rootdir . -n $(JOBS) --dist loadfile --nbval --nbval-cell-timeout 600 book
+test-exercises: env  ## what takes longer: attacks, whole classes, a cluster, two training processes, the committed scores
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/grader tests/translator
+
+test-book: env  ## pages, pairs, links, the built book in a browser
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) --durations=10 -m slow tests/book tests/browser tests/toolchain
+
+test-notebooks: env  ## run every notebook from the wheel in an empty folder, and compare its outputs, pictures and views
+	$(ONE_THREAD) $(PY) -m pytest -c tests/notebooks/nbval.ini --rootdir . -n $(JOBS) --dist loadfile book tests/notebooks
 
 test-portability: env  ## the notebooks as on other processors: thread counts and instruction sets
 	$(PY) -m tools.portability

@@ -21,7 +21,10 @@ _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
 @pytest.fixture(autouse=True)
 def _seed():
-    torch.manual_seed(20_17)
+    if torch.cuda.is_available():
+        torch.manual_seed(20_17)
+    else:  # as above, without the stack trace that PyTorch keeps at every call, for GPUs that may be used later
+        torch.default_generator.manual_seed(20_17)
 
 
 @pytest.fixture

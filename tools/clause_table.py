@@ -82,25 +82,44 @@ def tried(breach) -> Refusal:
     return Refusal(exercise.stem, breach.exercise, breach.clause, place, tuple(passes_at), lines, key)
 
 
+def row_of(refusal: Refusal) -> str:
+    """The row of one breach."""
+    named = f"`{refusal.key}`" if refusal.key else "unknown"
+    more = len(refusal.lines) - 1
+    lines = "".join(refusal.lines[:1]) + (f" (and {more} more)" if more > 0 else "")
+    cells = (f"`{refusal.exercise}`", refusal.clause, lines, named)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
 def tables(found: Iterable[Refusal]) -> str:
     """One dropdown per chapter, with one row per breach."""
-    found = list(found)
+    rows: dict[str, list[str]] = {}
+    for refusal in found:
+        rows.setdefault(refusal.exercise, []).append(row_of(refusal))
+    return tables_of(rows)
+
+
+def tables_of(rows: dict[str, list[str]]) -> str:
+    """One dropdown per chapter, from the rows of each exercise."""
     parts = []
     for stem in STEMS:
-        here = [refusal for refusal in found if refusal.stem == stem]
-        if not here:
-            continue
-        rows = ["| exercise | clause | refused by | named |", "|---|---|---|---|"]
-        order = list(all_exercises())
-        for refusal in sorted(here, key=lambda r: order.index(r.exercise)):
-            named = f"`{refusal.key}`" if refusal.key else "unknown"
-            more = len(refusal.lines) - 1
-            lines = "".join(refusal.lines[:1]) + (f" (and {more} more)" if more > 0 else "")
-            cells = (f"`{refusal.exercise}`", refusal.clause, lines, named)
-            rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        count = f"{len(here)} breach{'es' if len(here) != 1 else ''}"
-        parts.append("\n".join([f":::{{dropdown}} `{stem}`: {count}", *rows, ":::"]))
+        here = [
+            row for name, exercise in all_exercises().items() if exercise.stem == stem for row in rows.get(name, ())
+        ]
+        if here:
+            head = [f":::{{dropdown}} `{stem}`: {len(here)} breach{'es' if len(here) != 1 else ''}"]
+            head += ["| exercise | clause | refused by | named |", "|---|---|---|---|"]
+            parts.append("\n".join([*head, *here, ":::"]))
     return "\n\n".join(parts)
+
+
+def rows_in(text: str) -> dict[str, list[str]]:
+    """The rows of the page, for each exercise."""
+    rows: dict[str, list[str]] = {}
+    for row in text[text.index(BEGIN) : text.index(END)].splitlines():
+        if name := re.match(r"\| `(\w+)` \|", row):
+            rows.setdefault(name[1], []).append(row)
+    return rows
 
 
 def page_with(text: str, fresh: str) -> str:

@@ -24,8 +24,8 @@ THREADS = (1, 2)
 
 def main() -> None:
     """Run all combinations and exit with the number of those that failed."""
-    command = [sys.executable, "-m", "pytest", "-c", "tests/nbval.ini", "--rootdir", ".", "-q"]
-    command += ["--nbval", "--nbval-cell-timeout", "1200", "book"]
+    command = [sys.executable, "-m", "pytest", "-c", "tests/notebooks/nbval.ini", "--rootdir", ".", "-q"]
+    command += ["--nbval-cell-timeout", "1200", "book"]
     failed = []
     for name, settings in INSTRUCTION_SETS.items():
         for threads in THREADS:

@@ -7,7 +7,9 @@ import pytest
 from contract_clauses import Breach, breaches
 
 from course_lib.exercises import all_exercises
-from tools.clause_table import BEGIN, END, PAGE, SEEDS, Refusal, page_with, refusals, tables, tried
+from tools.clause_table import BEGIN, END, PAGE, SEEDS, Refusal, page_with, row_of, rows_in, tables, tables_of, tried
+
+pytestmark = pytest.mark.judging
 
 FEWEST = 3  # clauses of an exercise that are broken by some solution
 
@@ -24,11 +26,18 @@ def test_every_exercise_has_breaches_of_several_clauses():
     assert {name: counts[name] for name in all_exercises() if counts[name] < FEWEST} == {}
 
 
-def test_the_tables_of_the_page_are_up_to_date():
+@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+def test_the_rows_of_the_page_are_up_to_date(exercise):
+    fresh = [row_of(tried(breach)) for breach in breaches() if breach.exercise == exercise.name]
+    assert rows_in(PAGE.read_text(encoding="utf-8"))[exercise.name] == fresh, "run `python -m tools.clause_table`"
+
+
+def test_the_tables_of_the_page_are_these_rows():
     text = PAGE.read_text(encoding="utf-8")
-    fresh = page_with(text, tables(refusals()))
+    fresh = page_with(text, tables_of(rows_in(text)))
     changed = list(unified_diff(text.splitlines(), fresh.splitlines(), lineterm="", n=0))
     assert changed == [], "run `python -m tools.clause_table`"
+    assert set(rows_in(text)) <= set(all_exercises())
 
 
 def test_a_breach_that_passes_is_seen():

@@ -13,6 +13,8 @@ from course_lib.grader.verdict.evidence import Diagnosis
 from course_lib.grader.verdict.judge import findings_of, judge
 from course_lib.grader.verdict.sheet import sheet_of
 
+pytestmark = pytest.mark.judging
+
 # Numbers that are not quoted from a case: names of dtypes, the end of float16, axes counted from the right, and zeros.
 CONSTANTS = re.compile(r"b?float\d+|65504|−1 and −2|0 / 0, ∞ − ∞ or 0 · ∞|indices start at 0|`[^`]*`")
 

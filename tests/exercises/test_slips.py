@@ -1,11 +1,14 @@
 """Small slips in solutions to the chapters on training and decoding: nearly each is known to its exercise by name."""
 
+import pytest
 from exercise_cells import cells
 
 from course_lib.exercises import find
 from course_lib.grader.verdict.diagnose import diagnose
 from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
+
+pytestmark = pytest.mark.judging
 
 
 def test_slips_are_named_by_their_exercise():

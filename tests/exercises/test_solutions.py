@@ -2,6 +2,7 @@
 all."""
 
 import json
+import os
 from collections import Counter
 
 import pytest
@@ -12,6 +13,8 @@ from course_lib.grader.verdict.diagnose import diagnose
 from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
 from tools.publisher import ROOT
+
+pytestmark = pytest.mark.judging
 
 SEEDS = (0, 5)
 TEACHING = " ".join((ROOT / "book/teaching.md").read_text(encoding="utf-8").split())
@@ -52,11 +55,31 @@ def judged(kind: str) -> dict[str, list[str]]:
     return {key: entry["keys"] for key, entry in found.items()}
 
 
-def outcomes(kind: str, seed: int) -> dict[str, tuple[str, str]]:
-    """For each wrong solution: "right", "wrong" or "unknown", and the name that was given."""
+@pytest.fixture(scope="session")
+def outcomes(tmp_path_factory):
+    """For each wrong solution to an exercise: "right", "wrong" or "unknown", and the name that was given.
+
+    Every worker reads what another one has found out in this run.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "outcomes"
+    folder.mkdir(exist_ok=True)
+
+    def outcomes_of(kind: str, seed: int, exercise: str) -> dict[str, tuple[str, str]]:
+        file = folder / f"{kind}-{seed}-{exercise}.json"
+        if not file.exists():
+            partial = folder / f"{file.name}-{os.getpid()}"
+            partial.write_text(json.dumps(found_out(kind, seed, exercise)), encoding="utf-8")
+            os.replace(partial, file)
+        return {key: tuple(outcome) for key, outcome in json.loads(file.read_text(encoding="utf-8")).items()}
+
+    return outcomes_of
+
+
+def found_out(kind: str, seed: int, exercise: str) -> dict[str, tuple[str, str]]:
     right = judged(kind)
     found = {}
-    for cell in cells(kind):
+    for cell in (cell for cell in cells(kind) if cell.exercise == exercise):
         verdict, diagnosis = verdict_and_diagnosis(cell, seed)
         assert verdict.status in {"failed", "not counted"}, f"{cell.key} passes: {cell.says}"
         name = diagnosis.key if diagnosis else ""
@@ -67,8 +90,18 @@ def outcomes(kind: str, seed: int) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["held_out", "held_out_2"])
-def test_unseen_mistakes_are_named_rightly_or_called_unknown(kind, seed, capsys):
-    found = outcomes(kind, seed)
+@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+def test_an_exercise_refuses_unseen_mistakes(kind, seed, exercise, outcomes):
+    assert len(outcomes(kind, seed, exercise.name)) >= 5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["held_out", "held_out_2"])
+def test_unseen_mistakes_are_named_rightly_or_called_unknown(kind, seed, outcomes, capsys):
+    found = {}
+    for name in all_exercises():
+        found |= outcomes(kind, seed, name)
+    assert found.keys() == {cell.key for cell in cells(kind)}
     counts = Counter(kind for kind, _ in found.values())
     with capsys.disabled():
         print(f"\n{kind}, seed {seed}: {dict(counts)}")

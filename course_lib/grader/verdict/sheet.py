@@ -73,8 +73,19 @@ class Sheet:
     ) -> Observation:
         # What draws numbers (a dropout, say) draws the same ones every time, or its diagnosis would be left to chance.
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(trial.number)
+            _seed(trial.number)
             return observe(solution, self.exercise, trial.case, cotangents, train_too=train_too, watch=watch)
+
+
+def _seed(number: int) -> None:
+    """Seed the CPU's generator, and the GPUs' where they are in use.
+
+    `torch.manual_seed` keeps a note for GPUs that may be used later, each with a stack trace: for a small case, that
+    takes as long as the case.
+    """
+    torch.default_generator.manual_seed(number)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(number)
 
 
 # An observation looks at state that all threads share: the random generator, the filters of warnings.
