@@ -8,9 +8,8 @@ import torch
 from course_lib.exercises import all_exercises, find
 from course_lib.grader.grading.assignment import draw_seed
 from course_lib.grader.grading.running import _chance
-from course_lib.grader.verdict.trials import _drawn_for
 from course_lib.grader.verdict.sheet import Sheet
-from course_lib.grader.verdict.trials import trials_of
+from course_lib.grader.verdict.trials import _drawn_for, trials_of
 
 SOFTMAX = all_exercises()["softmax"]
 
