@@ -108,6 +108,13 @@ def additive_score(
     """
     check_axes(query=query, key=key)
     check_dtypes(query=query, w_query=w_query, w_key=w_key, v=v)
+    _check_hidden_layer(query, key, w_query, w_key, v)
+    hidden_query = (query @ w_query.T).unsqueeze(-2)  # (..., L_q, 1, d_attn)
+    hidden_key = (key @ w_key.T).unsqueeze(-3)  # (..., 1, L_k, d_attn)
+    return torch.tanh(hidden_query + hidden_key) @ v  # (..., L_q, L_k)
+
+
+def _check_hidden_layer(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> None:
     if v.dim() != 1:
         raise ValueError(f"v must be (d_attn,), got {tuple(v.shape)}; it maps the hidden layer to one score")
     for name, weight, tensor in (("w_query", w_query, query), ("w_key", w_key, key)):
@@ -116,9 +123,6 @@ def additive_score(
                 f"{name} must be (d_attn, features) = {(v.shape[0], tensor.shape[-1])}, got {tuple(weight.shape)}; "
                 f"d_attn is the length of v, features the last axis of what the weight multiplies"
             )
-    hidden_query = (query @ w_query.T).unsqueeze(-2)  # (..., L_q, 1, d_attn)
-    hidden_key = (key @ w_key.T).unsqueeze(-3)  # (..., 1, L_k, d_attn)
-    return torch.tanh(hidden_query + hidden_key) @ v  # (..., L_q, L_k)
 
 
 def attend(

@@ -48,7 +48,7 @@ def attention_entropy(weights: Float[Tensor, "*batch len_q len_k"]) -> Float[Ten
     _check_weights(weights)
     # log 0 never enters the graph: its gradient, 0 · ∞, would be NaN even where the result is multiplied by zero.
     logarithms = torch.where(weights > 0, weights, 1).log()
-    return -(weights * logarithms).sum(-1)
+    return -(weights * logarithms).sum(-1)  # (..., L_q)
 
 
 def attention_rollout(
@@ -173,13 +173,17 @@ def previous_token_score(weights: Float[Tensor, "*batch length length"]) -> Floa
 
     Source: Clark et al. (2019), section 3.1.
     """
+    _check_square(weights)
+    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)  # (...)
+
+
+def _check_square(weights: Tensor) -> None:
     check_floats(weights=weights)
     if weights.dim() < 2 or weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 2:
         raise ValueError(
             f"weights must be those of self-attention, (..., length, length) with at least two tokens, got "
             f"{tuple(weights.shape)}; cross-attention has no token before"
         )
-    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)  # (...)
 
 
 def head_switched_off(

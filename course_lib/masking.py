@@ -167,7 +167,7 @@ def causal_mask(length: int, *, device: torch.device | str | None = None) -> Boo
     Source: Vaswani et al. (2017), section 3.2.3.
     """
     check_whole(length=length, least=0)
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()  # (L, L)
 
 
 def decoder_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 length length"]:

@@ -65,7 +65,8 @@ def merge_heads(
         ValueError: x has fewer than three axes.
     """
     _check_rank(x, "(..., H, L, d_head)")
-    return x.transpose(-3, -2).flatten(-2)  # (..., L, H * d_head)
+    x = x.transpose(-3, -2)  # (..., L, H, d_head)
+    return x.flatten(-2)  # (..., L, H * d_head)
 
 
 def multi_head_parameter_count(d_model: int, num_heads: int, bias: bool = True) -> int:
@@ -77,7 +78,8 @@ def multi_head_parameter_count(d_model: int, num_heads: int, bias: bool = True) 
         ValueError: num_heads does not divide d_model.
     """
     _check_divides(num_heads, d_model)
-    return 4 * d_model * d_model + (4 * d_model if bias else 0)
+    weights = 4 * d_model * d_model  # all heads of a projection share one matrix, so their number does not matter
+    return weights + 4 * d_model if bias else weights
 
 
 @runtime_checkable

@@ -45,10 +45,11 @@ def sinusoidal_encoding(
     """
     check_whole(length=length, least=0)
     check_whole(d_model=d_model)
-    pair = torch.arange(0, d_model, 2, dtype=torch.float64, device=device)  # 0, 2, 4, …: the 2i of the formula
-    angle = torch.arange(length, dtype=torch.float64, device=device)[:, None] * 10_000.0 ** (-pair / d_model)
-    both = torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)  # (length, d_model or one more)
-    return both[:, :d_model].float()
+    two_i = torch.arange(0, d_model, 2, dtype=torch.float64, device=device)  # (ceil(d_model / 2),)
+    position = torch.arange(length, dtype=torch.float64, device=device)[:, None]  # (length, 1)
+    angle = position * 10_000.0 ** (-two_i / d_model)  # (length, ceil(d_model / 2))
+    pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # (length, ceil(d_model / 2), 2)
+    return pairs.flatten(-2)[:, :d_model].float()  # (length, d_model): an odd width drops the last cosine
 
 
 def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
@@ -70,10 +71,10 @@ def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
     """
     check_finite("offset", offset)
     _check_even("d_model", d_model, least=2)
-    pair = torch.arange(0, d_model, 2, dtype=torch.float64)
-    angle = float(offset) * 10_000.0 ** (-pair / d_model)
+    two_i = torch.arange(0, d_model, 2, dtype=torch.float64)  # (d_model / 2,)
+    angle = float(offset) * 10_000.0 ** (-two_i / d_model)  # how far each pair turns
     cos, sin = angle.cos(), angle.sin()
-    blocks = torch.stack((torch.stack((cos, sin), -1), torch.stack((-sin, cos), -1)), -2)  # (d_model / 2, 2, 2)
+    blocks = torch.stack((cos, sin, -sin, cos), dim=-1).view(-1, 2, 2)  # (d_model / 2, 2, 2)
     return torch.block_diag(*blocks).float()  # (d_model, d_model)
 
 
@@ -133,11 +134,9 @@ def alibi_bias(
 
     Source: Press, Smith & Lewis (2022), section 3, made symmetric for use without a causal mask.
     """
-    check_whole(num_heads=num_heads, least=-math.inf)
+    _check_power_of_two(num_heads)
     check_whole(length=length, least=0)
-    if num_heads < 1 or num_heads & (num_heads - 1):
-        raise ValueError(f"num_heads must be a power of two for ALiBi's slopes, got {num_heads}; take 1, 2, 4, 8, 16 …")
-    head = torch.arange(1, num_heads + 1, dtype=torch.float64, device=device)
+    head = torch.arange(1, num_heads + 1, dtype=torch.float64, device=device)  # h + 1
     slope = 2.0 ** (-8.0 * head / num_heads)  # (H,)
     position = torch.arange(length, dtype=torch.float64, device=device)
     distance = (position[:, None] - position).abs()  # (L, L)
@@ -317,6 +316,12 @@ def _check_rotary(x: Tensor, positions: Tensor, base: float) -> None:
     check_ids(positions=positions)
     _check_even("the last axis of x", x.shape[-1])
     _check_base(base)
+
+
+def _check_power_of_two(num_heads: int) -> None:
+    check_whole(num_heads=num_heads, least=-math.inf)
+    if num_heads < 1 or num_heads & (num_heads - 1):
+        raise ValueError(f"num_heads must be a power of two for ALiBi's slopes, got {num_heads}; take 1, 2, 4, 8, 16 …")
 
 
 def _check_base(base: float) -> None:

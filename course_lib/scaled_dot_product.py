@@ -112,13 +112,18 @@ def softmax_backward(
         TypeError: one is not a floating-point tensor.
         ValueError: the two shapes differ.
     """
+    _check_gradient(weights, grad_weights)
+    mean = (weights * grad_weights).sum(-1, keepdim=True)  # (..., 1): the average gradient under the weights
+    return weights * (grad_weights - mean)
+
+
+def _check_gradient(weights: Tensor, grad_weights: Tensor) -> None:
     check_floats(weights=weights, grad_weights=grad_weights, axes=1)
     if weights.shape != grad_weights.shape:
         raise ValueError(
             f"expected one gradient per weight, got weights {tuple(weights.shape)} and grad_weights "
             f"{tuple(grad_weights.shape)}; both are (..., L)"
         )
-    return weights * (grad_weights - (grad_weights * weights).sum(-1, keepdim=True))
 
 
 def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
@@ -131,7 +136,9 @@ def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
         ValueError: a size is negative.
     """
     check_whole(len_q=len_q, len_k=len_k, d_k=d_k, d_v=d_v, least=0)
-    return 2 * len_q * len_k * (d_k + d_v)
+    scores = 2 * len_q * len_k * d_k  # (len_q, d_k) times (d_k, len_k)
+    output = 2 * len_q * len_k * d_v  # (len_q, len_k) times (len_k, d_v)
+    return scores + output
 
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float) -> None:

@@ -34,13 +34,17 @@ def teacher_forcing_pair(
 
     Source: Williams & Zipser (1989), who name it teacher forcing; Vaswani et al. (2017), figure 1 ("shifted right").
     """
+    _check_batch(tokens)
+    return tokens[:, :-1], tokens[:, 1:]  # (B, L - 1) both
+
+
+def _check_batch(tokens: Tensor) -> None:
     check_ids(tokens=tokens)
     if tokens.dim() != 2 or tokens.shape[1] < 1:
         raise ValueError(
             f"tokens must be (B, L) with the start token in column 0, got {tuple(tokens.shape)}; "
             f"for one sentence pass tokens[None]"
         )
-    return tokens[:, :-1], tokens[:, 1:]  # (B, L - 1) both
 
 
 def label_smoothing_loss(
@@ -180,7 +184,7 @@ def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
                 f"drop or cut longer sentences, or raise max_tokens"
             )
     batches: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
         # In rising order the newcomer is the longest, so it alone decides how wide the batch becomes.
         if not batches or (len(batches[-1]) + 1) * lengths[index] > max_tokens:
             batches.append([])

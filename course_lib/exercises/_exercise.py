@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,12 +15,9 @@ from torch import Tensor, nn
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._language_model import NextLogProbs
+from course_lib.exercises._solution import learners_code
 
 __all__ = ["Case", "Exercise", "Misconception", "Property", "Remark"]
-
-
-# A line that refuses wrong arguments, such as `check_tokens(tokens)`: no solution has to.
-_CHECK = re.compile(r"^ +_?check_\w+\(.*\)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,8 +224,8 @@ class Exercise:
 
     @cached_property
     def solution(self) -> str:
-        """Source of the reference, as the page shows it: without the library's checks of its arguments."""
-        return _CHECK.sub("", inspect.getsource(inspect.unwrap(self.reference)))
+        """Source of the reference, as the page shows it: without docstrings, annotations and checks of arguments."""
+        return learners_code(inspect.getsource(inspect.unwrap(self.reference)))
 
     def holds(self, says: str, *, weight: float = 1.0, fault: Callable[[tuple, Any], str] | None = None) -> Callable:
         """Decorator of a generator of cases that show what `says` says."""

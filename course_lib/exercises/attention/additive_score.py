@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from course_lib.attention import additive_score
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
 
 __all__ = ["additive_score", "exercise"]
-
-
-def additive_score(query, key, w_query, w_key, v):
-    hidden_query = (query @ w_query.T).unsqueeze(-2)  # (..., L_q, 1, d_attn)
-    hidden_key = (key @ w_key.T).unsqueeze(-3)  # (..., 1, L_k, d_attn)
-    return torch.tanh(hidden_query + hidden_key) @ v  # (..., L_q, L_k)
 
 
 exercise = Exercise(

@@ -14,6 +14,7 @@ from course_lib.exercises.attention.shifted_rows import shifted_rows
 __all__ = ["attend", "exercise"]
 
 
+# Plainer on purpose: the library's calls the package's softmax, and this one runs on its own.
 def attend(scores, value):
     weights = torch.softmax(scores, dim=-1)  # (..., L_q, L_k)
     return weights @ value, weights  # (..., L_q, d_v)

@@ -54,6 +54,7 @@ MOST_DRAWS = 2000  # until a case is found that tells right from wrong
 CLEAR = 0.02  # by how much a decision of a search has to be clear; in float32 sums are off by some 1e-6
 
 
+# Plainer on purpose: the library's reads the winner from `beam_trace`, which keeps every candidate for a view.
 def beam_search(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
     open_, ended = [([], 0.0)], []  # (generated tokens, sum of log-probabilities)
     for length in range(1, max_length + 1):

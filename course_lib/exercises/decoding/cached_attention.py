@@ -16,6 +16,7 @@ __all__ = ["cached_attention", "exercise"]
 CACHING = "decoding: Keys and values that stay"
 
 
+# Plainer on purpose: the library's is built on `scaled_dot_product_attention`, and this one runs on its own.
 def cached_attention(query, key, value, cache=None):
     if cache is not None:
         key = torch.cat((cache[0], key), dim=-2)  # (B, H, past + 1, d)

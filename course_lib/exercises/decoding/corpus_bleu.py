@@ -16,6 +16,7 @@ __all__ = ["corpus_bleu", "exercise"]
 SCORING = "decoding: Scoring a translation"
 
 
+# Plainer on purpose: the library's also takes other numbers of n-gram orders.
 def corpus_bleu(hypotheses, references):
     def ngrams(tokens, n):
         return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))

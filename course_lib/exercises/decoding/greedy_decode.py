@@ -21,6 +21,7 @@ def _inputs(model: NextLogProbs, *between) -> tuple:
     return (model, model.bos_id, model.eos_id, *between[:-1], model.max_length, *between[-1:])
 
 
+# Plainer on purpose: the library's also checks what the model returns at every step.
 def greedy_decode(next_log_probs, bos_id, eos_id, max_length):
     tokens = [bos_id]
     for _ in range(max_length):

@@ -14,6 +14,7 @@ __all__ = ["exercise", "top_p_filter"]
 SAMPLING = "decoding: Choosing by chance"
 
 
+# Plainer on purpose: the library's also takes batches, and loses nothing to rounding near p = 1.
 def top_p_filter(logits, p):
     order = logits.argsort(descending=True)
     probs = logits.softmax(-1)[order]

@@ -11,6 +11,7 @@ from course_lib.exercises._files import beside
 __all__ = ["attention_between_words", "exercise"]
 
 
+# Plainer on purpose: the library's also checks how the words are numbered.
 def attention_between_words(weights, query_words, key_words):
     def pieces(words):  # 1 where a token is a piece of a word, (L, number of words)
         number = torch.arange(words.max() + 1, device=words.device)

@@ -6,13 +6,9 @@ import torch
 
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.inspection import attention_entropy
 
 __all__ = ["attention_entropy", "exercise"]
-
-
-def attention_entropy(weights):
-    logarithms = torch.where(weights > 0, weights, 1).log()  # 0 where the weight is 0
-    return -(weights * logarithms).sum(-1)  # (..., L_q)
 
 
 exercise = Exercise(

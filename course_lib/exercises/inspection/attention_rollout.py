@@ -10,6 +10,7 @@ from course_lib.exercises._files import beside
 __all__ = ["attention_rollout", "exercise"]
 
 
+# Plainer on purpose: the library's also takes queries that attend to nothing.
 def attention_rollout(weights):
     identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
     mixed = (weights.mean(2) + identity) / 2  # (num_layers, B, L, L)

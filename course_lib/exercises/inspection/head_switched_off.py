@@ -11,6 +11,7 @@ from course_lib.exercises._files import beside
 __all__ = ["exercise", "head_switched_off"]
 
 
+# Plainer on purpose: the library's is built on `merge_heads`, and this one runs on its own.
 def head_switched_off(heads, weight, bias, off):
     remaining = heads.clone()  # the caller's heads stay as they are
     remaining[:, off] = 0

@@ -6,12 +6,9 @@ import torch
 
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.inspection import previous_token_score
 
 __all__ = ["exercise", "previous_token_score"]
-
-
-def previous_token_score(weights):
-    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)  # (...)
 
 
 exercise = Exercise(

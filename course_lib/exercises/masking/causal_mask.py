@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.masking import causal_mask
 
 __all__ = ["exercise"]
-
-
-def causal_mask(length):
-    return torch.ones(length, length, dtype=torch.bool).tril()  # (L, L)
 
 
 exercise = Exercise(

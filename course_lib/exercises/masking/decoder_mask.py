@@ -11,6 +11,7 @@ from course_lib.exercises.masking.padded_tokens import padded_tokens
 __all__ = ["exercise"]
 
 
+# Plainer on purpose: the library's is built on `padding_mask` and `causal_mask`, and this one runs on its own.
 def decoder_mask(tokens, pad_id):
     length = tokens.shape[1]
     real = (tokens != pad_id)[:, None, None, :]  # (B, 1, 1, L)

@@ -11,6 +11,7 @@ from course_lib.exercises._files import beside
 __all__ = ["exercise", "masked_softmax"]
 
 
+# Plainer on purpose: the library's shares steps with fused attention, and this one shows all of them.
 def masked_softmax(scores, mask):
     has_key = mask.any(-1, keepdim=True)  # (..., L_q, 1), False where the whole row is masked
     opened = mask | ~has_key  # such a row is opened, so that its softmax is finite in value and gradient

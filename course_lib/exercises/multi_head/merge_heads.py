@@ -7,13 +7,9 @@ import torch
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.multi_head import merge_heads
 
 __all__ = ["exercise", "merge_heads"]
-
-
-def merge_heads(x):
-    x = x.transpose(-3, -2)  # (..., L, H, d_head)
-    return x.flatten(-2)  # (..., L, H * d_head)
 
 
 exercise = Exercise(

@@ -18,6 +18,7 @@ __all__ = ["MultiHeadAttention", "exercise"]
 PAIRS = ((2, 3), (3, 2), (2, 4), (4, 2))
 
 
+# Plainer on purpose: the library's also takes dropout, position codes and caches, and stacks projections.
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model, num_heads):
         super().__init__()

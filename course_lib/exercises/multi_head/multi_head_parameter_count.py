@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.multi_head import multi_head_parameter_count
 
 __all__ = ["exercise"]
 
 
 # (num_heads, d_head): both orders, so that neither of them can stand for the other.
 PAIRS = ((2, 3), (3, 2), (2, 4), (4, 2))
-
-
-def multi_head_parameter_count(d_model, num_heads, bias=True):
-    weights = 4 * d_model * d_model  # all heads of a projection share one matrix, so their number does not matter
-    return weights + 4 * d_model if bias else weights
 
 
 exercise = Exercise(

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.positional_encoding import alibi_bias
 
 __all__ = ["alibi_bias", "exercise"]
-
-
-def alibi_bias(num_heads, length):
-    head = torch.arange(1, num_heads + 1, dtype=torch.float64)  # h + 1
-    slope = 2 ** (-8 * head / num_heads)  # (H,)
-    position = torch.arange(length)
-    distance = (position[:, None] - position).abs()  # (L, L)
-    return (-slope[:, None, None] * distance).float()  # (H, L, L)
 
 
 exercise = Exercise(

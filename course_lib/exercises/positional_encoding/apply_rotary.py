@@ -12,6 +12,7 @@ from course_lib.exercises._files import beside
 __all__ = ["apply_rotary", "exercise"]
 
 
+# Plainer on purpose: the library's shares the turn with `RotaryPosition`, and this one shows it.
 def apply_rotary(x, positions, base=10000.0):
     d = x.shape[-1]
     two_i = torch.arange(0, d, 2, dtype=torch.float64, device=x.device)  # (d / 2,)

@@ -12,6 +12,7 @@ from course_lib.exercises._files import beside
 __all__ = ["LearnedPositionalEmbedding", "exercise"]
 
 
+# Plainer on purpose: the library's can also begin at another position than 0.
 class LearnedPositionalEmbedding(nn.Module):
     def __init__(self, max_length, d_model):
         super().__init__()

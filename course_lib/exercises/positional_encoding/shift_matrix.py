@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.positional_encoding import shift_matrix
 
 __all__ = ["exercise", "shift_matrix"]
-
-
-def shift_matrix(offset, d_model):
-    two_i = torch.arange(0, d_model, 2, dtype=torch.float64)  # (d_model / 2,)
-    angle = offset / 10_000 ** (two_i / d_model)  # how far each pair turns
-    cos, sin = angle.cos(), angle.sin()
-    blocks = torch.stack((cos, sin, -sin, cos), dim=-1).view(-1, 2, 2)  # (d_model / 2, 2, 2)
-    return torch.block_diag(*blocks).float()  # (d_model, d_model)
 
 
 exercise = Exercise(

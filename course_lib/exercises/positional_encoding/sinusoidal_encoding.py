@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.positional_encoding import sinusoidal_encoding
 
 __all__ = ["exercise", "sinusoidal_encoding"]
-
-
-def sinusoidal_encoding(length, d_model):
-    two_i = torch.arange(0, d_model, 2, dtype=torch.float64)  # (ceil(d_model / 2),)
-    position = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
-    angle = position / 10_000 ** (two_i / d_model)  # (length, ceil(d_model / 2))
-    pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # (length, ceil(d_model / 2), 2)
-    return pairs.flatten(-2)[:, :d_model].float()  # (length, d_model): an odd width drops the last cosine
 
 
 exercise = Exercise(

@@ -13,6 +13,7 @@ from course_lib.exercises._files import beside
 __all__ = ["exercise"]
 
 
+# Plainer on purpose: the library's also takes a bias and dropout.
 def scaled_dot_product_attention(query, key, value, mask=None):
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
     if mask is not None:

@@ -7,12 +7,9 @@ import torch
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.training import teacher_forcing_pair
 
 __all__ = ["EOS", "PAD", "exercise"]
-
-
-def teacher_forcing_pair(tokens):
-    return tokens[:, :-1], tokens[:, 1:]  # (B, L - 1) both
 
 
 exercise = Exercise(

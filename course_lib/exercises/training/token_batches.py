@@ -7,23 +7,9 @@ from typing import Any
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.training import token_batches
 
 __all__ = ["area", "exercise", "in_order", "longest_first", "token_batches"]
-
-
-def token_batches(lengths, max_tokens):
-    for length in lengths:
-        if length > max_tokens:
-            raise ValueError(
-                f"a sentence of {length} tokens does not fit into max_tokens = {max_tokens}; drop or cut it"
-            )
-    batches = []
-    for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        # In rising order the newcomer is the longest, so it alone decides how wide the batch becomes.
-        if not batches or (len(batches[-1]) + 1) * lengths[index] > max_tokens:
-            batches.append([])
-        batches[-1].append(index)
-    return batches
 
 
 def _indices_sorted(value: Any) -> list | None:

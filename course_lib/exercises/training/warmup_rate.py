@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.training import warmup_rate
 
 __all__ = ["exercise", "warmup_rate"]
-
-
-def warmup_rate(step, d_model, warmup_steps):
-    return min(step**-0.5, step * warmup_steps**-1.5) / math.sqrt(d_model)
 
 
 exercise = Exercise(

@@ -19,6 +19,7 @@ __all__ = ["DecoderLayer", "exercise", "true"]
 DECODING = "transformer: The decoder layer"
 
 
+# Plainer on purpose: the library's also takes dropout, pre-norm, position codes and caches.
 class DecoderLayer(nn.Module):
     def __init__(self, d_model, num_heads, d_ff):
         super().__init__()

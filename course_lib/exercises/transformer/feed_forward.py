@@ -13,6 +13,7 @@ from course_lib.exercises.transformer.small_layers import rows
 __all__ = ["FeedForward", "exercise"]
 
 
+# Plainer on purpose: the library's also takes dropout and other activations.
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
