@@ -28,21 +28,33 @@ EQUIVALENT = {
         "q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in projected) → "
         "q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(2, 1) for x in projected)": TRANSPOSE,
     },
+    "causal_mask": {
+        "return torch.ones(length, length, dtype=torch.bool, device=device).tril() → "
+        "return torch.ones(length, length, dtype=torch.bool).tril()": DEVICE,
+    },
     "decoder_mask": {
         "past = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril() → "
         "past = torch.ones(length, length, dtype=torch.bool).tril()": DEVICE,
     },
     "sinusoidal_encoding": {
-        "position = torch.arange(length, dtype=torch.float64)[:, None] → "
-        "position = torch.arange(length)[:, None]": INTEGERS,
-        "two_i = torch.arange(0, d_model, 2, dtype=torch.float64) → two_i = torch.arange(0, d_model, 2)": (
+        "position = torch.arange(length, dtype=torch.float64, device=device)[:, None] → "
+        "position = torch.arange(length, device=device)[:, None]": INTEGERS,
+        "position = torch.arange(length, dtype=torch.float64, device=device)[:, None] → "
+        "position = torch.arange(length, dtype=torch.float64)[:, None]": DEVICE,
+        "two_i = torch.arange(0, d_model, 2, dtype=torch.float64, device=device) → "
+        "two_i = torch.arange(0, d_model, 2, device=device)": (
             "divided by d_model in float32 at worst, which the result's own float32 hides"
         ),
+        "two_i = torch.arange(0, d_model, 2, dtype=torch.float64, device=device) → "
+        "two_i = torch.arange(0, d_model, 2, dtype=torch.float64)": DEVICE,
     },
     "LearnedPositionalEmbedding": {
         "positions = torch.arange(length, device=x.device) → positions = torch.arange(length)": DEVICE,
     },
     "shift_matrix": {
+        "angle = float(offset) * 10000.0 ** (-two_i / d_model) → angle = offset * 10000.0 ** (-two_i / d_model)": (
+            "a number is multiplied as a float either way"
+        ),
         "two_i = torch.arange(0, d_model, 2, dtype=torch.float64) → two_i = torch.arange(0, d_model, 2)": (
             "divided by d_model in float32 at worst, within what is allowed for large offsets"
         ),
@@ -56,17 +68,38 @@ EQUIVALENT = {
         "distance = (position[:, None] - position).abs() → distance = (position - position[:, None]).abs()": (
             "only the absolute value is used"
         ),
-        "head = torch.arange(1, num_heads + 1, dtype=torch.float64) → head = torch.arange(1, num_heads + 1)": INTEGERS,
+        **{
+            f"{line} → {changed}": reason
+            for line, without_dtype, without_device in (
+                (
+                    "head = torch.arange(1, num_heads + 1, dtype=torch.float64, device=device)",
+                    "head = torch.arange(1, num_heads + 1, device=device)",
+                    "head = torch.arange(1, num_heads + 1, dtype=torch.float64)",
+                ),
+                (
+                    "position = torch.arange(length, dtype=torch.float64, device=device)",
+                    "position = torch.arange(length, device=device)",
+                    "position = torch.arange(length, dtype=torch.float64)",
+                ),
+            )
+            for changed, reason in ((without_dtype, INTEGERS), (without_device, DEVICE))
+        },
     },
     "label_smoothing_loss": {
         "of_target = log_probs.gather(1, targets[:, None])[:, 0] → "
         "of_target = log_probs.gather(1, targets[:, None])[:, -1]": "of one column, the first is the last",
     },
     "warmup_rate": {
-        "return min(step ** (-0.5), step * warmup_steps ** (-1.5)) / math.sqrt(d_model) → "
-        "return min(step * warmup_steps ** (-1.5), step ** (-0.5)) / math.sqrt(d_model)": (
+        "return min(1 / math.sqrt(step), step / warmup_steps ** 1.5) / math.sqrt(d_model) → "
+        "return min(step / warmup_steps ** 1.5, 1 / math.sqrt(step)) / math.sqrt(d_model)": (
             "the smaller of two numbers, in either order"
         ),
+    },
+    "token_batches": {
+        f"if not 0 <= length <= max_tokens: → if not {least} length <= max_tokens:": (
+            "a sentence has a start token and an end token, so no length is below 2"
+        )
+        for least in ("0 <", "1 <=", "-1 <=")
     },
     "beam_search": {
         "candidates = [([*tokens, token], total + log_prob) for tokens, total in open_ for token, log_prob in "

@@ -1,0 +1,92 @@
+"""What `solution()` and the pages print: the library's own function, or one that is plainer and says why."""
+
+import inspect
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import course_lib
+from course_lib.exercises import all_exercises
+from course_lib.exercises._solution import learners_code
+from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.sheet import sheet_of
+
+LIBRARY = '''\
+class Scaled(nn.Module):
+    """Scales.
+
+    Args:
+        factor: by which.
+    """
+
+    def __init__(
+        self,
+        factor: float = 1_000.0,
+        *,
+        names: dict[str, int] | None = None,
+        **others: int,
+    ) -> None:
+        """Keeps it."""
+        check_finite("factor", factor)
+        self.factor = factor  # of every feature
+
+    def forward(self, x: Float[Tensor, "*batch d"], *more: Tensor) -> Float[Tensor, "*batch d"]:
+        """`x`, scaled."""
+        _check_input(
+            x,
+            self.factor,
+        )
+        parts: list[Tensor] = []
+        # Checked above.
+        if x.dim() == 0:
+            check_scalar(x)
+        return self.checked(x) * self.factor
+'''
+PRINTED = """\
+class Scaled(nn.Module):
+    def __init__(self, factor=1_000.0, *, names=None, **others):
+        self.factor = factor  # of every feature
+
+    def forward(self, x, *more):
+        parts = []
+        # Checked above.
+        if x.dim() == 0:
+            check_scalar(x)
+        return self.checked(x) * self.factor
+"""
+
+
+def test_docstrings_annotations_and_checks_are_left_out_and_nothing_else():
+    assert learners_code(LIBRARY) == PRINTED
+
+
+def test_plain_code_stays_as_it_is_written():
+    assert learners_code(PRINTED) == PRINTED
+
+
+@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+def test_a_printed_solution_runs_on_its_own_and_passes(exercise):
+    """With the usual imports; the layers are built from the library's parts, as their statements say."""
+    names = {"math": math, "torch": torch, "nn": nn, "Counter": Counter, "__name__": "printed"}
+    if exercise.stem == "transformer":
+        names |= {name: getattr(course_lib, name) for name in ("FeedForward", "MultiHeadAttention")}
+    exec(exercise.solution, names)
+    sheet = sheet_of(exercise, 3)
+    verdict = judge(exercise, sheet.trials, sheet.run(names[exercise.name]), allow_twins=True)
+    assert verdict.status == "passed", {line.says for line in verdict.lines if not line.holds}
+
+
+@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+def test_the_reference_is_the_librarys_or_its_file_says_why_not(exercise):
+    written = Path(inspect.getfile(exercise.properties[0].cases)).read_text(encoding="utf-8")
+    reason = "\n# Plainer on purpose: the library's "
+    if exercise.reference is getattr(course_lib, exercise.name):
+        assert reason not in written
+    else:
+        head = "class" if exercise.is_class else "def"
+        before = written.partition(f"\n{head} {exercise.name}(")[0].rpartition("\n")[2]
+        assert f"\n{before}".startswith(reason)
