@@ -17,9 +17,10 @@ from torch import nn
 
 from benchmarks.timing import Comparison, compare, matmul_peak
 from course_lib import Transformer, TransformerConfig, sinusoidal_encoding
+from course_lib.translator.devices import best_precision
+from course_lib.translator.dropout import ByteDropout
 from course_lib.translator.fast_loss import chunked_label_smoothing_loss
 from course_lib.translator.recipe import Recipe
-from course_lib.translator.trainer import ByteDropout, best_precision
 
 BATCH, LENGTH = 32, 32
 CONFIG = TransformerConfig(vocab_size=8000, d_model=256, num_heads=8, num_layers=3, d_ff=1024, dropout=0.1)
@@ -71,9 +72,9 @@ def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
     config, precision = Recipe().model_config(), best_precision("cpu")
     dtype = torch.bfloat16 if precision == "bf16-mixed" else None
     ours = Transformer(config)
-    ByteDropout.put_into(ours)
     batch = _batch(config)
-    result = compare(_step(ours, batch, _chunked, dtype), _step(Theirs(config), batch, _smoothed, dtype))
+    with ByteDropout.inside(ours):
+        result = compare(_step(ours, batch, _chunked, dtype), _step(Theirs(config), batch, _smoothed, dtype))
     yield f"the trainer's step, the recipe's model, {precision}", *_of(result)
     yield from _shares(result, config, matmul_peak(dtype=dtype or torch.float32))
 
@@ -85,8 +86,8 @@ def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
     own, their = ByteDropout(config.dropout), nn.Dropout(config.dropout)
     result = compare(lambda: own(x).sum().backward(), lambda: their(x).sum().backward())
     yield f"ByteDropout / nn.Dropout, {BATCH} × {LENGTH} × {config.d_model}, with gradient", *_of(result)
-    plain = Transformer(config)
-    result = compare(_step(ours, batch, _chunked, dtype), _step(plain, batch, _chunked, dtype))
+    with ByteDropout.inside(ours):
+        result = compare(_step(ours, batch, _chunked, dtype), _step(Transformer(config), batch, _chunked, dtype))
     yield "the trainer's step with ByteDropout / with nn.Dropout", *_of(result)
 
 

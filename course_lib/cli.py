@@ -24,7 +24,7 @@ PACKAGES = {
     "rich": ("rich", "grading"),
     "yaml": ("pyyaml", "grading"),
     "distributed": ("distributed", "dask"),
-    "pytorch_lightning": ("pytorch-lightning", "training"),
+    "lightning_fabric": ("pytorch-lightning", "training"),
     "tokenizers": ("tokenizers", "training"),
     "safetensors": ("safetensors", "training"),
     "huggingface_hub": ("huggingface-hub", "models"),

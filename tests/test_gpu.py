@@ -197,8 +197,9 @@ def test_decoding_gives_the_same_translations(positions, use_cache):
 
 
 def test_the_trainer_uses_mixed_precision_and_learns():
+    from course_lib.translator.devices import best_precision
     from course_lib.translator.recipe import Recipe
-    from course_lib.translator.trainer import best_precision, train
+    from course_lib.translator.trainer import train
     from course_lib.workshop.tasks import reversal
 
     assert best_precision() in {"bf16-mixed", "16-mixed"}

@@ -136,8 +136,9 @@ def _train(options: argparse.Namespace) -> int:
 
     from course_lib.data import Vocabulary
     from course_lib.translator import TranslationTask, Translator
+    from course_lib.translator.devices import on_cpu
     from course_lib.translator.recipe import Recipe
-    from course_lib.translator.trainer import on_cpu, train
+    from course_lib.translator.trainer import train
 
     recipe = Recipe.read(options.config) if options.config else Recipe()
     changed = {name: getattr(options, name) for name in ("seed", "epochs") if getattr(options, name) is not None}

@@ -1,7 +1,7 @@
 """Translation as a task: the sentence pairs of a corpus as padded batches of tokens, cut to equal work.
 
-`TranslationTask` has the methods of `course_lib.workshop.tasks.Task`, like reversal or sorting, so that `train_on` and
-the Lightning trainer take it as they take those.
+`TranslationTask` has the methods of `course_lib.workshop.tasks.Task`, like reversal or sorting, so that `train_on`
+and the trainer take it as they take those.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -23,9 +24,9 @@ from course_lib.data.vocabulary import Vocabulary
 from course_lib.training import label_smoothing_loss, token_batches
 from course_lib.translator.fast_loss import chunked_label_smoothing_loss
 from course_lib.translator.recipe import Recipe
-from course_lib.workshop.tasks import SequencePairs, TokenTask
+from course_lib.workshop.tasks import SequencePairs, Task, TokenTask
 
-__all__ = ["SplitFigures", "TranslationTask"]
+__all__ = ["FollowsRecipe", "SplitFigures", "TranslationTask"]
 
 EncodedPairs = list[tuple[list[int], list[int]]]
 
@@ -48,6 +49,19 @@ class SplitFigures:
             f"{self.target_tokens / self.sentences:.1f} tokens a sentence (longest {self.longest_source} and "
             f"{self.longest_target}), {self.unknown_share:.2%} unknown, {self.padding_share:.1%} of the batches padding"
         )
+
+
+@runtime_checkable
+class FollowsRecipe(Protocol):
+    """A task for which the recipe decides on batches and loss, and whose data a resumed run must find unchanged."""
+
+    def by_recipe(self, recipe: Recipe) -> Task:
+        """The same task with the batches and the loss of a recipe."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A checksum of the training data."""
+        ...
 
 
 class TranslationTask(TokenTask):
@@ -105,7 +119,7 @@ class TranslationTask(TokenTask):
     def __repr__(self) -> str:
         return f"TranslationTask({self.name}, {len(self.vocabulary)} tokens, batches of {self.max_tokens})"
 
-    # What the Lightning trainer asks for
+    # What the trainer needs (`FollowsRecipe`, `TaskWithEpochs`)
 
     def by_recipe(self, recipe: Recipe) -> TranslationTask:
         """The same task with the batches and the loss of a recipe, which decides for both."""

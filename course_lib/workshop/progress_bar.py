@@ -1,4 +1,4 @@
-"""The bar that `train_on` shows."""
+"""The bar that `train_on` and `train` show."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ class ProgressBar:
         if self._last and self._shown:
             print(self._last, file=self._file)
 
-    def advance(self, loss: float, exact: float | None) -> None:
-        """One step more."""
-        figures = f"loss {loss:.3f}" + (f", held-out {exact:.0%}" if exact is not None else "")
+    def show(self, figures: str) -> None:
+        """Set the figures beside the bar."""
         self._bar.set_postfix_str(figures, refresh=False)
-        self._bar.update()
+
+    def advance(self, steps: int = 1) -> None:
+        """Count steps as done."""
+        self._bar.update(steps)
 
     def finish(self, line: str) -> None:
         """The line that stays."""

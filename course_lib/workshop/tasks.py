@@ -6,7 +6,7 @@ Every task has the same few methods, so that `train_on` knows none of them by na
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -24,6 +24,7 @@ __all__ = [
     "SequenceTask",
     "Sets",
     "Task",
+    "TaskWithEpochs",
     "TokenTask",
     "anomaly",
     "copy",
@@ -35,14 +36,11 @@ __all__ = [
 
 @runtime_checkable
 class Task(Protocol):
-    """What `train_on` needs of a task. A batch is a named tuple of tensors that the task's own methods understand.
-
-    A task may have a `goal` too, the share of right answers that counts as success; without one it is all of them. One
-    with a training set that comes round again has `epoch(number, seed=…)` and `split(name)`, sequences of batches.
-    """
+    """What `train_on` needs of a task. A batch is a named tuple of tensors that the task's own methods understand."""
 
     name: str
     unit: str  # what is right or wrong as a whole: "sequences", "sets"
+    goal: float  # the share of right answers that counts as success; 1.0 where all can be right
 
     def check_model(self, model: nn.Module) -> None:
         """Raise a TypeError or ValueError that says why the model cannot do this task."""
@@ -69,6 +67,19 @@ class Task(Protocol):
         ...
 
 
+@runtime_checkable
+class TaskWithEpochs(Protocol):
+    """What a task has in addition if its training set is finite and is read again in each epoch."""
+
+    def epoch(self, number: int, *, seed: int) -> Sequence[Any]:
+        """The batches of an epoch, which follow from its number and the seed alone."""
+        ...
+
+    def split(self, name: str) -> Sequence[Any]:
+        """The batches of "train" or "val", the same at every call."""
+        ...
+
+
 # Sequences
 
 
@@ -84,6 +95,7 @@ class TokenTask:
     """What tasks from tokens to tokens have in common. Their batches are `SequencePairs`."""
 
     name: str
+    goal = 1.0
     pad_id: int
     bos_id: int
     eos_id: int

@@ -1,4 +1,4 @@
-"""The loop that trains a model on a small task until it makes no mistake: `train_on`."""
+"""`train_on` trains a model on a small task until it makes no mistake; the loop itself is in `training_loop`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch import nn
 from course_lib._checks import check_finite, check_instance, check_seed, check_whole
 from course_lib.workshop.progress_bar import ProgressBar
 from course_lib.workshop.tasks import Task
+from course_lib.workshop.training_loop import BadLossError, Objective, OneDevice, updates
 
 __all__ = ["TrainingResult", "train_on"]
 
@@ -72,7 +73,7 @@ def train_on(
 
     Args:
         model: from `assemble`, or any other that suits the task.
-        task: from this module, or your own with the methods of `Task`.
+        task: from `course_lib.workshop.tasks`, or your own with the attributes and methods of `Task`.
         steps: at most.
         learning_rate: the highest.
         seed: of the batches, and of what the model draws.
@@ -101,40 +102,34 @@ def train_on(
     check_instance(Task, task=task)
     check_instance(nn.Module, model=model)
     check_seed(seed)
-    task.check_model(model)
+    objective = Objective(model, task)
     was_training = model.training
-    device = next(model.parameters()).device
+    runtime = OneDevice(next(model.parameters()).device)
     # The bar comes first: it writes where the caller's prints go.
     with ProgressBar(task.name, steps, show_progress) as bar, _prints_held_back(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         generator = torch.Generator().manual_seed(seed)
         optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, betas=(0.9, 0.98))
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _rate(warmup_steps, steps))
-        held_out = _on(device, task.held_out(num_fresh))
+        held_out = runtime.to_device(task.held_out(num_fresh))
+        batches = (task.batch(batch_size, generator) for _ in range(steps))
         losses: list[float] = []
         evaluations: list[tuple[int, float]] = []
         note = ""
-        for step in range(1, steps + 1):
-            model.train()
-            loss = task.loss(model, _on(device, task.batch(batch_size, generator)))
-            losses.append(loss.item())
-            if not math.isfinite(losses[-1]):
-                note = f"the loss became {losses[-1]} at step {step}"
-                break
-            if not loss.requires_grad:
-                note = "the loss depends on no parameter"
-                break
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            bar.advance(losses[-1], evaluations[-1][1] if evaluations else None)
-            if step % evaluate_every == 0 or step == steps:
-                evaluations.append((step, _measure(model, task, held_out)[1]))
-                if [share for _, share in evaluations[-3:]] == [1.0] * 3:
-                    break
-        accuracy, exact = _measure(model, task, _on(device, task.held_out(num_fresh, seed + 1)))
+        try:
+            for loss in updates(objective, batches, optimizer, schedule, clip_norm=1.0, runtime=runtime):
+                losses.append(loss.item())
+                bar.show(f"loss {losses[-1]:.3f}" + (f", held-out {evaluations[-1][1]:.0%}" if evaluations else ""))
+                bar.advance()
+                step = len(losses)
+                if step % evaluate_every == 0 or step == steps:
+                    evaluations.append((step, _measure(model, task, held_out)[1]))
+                    if [share for _, share in evaluations[-3:]] == [1.0] * 3:
+                        break
+        except BadLossError as error:
+            losses.append(error.loss)
+            note = f"{error} at step {len(losses)}"
+        accuracy, exact = _measure(model, task, runtime.to_device(task.held_out(num_fresh, seed + 1)))
         model.train(was_training)
         last = losses[-20:]
         if exact < 0.5 and sum(last) / len(last) < 0.1 and not note:
@@ -152,7 +147,7 @@ def train_on(
             exact=exact,
             num_fresh=num_fresh,
             first_perfect_step=next((step for step, share in evaluations if share == 1.0), None),
-            goal=getattr(task, "goal", 1.0),
+            goal=task.goal,
             note=note,
         )
         bar.finish(repr(result))
@@ -167,10 +162,6 @@ def _rate(warmup_steps: int, steps: int) -> Callable[[int], float]:
         return 0.01 + 0.495 * (1 + math.cos(math.pi * min(1.0, done)))
 
     return factor
-
-
-def _on(device: torch.device, batch: Any) -> Any:
-    return type(batch)(*(tensor.to(device) for tensor in batch))
 
 
 @torch.no_grad()

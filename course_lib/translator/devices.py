@@ -1,0 +1,63 @@
+"""Where and in which precision a training run computes: Lightning Fabric, with the settings of the course."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.loggers import Logger
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+
+__all__ = ["best_precision", "deterministic", "fabric", "on_cpu"]
+
+logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # without what it says about the machine
+
+
+def fabric(
+    *, accelerator: str, devices: int | str, strategy: str, precision: str, loggers: Sequence[Logger] = ()
+) -> Fabric:
+    """Lightning's access to the devices; names as in Lightning.
+
+    Raises:
+        ValueError: the machine has no such devices, or Lightning knows no such name.
+    """
+    asked = {"accelerator": accelerator, "devices": devices, "strategy": strategy, "precision": precision}
+    try:
+        return Fabric(**asked, loggers=list(loggers))
+    except (MisconfigurationException, ModuleNotFoundError, RuntimeError, TypeError, ValueError) as error:
+        names = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+        raise ValueError(f"Lightning does not take {names} on this machine: {error}") from None
+
+
+def best_precision(accelerator: str = "auto") -> str:
+    """Lightning's name of the fastest precision that this machine trains well in.
+
+    bfloat16 where a GPU or the processor's matrix unit (AMX) multiplies it; float16 on older GPUs; else float32.
+
+    Args:
+        accelerator: as in Lightning; with "cpu", a GPU is not looked at.
+    """
+    if torch.cuda.is_available() and accelerator != "cpu":
+        return "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "16-mixed"
+    has_matrix_unit = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    return "bf16-mixed" if has_matrix_unit() else "32-true"
+
+
+def on_cpu(accelerator: str) -> bool:
+    """Whether Lightning's accelerator, "auto" included, is the processor of this machine."""
+    other = torch.cuda.is_available() or torch.backends.mps.is_available()
+    return accelerator == "cpu" or (accelerator == "auto" and not other)
+
+
+@contextmanager
+def deterministic(wanted: bool) -> Iterator[None]:
+    """Ask PyTorch for algorithms that always add in the same order; afterwards the setting is as before."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(before or wanted)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
