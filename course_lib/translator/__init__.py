@@ -1,9 +1,10 @@
 """The German–English translator: how it is trained, how it writes, and what it is worth.
 
-`recipe` has all choices, `task` the batches, `trainer` the training, `fast_loss` label smoothing in less time;
-`search` writes (greedy, beam, sampling, whole batches with a cache), `alignments` compares attention with word
-alignments, and `translator` puts it all behind text in, text out. `commands` are `course-lib train`, `translate` and
-`evaluate`.
+`recipe` has all choices, `task` the sentence pairs, and `trainer` the training: `batches` of each epoch, the loop of
+`course_lib.workshop.training_loop`, `validation` after each epoch, `checkpoints`, and `devices` (Lightning Fabric);
+`fast_loss` and `dropout` save time on a CPU. `search` writes (greedy, beam, sampling, whole batches with a cache),
+`alignments` compares attention with word alignments, and `translator` puts it all behind text in, text out. `commands`
+are `course-lib train`, `translate` and `evaluate`.
 """
 
 from course_lib.translator.recipe import Recipe

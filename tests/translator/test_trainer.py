@@ -1,4 +1,4 @@
-"""Training with Lightning: what a step does, that a stopped run goes on to the bit, and that nothing is lost."""
+"""Training by a recipe: what a step does, that a stopped run continues to the bit, and that nothing is lost."""
 
 import csv
 import dataclasses
@@ -8,21 +8,23 @@ import signal
 import subprocess
 import sys
 import textwrap
-from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
-from pytorch_lightning.callbacks import ModelCheckpoint
-from pytorch_lightning.utilities import rank_zero_only
+from lightning_fabric.utilities.rank_zero import rank_zero_only
 from torch import nn
 
 from course_lib import train_on
 from course_lib.data import Vocabulary, built_in_corpus
 from course_lib.models import Transformer
 from course_lib.translator import TranslationTask
+from course_lib.translator.batches import training_share, validation_share
+from course_lib.translator.checkpoints import load_checkpoint
+from course_lib.translator.devices import best_precision
+from course_lib.translator.dropout import ByteDropout
 from course_lib.translator.recipe import Recipe
-from course_lib.translator.trainer import ByteDropout, TaskData, best_precision, load_checkpoint, train
+from course_lib.translator.trainer import train
 from course_lib.workshop.assemble import assemble_set_encoder
 from course_lib.workshop.tasks import anomaly, reversal
 from tools.publisher import ROOT
@@ -178,7 +180,7 @@ def test_a_loss_that_is_no_number_stops_at_its_step():
         def forward(self, source, target):
             return self.inner(source, target) * float("nan")
 
-    with pytest.raises(FloatingPointError, match="the training loss became nan in step 1; lower learning_rate"):
+    with pytest.raises(FloatingPointError, match="the loss became nan at step 1; lower learning_rate"):
         train(reversal(), REVERSAL, model=Broken(), **QUIET)
 
 
@@ -205,7 +207,7 @@ def test_a_checkpoint_of_another_shape_or_a_damaged_one_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"best\.ckpt is of a model of another shape"):
         load_checkpoint(larger, tmp_path / "best.ckpt")
     (tmp_path / "half.ckpt").write_bytes((tmp_path / "best.ckpt").read_bytes()[:2000])
-    with pytest.raises(ValueError, match=r"half\.ckpt is no checkpoint of a training, or is damaged"):
+    with pytest.raises(ValueError, match=r"half\.ckpt is not a checkpoint of a training run, or is damaged"):
         load_checkpoint(Transformer(REVERSAL.model_config()), tmp_path / "half.ckpt")
     with pytest.raises(FileNotFoundError):
         load_checkpoint(larger, tmp_path / "none.ckpt")
@@ -231,14 +233,14 @@ def test_a_run_does_not_go_on_with_another_corpus(captions, tmp_path):
     train(captions, recipe, out=tmp_path, stop_after=1, **QUIET)
     corpus = built_in_corpus(num_train=130, num_held_out=30)
     other = TranslationTask(corpus, captions.vocabulary)
-    with pytest.raises(ValueError, match="different are data: "):
+    with pytest.raises(ValueError, match="these differ: data: "):
         train(other, recipe, out=tmp_path, resume=True, **QUIET)
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
     (tmp_path / "last.ckpt").write_bytes((tmp_path / "last.ckpt").read_bytes()[:3000])
-    with pytest.raises(ValueError, match=r"last\.ckpt is no checkpoint of a training, or is damaged"):
+    with pytest.raises(ValueError, match=r"last\.ckpt is not a checkpoint of a training run, or is damaged"):
         train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
 
 
@@ -265,12 +267,18 @@ def test_a_best_epoch_that_is_missing_is_asked_for(tmp_path):
         train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
 
 
-def test_the_name_under_which_checkpoints_keep_the_best_is_lightnings(tmp_path):
-    """So that a run that was begun with another version of the course knows its best epoch."""
-    train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
-    callbacks = torch.load(tmp_path / "last.ckpt", weights_only=False)["callbacks"]
-    theirs = ModelCheckpoint(monitor="val_loss", save_on_train_epoch_end=True)
-    assert theirs.state_key in callbacks
+def test_a_run_of_an_earlier_version_is_resumed(captions, tmp_path):
+    """Its checkpoints had the history, and the factor of float16, where Lightning's Trainer puts them."""
+    recipe = Recipe(vocab_size=250, epochs=2, warmup_steps=10, max_tokens=256, **TINY)
+    whole, history = train(captions, recipe, **QUIET)
+    train(captions, recipe, out=tmp_path, stop_after=1, **QUIET)
+    checkpoint = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    checkpoint["callbacks"] = {"History": {"epochs": checkpoint.pop("history")}}
+    del checkpoint["precision"]
+    torch.save(checkpoint, tmp_path / "last.ckpt")
+    parts, other = train(captions, recipe, out=tmp_path, resume=True, **QUIET)
+    assert same(whole, parts)
+    assert other == history
 
 
 def test_a_model_that_comes_in_eval_mode_is_trained_with_dropout():
@@ -290,11 +298,9 @@ def test_a_device_that_the_machine_lacks_is_named(devices):
 
 
 def test_each_process_needs_a_batch(captions):
-    data = TaskData(captions, seed=0)
-    data.trainer = SimpleNamespace(current_epoch=0, global_rank=0, world_size=1000)
     with pytest.raises(ValueError, match=r"1000 processes need a batch each, got \d+ in an epoch; take fewer devices"):
-        data.train_dataloader()
-    assert len(data.val_dataloader()) == len(captions.split("val"))  # all of them, for each
+        training_share(captions.epoch(0, seed=0), rank=0, world=1000)
+    assert len(validation_share(captions, rank=0, world=1000)) == len(captions.split("val"))  # all of them, for each
 
 
 def test_the_first_of_several_processes_overwrites_nothing_either(tmp_path, monkeypatch):
@@ -326,6 +332,24 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_the_settings_are_given_back():
     assert signal.getsignal(signal.SIGINT) is handler
     assert not torch.are_deterministic_algorithms_enabled()
     assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
+
+
+def test_a_model_is_given_back_with_its_own_dropout_and_trained_with_the_fast_one():
+    seen = set()
+
+    class Watched(type(reversal())):
+        def loss(self, model, batch):
+            seen.update(type(module) for module in model.modules() if isinstance(module, nn.Dropout))
+            return super().loss(model, batch)
+
+    task = Watched(name="reversal", rearrange=lambda s: s.flip(0), length=6, vocab_size=13, min_length=3)
+    model = Transformer(REVERSAL.model_config())
+    modules = list(model.modules())
+    trained, _ = train(task, REVERSAL, model=model, stop_after=1, **QUIET)
+    assert seen == {ByteDropout}
+    assert trained is model
+    assert all(one is other for one, other in zip(model.modules(), modules, strict=True))
+    assert not any(module.training for module in modules)
 
 
 def test_a_model_that_does_not_suit_the_task_is_refused_before_training():
@@ -447,10 +471,25 @@ class TestByteDropout:
     def test_a_model_keeps_its_parameters(self):
         model = Transformer(REVERSAL.model_config())
         names = list(model.state_dict())
-        ByteDropout.put_into(model)
-        assert list(model.state_dict()) == names
-        assert not [m for m in model.modules() if type(m) is nn.Dropout]
-        assert [m for m in model.modules() if type(m) is ByteDropout]
+        with ByteDropout.inside(model):
+            assert list(model.state_dict()) == names
+            assert not [m for m in model.modules() if type(m) is nn.Dropout]
+            assert [m for m in model.modules() if type(m) is ByteDropout]
+
+    def test_a_model_has_its_own_modules_again_afterwards(self):
+        """The very same ones, even after an error."""
+        model = nn.Sequential(nn.Dropout(0.25), nn.Linear(2, 3), nn.Sequential(nn.Dropout(0.5))).eval()
+        modules = list(model.modules())
+
+        def interrupted():
+            with ByteDropout.inside(model):
+                assert (type(model[0]), model[0].p, model[2][0].p) == (ByteDropout, 0.25, 0.5)
+                assert not model[0].training
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert all(one is other for one, other in zip(model.modules(), modules, strict=True))
 
 
 def test_the_best_precision_is_one_of_lightnings():
