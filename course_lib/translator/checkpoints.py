@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric.plugins import Precision
 from torch import nn
 
 from course_lib._files import make_folder, write_whole
+from course_lib.translator.devices import Precision
 from course_lib.translator.recipe import Recipe
 from course_lib.translator.task import FollowsRecipe
 from course_lib.workshop.tasks import Task
@@ -137,10 +137,10 @@ class RunFolder:
                 f"anew in another folder"
             )
 
-    def new_log(self) -> str:
-        """The name of a folder for the log; a resumed run has one of its own (log-2, log-3, …)."""
+    def new_log(self) -> Path:
+        """A folder for the log that is not there yet; a resumed run has one of its own (log-2, log-3, …)."""
         names = itertools.chain(["log"], (f"log-{number}" for number in itertools.count(2)))
-        return next(name for name in names if not (self.path / name).exists())
+        return next(self.path / name for name in names if not (self.path / name).exists())
 
     def keep(self, state: RunState) -> None:
         """Write an epoch's checkpoint (as the best one, too, if it is the best so far), and the history."""

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.loggers import Logger
-from lightning_fabric.utilities.exceptions import MisconfigurationException
 
-__all__ = ["best_precision", "deterministic", "fabric", "on_cpu"]
+with warnings.catch_warnings():
+    # In a notebook without ipywidgets, tqdm warns when a library imports its automatic bar; ours is plain text.
+    warnings.filterwarnings("ignore", "IProgress not found")
+    from lightning_fabric import Fabric
+    from lightning_fabric.loggers import CSVLogger
+    from lightning_fabric.plugins import Precision
+    from lightning_fabric.utilities.exceptions import MisconfigurationException
+    from lightning_fabric.utilities.rank_zero import rank_zero_only
+
+__all__ = ["Fabric", "Precision", "best_precision", "deterministic", "fabric", "is_first_process", "on_cpu"]
 
 logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # without what it says about the machine
 
 
-def fabric(
-    *, accelerator: str, devices: int | str, strategy: str, precision: str, loggers: Sequence[Logger] = ()
-) -> Fabric:
+def fabric(*, accelerator: str, devices: int | str, strategy: str, precision: str, log: Path | None = None) -> Fabric:
     """Lightning's access to the devices; names as in Lightning.
+
+    Args:
+        log: folder that gets what is logged, as metrics.csv.
 
     Raises:
         ValueError: the machine has no such devices, or Lightning knows no such name.
     """
     asked = {"accelerator": accelerator, "devices": devices, "strategy": strategy, "precision": precision}
+    loggers = [] if log is None else [CSVLogger(log.parent, name="", version=log.name)]
     try:
-        return Fabric(**asked, loggers=list(loggers))
+        return Fabric(**asked, loggers=loggers)
     except (MisconfigurationException, ModuleNotFoundError, RuntimeError, TypeError, ValueError) as error:
         names = ", ".join(f"{name}={value!r}" for name, value in asked.items())
         raise ValueError(f"Lightning does not take {names} on this machine: {error}") from None
@@ -44,6 +54,11 @@ def best_precision(accelerator: str = "auto") -> str:
         return "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "16-mixed"
     has_matrix_unit = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     return "bf16-mixed" if has_matrix_unit() else "32-true"
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that writes files; of several, known even before they are connected."""
+    return rank_zero_only.rank == 0
 
 
 def on_cpu(accelerator: str) -> bool:

@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.loggers import CSVLogger
-from lightning_fabric.utilities.rank_zero import rank_zero_only
 from torch import nn
 
 from course_lib._checks import check_whole
 from course_lib.models import Transformer
 from course_lib.translator.batches import batches_of_epoch, draw_seed, training_share, validation_share
 from course_lib.translator.checkpoints import History, RunFolder, RunState, description
-from course_lib.translator.devices import best_precision, deterministic, fabric, on_cpu
+from course_lib.translator.devices import Fabric, best_precision, deterministic, fabric, is_first_process, on_cpu
 from course_lib.translator.dropout import ByteDropout
 from course_lib.translator.recipe import Recipe
 from course_lib.translator.task import FollowsRecipe
@@ -93,8 +90,7 @@ def train(
     if resume and folder is None:
         raise FileNotFoundError("expected a folder to resume from, got out=None; name it, or start without resume")
     checkpoint = folder.last() if resume else None
-    first_process = rank_zero_only.rank == 0
-    if folder is not None and not resume and first_process:
+    if folder is not None and not resume and is_first_process():
         folder.check_free()
     if model is None:
         with torch.random.fork_rng():
@@ -105,11 +101,11 @@ def train(
         run = description(task, recipe, model, precision, devices)
         if resume:
             folder.check_same(run)
-        elif first_process:
+        elif is_first_process():
             folder.begin(run)
     objective = Objective(model, task)
-    loggers = [] if folder is None else [CSVLogger(folder.path, name="", version=folder.new_log())]
-    runtime = fabric(accelerator=accelerator, devices=devices, strategy=strategy, precision=precision, loggers=loggers)
+    log = None if folder is None else folder.new_log()
+    runtime = fabric(accelerator=accelerator, devices=devices, strategy=strategy, precision=precision, log=log)
     last_epoch = recipe.epochs if stop_after is None else min(stop_after, recipe.epochs)
     with ByteDropout.inside(model), deterministic(on_cpu(accelerator)), torch.random.fork_rng():
         runtime.launch()  # from here on, there is one process per device
@@ -122,6 +118,8 @@ def train(
         with ProgressBar(task.name, last_epoch * steps, show_progress and runtime.is_global_zero) as bar:
             bar.advance(state.step)
             _run_epochs(state, last_epoch, recipe, runtime, folder, bar)
+            lowest = min(epoch["val_loss"] for epoch in state.history)
+            bar.finish(f"{task.name}: {len(state.history)} epochs, lowest validation loss {lowest:.3f}")
     if folder is not None:
         folder.load_best(model)
     return model.to("cpu").eval(), state.history

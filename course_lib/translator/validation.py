@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from lightning_fabric import Fabric
 from torch import nn
 
+from course_lib.translator.devices import Fabric
 from course_lib.workshop.tasks import Task, TokenTask
 
 __all__ = ["validate"]
