@@ -160,7 +160,7 @@ def share_of_the_keys(weights):
 def entropy_of_the_mean_query(weights):
     """The weights are averaged over the queries first, so there is one entropy per map, that of the mean. Each query
     has its own entropy."""
-    return terms(weights.mean(-2)).sum(-1)
+    return attention_entropy(weights.mean(-2, keepdim=True))[..., 0]
 
 
 @mistake
