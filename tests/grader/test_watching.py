@@ -51,7 +51,7 @@ CALLS = {
         """
         import torch
         def label_smoothing_loss(logits, targets, smoothing, pad_id):
-            from course_lib.translator import loss as chunked_loss
+            from course_lib.translator import fast_loss as chunked_loss
             return getattr(chunked_loss, "chunked_" + "label_smoothing_loss")(logits, targets, smoothing, pad_id)
         """,
         "course_lib.translator.fast_loss.chunked_label_smoothing_loss",
