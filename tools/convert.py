@@ -39,7 +39,7 @@ IMPORTED_BY = {
     "models": ("tokenizers", "safetensors", "huggingface_hub"),
     "training": ("pytorch_lightning", "tokenizers", "safetensors", "sacrebleu", "yaml", "platformdirs"),
 }
-MODULES_OF = {"models": "bert", "training": "data|trainer|translator|translating"}
+MODULES_OF = {"models": "bert", "training": "data|translator"}
 
 
 def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:
