@@ -162,10 +162,15 @@ def as_shown(expected: Any, actual: Any) -> tuple[str, str]:
     if not all(type(x) is float for x in pair):
         return str(pair[0]), str(pair[1])
     for digits in range(3, 13):
-        forms = [f"{x:.{digits}f}" if abs(x) < 1e6 else f"{x:.{digits}e}" for x in pair]
+        forms = [_in_digits(x, digits) for x in pair]
         if forms[0] != forms[1]:
             break
     return forms[0], forms[1]
+
+
+def _in_digits(x: float, digits: int) -> str:
+    form = f"{x:.{digits}f}" if abs(x) < 1e6 else f"{x:.{digits}e}"
+    return form.lstrip("-") if float(form) == 0 else form  # -0.000 makes a learner look for a sign
 
 
 def _short(dtype: torch.dtype) -> str:

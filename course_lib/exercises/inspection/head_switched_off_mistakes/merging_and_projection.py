@@ -173,8 +173,8 @@ def difference_returned(heads, weight, bias, off):
 
 @mistake
 def caller_changed(heads, weight, bias, off):
-    """The output is right, but the caller's heads are changed: an assignment to a part of a tensor works in place. A
-    learner who switches off one head after another would soon have none left."""
+    """The output is right, but the caller's heads are changed: an assignment to a part of a tensor works in place.
+    Switching off one head after another, you would soon have none left. Work on a copy."""
     heads[:, off] = 0
     return project(side_by_side(heads), weight, bias)
 
