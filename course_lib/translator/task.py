@@ -128,7 +128,7 @@ class TranslationTask(TokenTask):
         task.label_smoothing, task.bpe_dropout = recipe.label_smoothing, recipe.bpe_dropout
         return task
 
-    def epoch(self, number: int, *, seed: int) -> list[SequencePairs]:
+    def epoch(self, number: int, *, seed: int) -> Sequence[SequencePairs]:
         """All of the training pairs once, in batches; the order and the spellings follow from seed and number alone.
 
         Sentences are sorted by length within the shuffle: which of equal length share a batch differs in each epoch,
@@ -157,7 +157,7 @@ class TranslationTask(TokenTask):
         """A sum over the training pairs as tokens: another corpus or another vocabulary has another."""
         return hashlib.sha256(repr(self.encoded("train")).encode()).hexdigest()
 
-    def split(self, name: str) -> list[SequencePairs]:
+    def split(self, name: str) -> Sequence[SequencePairs]:
         """All pairs of a split in batches, the same at every call."""
         pairs = sorted(self.encoded(name), key=lambda pair: min(map(len, pair)))
         return _Padded(self, pairs, self._batches(pairs))
