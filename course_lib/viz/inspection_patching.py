@@ -82,9 +82,9 @@ def patching_view(
         + element("p", text_of(_told(data, row, column)), data_k="told")
         + _scale(data, patched[row, column].item(), shares[row, column].item()),
         data=data,
-        hint="A cell holds the share of the way from the patched run (0) to the other run (1), with a stronger "
-        "shade the further it is. Green cells move the output away. A wide map scrolls sideways. With the keyboard: "
-        "Tab to the map, arrow keys between cells.",
+        hint="A cell holds the share of the way from the run without a patch (0) to the other run (1): "
+        "the further, the stronger the shade. Green cells move the output away. A wide map scrolls sideways. "
+        "With the keyboard: Tab to the map, arrow keys between cells.",
     )  # fmt: skip
 
 
