@@ -70,6 +70,7 @@ class Read:
             self.sources.append(_source(message))
 
     def problem(self, text: str) -> None:
+        """Note what could not be read, once."""
         text = clean(text, LONGEST_PROBLEM)
         if text not in self.problems:
             self.problems.append(text)
