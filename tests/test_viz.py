@@ -1,5 +1,6 @@
 """Static figures: what a map of attention shows, says and refuses."""
 
+import os
 import pickle
 from itertools import pairwise
 
@@ -405,13 +406,14 @@ def test_a_file_that_cannot_be_written_is_left_as_it_was(tmp_path, monkeypatch):
     path.write_text("before")
 
     def fails(*_, **__):
-        (tmp_path / ".map.partial.png").write_text("half")
         raise OSError("no space left")
 
-    monkeypatch.setattr(mpl.figure.Figure, "savefig", fails)
-    with pytest.raises(OSError, match="no space"):
-        save_figure(attention_map(torch.ones(1, 1)), path)
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
+    for place, name in ((mpl.figure.Figure, "savefig"), (os, "fsync"), (os, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, fails)
+            with pytest.raises(OSError, match="no space"):
+                save_figure(attention_map(torch.ones(1, 1)), path)
+        assert path.read_text() == "before"
+        assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(ValueError, match=r"must end in .png or .svg.*got 'map.jpg'"):
         save_figure(attention_map(torch.ones(1, 1)), tmp_path / "map.jpg")

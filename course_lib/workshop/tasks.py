@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._checks import check_callable, check_finite, check_seed, check_whole
+from course_lib._checks import check_callable, check_finite, check_instance, check_seed, check_whole
 from course_lib._typing import Bool, Float, Int
 from course_lib.masking import check_tokens
 
@@ -164,6 +164,7 @@ class SequenceTask(TokenTask):
     first_symbol: int = field(default=3, init=False, repr=False)
 
     def __post_init__(self):
+        check_instance(str, name=self.name)
         check_callable(rearrange=self.rearrange)
         check_whole(length=self.length, vocab_size=self.vocab_size)
         check_whole(min_length=self.min_length, least=-math.inf)

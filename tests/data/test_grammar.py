@@ -13,7 +13,7 @@ from functools import cache
 
 import pytest
 
-from course_lib.data import _lexicon, _saying, grammar
+from course_lib.data import _lexicon, _sentences, grammar
 from course_lib.data._lexicon import VERBS, nouns
 from course_lib.data._sentences import (
     NONE,
@@ -177,7 +177,7 @@ def test_comma_of_a_relative_clause_gives_way_to_the_full_stop():
     ],
 )
 def test_articles_adjectives_and_nouns(noun_phrase, case, german, english):
-    said = _saying.say_noun_phrase(noun_phrase, case, _saying.Agreement("f", "her"))
+    said = _sentences.say_noun_phrase(noun_phrase, case, _sentences.Agreement("f", "her"))
     assert " ".join(word.text for word in said.german) == german
     assert " ".join(word.text for word in said.english) == english
 
@@ -551,11 +551,11 @@ def all_objects(verb, plural):
     choice = grammar.predicates(verb, plural, False, 0).parts[1]
     if choice is None:
         return
-    agrees = _saying.Agreement("p", "their") if plural else _saying.Agreement("m", "his")
+    agrees = _sentences.Agreement("p", "their") if plural else _sentences.Agreement("m", "his")
     for every in choice.options:
         for determiner in every.parts[0].options:
             predicate = Predicate(verb, NounPhrase(determiner, (), every.parts[2]))
-            yield texts(_saying.say_object(predicate, agrees, object()))
+            yield texts(_sentences.say_object(predicate, agrees, object()))
 
 
 @pytest.mark.parametrize("plural", [False, True])
@@ -597,7 +597,7 @@ def test_the_count_is_that_of_different_german_sentences():
 def test_places_are_spelled_in_one_way():
     for verb in VERBS:
         if verb.where:
-            places = [texts(_saying.say_prepositional(place, "dat"))[0] for place in listed_places(verb)]
+            places = [texts(_sentences.say_prepositional(place, "dat"))[0] for place in listed_places(verb)]
             assert len(places) == len(set(places)), verb
 
 

@@ -177,7 +177,7 @@ def test_drawing_leaves_the_module_as_it_was():
 
 def test_a_call_that_fails_leaves_no_hooks_behind():
     module, _ = case("feed_forward")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ValueError, match="width"):
         block_diagram(module, torch.ones(2, 5))
     assert not any(part._forward_hooks for part in module.modules())
     assert module.training
