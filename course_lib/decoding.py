@@ -303,7 +303,7 @@ def _check_search(next_log_probs: Callable, bos_id: int, eos_id: int, max_length
         raise TypeError(
             f"next_log_probs must be a function of ids, got {next_log_probs!r:.40}; pass the function itself"
         )
-    check_whole(bos_id=bos_id, eos_id=eos_id, least=0)
+    check_whole(bos_id=bos_id, eos_id=eos_id, least=-math.inf)  # a mark of your own may lie outside the vocabulary
     check_whole(max_length=max_length, least=0, hint="; it is the number of generated tokens at most")
 
 
