@@ -203,7 +203,7 @@ def check_axis(dim: int, **tensors: Tensor) -> None:
 
     Raises:
         TypeError: it is not a floating-point tensor, or `dim` is not a whole number.
-        ValueError: it has no axis, or not this one.
+        ValueError: it does not have this axis.
     """
     check_floats(axes=1, **tensors)
     for tensor in tensors.values():

@@ -147,7 +147,7 @@ class DecoderCache:
                 cache.select(rows)
 
     def branch(self, width: int, parents: Int[Tensor, "batch width"] | None) -> Bool[Tensor, "..."] | None:
-        """Begin a step: the self-attention mask `(B, 1, W, columns)` of W hypotheses that go on from `parents`.
+        """Begin a step: the self-attention mask `(B, 1, W, columns)` of W hypotheses that continue `parents`.
 
         None stands for a mask that allows everything.
 
@@ -163,8 +163,8 @@ class DecoderCache:
         before = 1 if self._past is None else self._past.shape[1]
         if parents is None and self.steps and width != before:
             raise ValueError(
-                f"{width} hypotheses a sentence follow {before}, so parents must say which each goes on from: "
-                f"int {(batch, width)}, got None"
+                f"{width} hypotheses per sentence follow {before}, so parents must say which of them each one "
+                f"continues, as int {(batch, width)}, got None"
             )
         if parents is not None and parents.shape != (batch, width):
             raise ValueError(f"parents must be one for each token, {(batch, width)}, got {tuple(parents.shape)}")

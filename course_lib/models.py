@@ -288,7 +288,7 @@ class Transformer(nn.Module):
         Args:
             tokens: `(B, W)`, the last tokens of W hypotheses for each source; at first those that begin a sentence.
             cache: from `begin`; the step adds to it.
-            parents: `(B, W)`, which of the last step's hypotheses each goes on from; if not given, each from its own.
+            parents: `(B, W)`, which of the last step's hypotheses each one continues; if not given, each from its own.
 
         Returns:
             Logits of the next token, `(B, W, target vocabulary)`.

@@ -73,7 +73,7 @@ def label_smoothing_loss(
         TypeError: logits are not floating-point, targets are not integers, smoothing is not a number, or pad_id is not
             a whole number.
         ValueError: shapes do not fit, or smoothing is out of range. Where the targets lie on the CPU also: every target
-            is padding, or one is no class. A GPU would have to be waited for; there the mean over nothing is nan.
+            is padding, or one is not a class. A GPU would have to be waited for; there the mean over nothing is nan.
 
     Source: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4, with ε = 0.1.
     """
@@ -112,7 +112,7 @@ def check_loss(logits: Tensor, targets: Tensor, smoothing: float, pad_id: int) -
 
 
 def check_targets(real: Tensor, num_classes: int, pad_id: int) -> None:
-    """Refuse targets, without padding, that are no classes.
+    """Refuse targets, other than padding, that are not classes.
 
     Raises:
         ValueError: there is none, or one is not among the classes.

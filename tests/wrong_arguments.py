@@ -21,7 +21,7 @@ from typing import Any
 import jaxtyping
 import numpy as np
 import torch
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -182,6 +182,18 @@ def check_fault(call: Call, name: str, kind: str, value: Any) -> str:
     if trace or error is not None:
         return trace or _wrong_error(error, f"{name}|{call.called[name]}" if name in call.called else name, value)
     return _not_admitted(call, {**copied(call.arguments), name: value}) or _not_finite(given, result)
+
+
+def check_call(call: Call) -> None:
+    """The property: whatever is wrong with an argument, the call refuses it by name, or computes what it may."""
+
+    @PROFILE
+    @given(faults(call))
+    def one_fault(fault):
+        wrong = check_fault(call, *fault)
+        assert not wrong, f"{fault[0]} = {fault[1]}: {wrong}"
+
+    one_fault()
 
 
 def _wrong_error(error: Exception, name: str, value: Any) -> str:

@@ -66,7 +66,7 @@ def check(solution: Callable, name: str | None = None) -> None:
         name: of the exercise, where the solution has another one.
 
     Raises:
-        TypeError: what was given is no function or class.
+        TypeError: what was given is not a function or class.
         KeyError: there is no exercise of that name.
     """
     exercise = _exercise_of(solution, name)

@@ -31,7 +31,7 @@ def chunked_label_smoothing_loss(
 
     Raises:
         TypeError: an argument is of another type.
-        ValueError: shapes do not fit, smoothing is out of range, every target is padding, or one is no class.
+        ValueError: shapes do not fit, smoothing is out of range, every target is padding, or one is not a class.
     """
     check_loss(logits, targets, smoothing, pad_id)
     check_targets(targets[targets != pad_id], logits.shape[1], pad_id)

@@ -50,7 +50,7 @@ def attention_map(
         The axes.
 
     Raises:
-        TypeError: weights is no tensor: None (the fused path computes none), or a pair (output, weights).
+        TypeError: weights is not a tensor: None (the fused path computes none), or a pair (output, weights).
         ValueError: weights is not a matrix, has no entries, NaN, or entries outside [0, 1], or the labels do not fit.
     """
     array = checked(weights, queries, keys)

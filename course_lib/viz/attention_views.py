@@ -143,7 +143,7 @@ def alignment(
         title: what the picture is called.
 
     Raises:
-        TypeError: weights is no tensor: None (the fused path computes none), or a pair (output, weights).
+        TypeError: weights is not a tensor: None (the fused path computes none), or a pair (output, weights).
         ValueError: weights is no matrix, is empty, has over 40 rows or columns, NaN or entries outside [0, 1], or the
             words do not fit.
     """

@@ -77,7 +77,7 @@ def next_token_bars(
         title: what the picture is called.
 
     Raises:
-        TypeError: logits is no tensor.
+        TypeError: logits is not a tensor.
         ValueError: logits is no vector, is empty, has over 10,000 entries or entries that are not finite, the labels do
             not fit, or shown is not a whole number from 1 to 20.
     """

@@ -41,7 +41,7 @@ def describe(
         At most 600 characters.
 
     Raises:
-        TypeError: weights is no tensor: None (the fused path computes none), or a pair (output, weights).
+        TypeError: weights is not a tensor: None (the fused path computes none), or a pair (output, weights).
         ValueError: weights has another shape, no entries, NaN, or entries outside [0, 1], or the labels do not fit it.
     """
     return joined(sentences(weights, queries, keys), title)

@@ -65,7 +65,7 @@ def mask_painter(
         keys: a label for each key, if they differ.
 
     Raises:
-        TypeError: scores is no tensor, or the mask is not bool.
+        TypeError: scores is not a tensor, or the mask is not bool.
         ValueError: shapes that do not fit, more than 10 rows or columns, or scores that are not finite.
     """
     if not isinstance(scores, Tensor):
@@ -203,7 +203,7 @@ def leak_detector(
         tolerance: what counts as not moved: rounding.
 
     Raises:
-        TypeError: influence holds something that is no tensor, or allowed is not bool.
+        TypeError: influence holds something that is not a tensor, or allowed is not bool.
         ValueError: shapes that do not fit, more than 10 tokens or 6 models, negative or not finite entries, or such a
             tolerance.
     """

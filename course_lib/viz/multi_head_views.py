@@ -76,7 +76,7 @@ def head_split(
         name: what the features are.
 
     Raises:
-        TypeError: one of them is no tensor.
+        TypeError: one of them is not a tensor.
         ValueError: shapes that do not fit, more than 8 heads, 6 tokens or 32 features, or entries that are not finite.
     """
     for what, x, axes in (("features", features, 2), ("heads", heads, 3), ("w_o", w_o, 2)):
@@ -296,7 +296,7 @@ def head_grid(
         bias: `(d_model,)`, what the output has beside the contributions.
 
     Raises:
-        TypeError: weights is no tensor: None (the fused path computes none; ask for `need_weights=True`), or a pair.
+        TypeError: weights is not a tensor: None (the fused path computes none; ask for `need_weights=True`), or a pair.
         ValueError: weights has another shape, NaN or entries outside [0, 1], too many of them (400,000 numbers, 200
             tokens), labels that do not fit, or contributions that do not fit.
     """

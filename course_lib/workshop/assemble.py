@@ -68,7 +68,7 @@ def assemble(
         A `course_lib.Transformer` whose `parts` say, name by name, whose each part is.
 
     Raises:
-        TypeError: a part is no function or class, or a size is not a whole number.
+        TypeError: a part is not a function or class, or a size is not a whole number.
         ValueError: a part has an unknown name, comes twice, fails on a tiny input, or gives a wrong shape or dtype; or
             the sizes do not fit, see `TransformerConfig`.
     """

@@ -60,5 +60,5 @@ class ProgressBar:
 
 
 def _shell() -> Any:
-    # Without importing IPython: where it is not imported, nobody is in a notebook.
+    # Without importing IPython: where it is not imported, this is not a notebook.
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

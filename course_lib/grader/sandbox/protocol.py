@@ -307,7 +307,7 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
             for name, spec in message["gradients"].items()
         }
         if any(not (g is None or isinstance(g, Tensor)) for g in gradients.values()):
-            raise ProtocolError("a gradient is no tensor")
+            raise ProtocolError("a gradient is not a tensor")
         stage = message["stage"]
         if stage not in ("", "build", "load", "call", "gradients"):
             raise ProtocolError("a stage is not as agreed")
