@@ -302,7 +302,7 @@ def test_a_step_says_what_is_wrong_with_parents_or_batch(unchecked):
     model = build()
     cache = model.begin(SOURCE)
     model.step(torch.full((3, 1), BOS), cache)
-    with pytest.raises(ValueError, match=r"2 hypotheses a sentence follow 1, so parents .* \(3, 2\), got None"):
+    with pytest.raises(ValueError, match=r"2 hypotheses per sentence follow 1, so parents .* \(3, 2\), got None"):
         model.step(torch.full((3, 2), 5), cache)
     with pytest.raises(ValueError, match=r"parents must be one for each token, \(3, 2\), got \(3, 1\)"):
         model.step(torch.full((3, 2), 5), cache, parents=torch.zeros(3, 1, dtype=torch.long))
