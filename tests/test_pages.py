@@ -8,7 +8,7 @@ import nbformat
 import pytest
 import yaml
 
-from course_lib.exercises import STEMS, all_exercises
+from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.viz.view import script
 from tools.chapter_map import TARGET, svg
 from tools.exercise_sections import fold
@@ -16,14 +16,17 @@ from tools.notebooks import code_cells
 from tools.pages import all_pages, notebook_pages
 from tools.publisher import ROOT
 from tools.questions import questions
-from tools.reading import CORE_WORDS, prose_words
+from tools.reading import CORE_MINUTES, CORE_WORDS, exercise_minutes, prose_words, reading_minutes
 
 CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in set(STEMS)]
 DEEPER_PAGES = [page for page in notebook_pages() if page.is_deeper]
 each_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES, ids=lambda page: page.name)
 each_lesson = pytest.mark.parametrize("page", CHAPTER_PAGES + DEEPER_PAGES, ids=lambda page: page.name)
 # Chapters whose exercises follow the section that teaches them, and that are read in one sitting.
-ONE_SITTING = ["inspection"]
+ONE_SITTING = [Path(p.name).name for p in CHAPTER_PAGES if "\n## Exercises\n" not in p.source.read_text("utf-8")]
+
+
+EXERCISE = re.compile(r"^```\{exercise\} *(\w+) *$", re.M)
 
 
 def cells_of(page):
@@ -67,7 +70,21 @@ def test_a_chapter_goes_the_way_that_all_go(page):
 @pytest.mark.parametrize("stem", ONE_SITTING)
 def test_a_chapter_is_read_in_one_sitting(stem):
     page = next(page for page in CHAPTER_PAGES if Path(page.name).name == stem)
-    assert prose_words(page.source.read_text(encoding="utf-8")) <= CORE_WORDS
+    source = page.source.read_text(encoding="utf-8")
+    assert prose_words(source) <= CORE_WORDS
+    assert reading_minutes(source) + exercise_minutes(source) <= CORE_MINUTES
+
+
+@each_lesson
+def test_a_page_says_below_its_title_how_long_it_takes(page):
+    """The minutes of exercises are those that the exercises of the page state, one by one."""
+    title = nbformat.read(page.notebook, as_version=4).cells[0].source
+    reading, exercises = re.search(
+        r"^# .+\n+\*(\d+) minutes to read(?:, (\d+) minutes of exercises)?\*$", title, re.M
+    ).groups()
+    assert int(reading) == reading_minutes(page.source.read_text(encoding="utf-8"))
+    stated = re.findall(r"^\*`\w+`: difficulty \d of 5, about (\d+) minutes\*$", page.text, re.M)
+    assert int(exercises or 0) == sum(map(int, stated))
 
 
 @pytest.mark.parametrize("stem", ONE_SITTING)
@@ -182,16 +199,29 @@ def test_numbers_with_decimals_in_the_text_come_from_a_cell(page):
         assert number in computed, f"{number} is in the text of {page.name}, and in no cell or output"
 
 
+def family(chapter):
+    """A chapter's page and the deeper pages that stand under it."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    entry = next(e for part in toc["parts"] for e in part["chapters"] if e["file"] == chapter.name)
+    names = [entry["file"], *(below["file"] for below in entry.get("sections", []))]
+    return [page for page in CHAPTER_PAGES + DEEPER_PAGES if page.name in names]
+
+
 @each_chapter
-def test_a_chapter_has_the_exercises_of_its_stem(page):
+def test_every_exercise_of_a_stem_stands_on_its_chapter_or_on_a_deeper_page_of_it(page):
+    exercises = [name for name, exercise in all_exercises().items() if exercise.stem == Path(page.name).name]
+    assert exercises
+    places = [name for one in family(page) for name in EXERCISE.findall(one.source.read_text(encoding="utf-8"))]
+    assert sorted(places) == sorted(exercises)
+
+
+@each_lesson
+def test_a_page_has_its_exercises_in_full(page):
     """Statement, stub and check of each; the solution is folded in the book and not in the notebook at all."""
-    stem = Path(page.name).name
     notebook = nbformat.read(page.notebook, as_version=4)
     code = [cell.source for cell in code_cells(notebook)]
     everything = "\n".join(cell.source for cell in notebook.cells)
-    exercises = [exercise for exercise in all_exercises().values() if exercise.stem == stem]
-    assert exercises
-    for exercise in exercises:
+    for exercise in map(find, EXERCISE.findall(page.source.read_text(encoding="utf-8"))):
         assert exercise.stub.rstrip() in code
         assert code.index(f"check({exercise.name})") == code.index(exercise.stub.rstrip()) + 1
         assert exercise.statement.strip().split("\n")[0] in everything

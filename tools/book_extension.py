@@ -43,7 +43,7 @@ def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
     for path in {*sources_of(source[0]), Page(docname).notebook}:
         if path.exists():
             app.env.note_dependency(str(path))
-    source[0] = fold(in_full(source[0]))
+    source[0] = fold(in_full(source[0], Page(docname)))
 
 
 def _give_alternative_texts(app: Sphinx, doctree: nodes.document) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import yaml
 
+from course_lib.exercises import STEMS
 from tools.exercise_sections import expand
 from tools.publisher import ROOT
 from tools.questions import expand_questions
+from tools.reading import with_times
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Page:
     @cached_property
     def text(self) -> str:
         """The source with its exercises and questions in full."""
-        return in_full(self.source.read_text(encoding="utf-8"))
+        return in_full(self.source.read_text(encoding="utf-8"), self)
 
     @property
     def has_code(self) -> bool:
@@ -43,6 +45,11 @@ class Page:
     def is_deeper(self) -> bool:
         """Whether the page stands under a chapter, for readers who want to know more."""
         return self.name.startswith("book/deeper/")
+
+    @property
+    def is_lesson(self) -> bool:
+        """Whether the page teaches: a chapter, or a deeper page of one."""
+        return self.is_deeper or posixpath.basename(self.name) in STEMS
 
     @property
     def title(self) -> str:
@@ -60,9 +67,9 @@ class Page:
         return dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)$", self.text, re.MULTILINE))
 
 
-def in_full(source: str) -> str:
-    """A page's source with its exercises and questions written out."""
-    return expand_questions(expand(source))
+def in_full(source: str, page: Page) -> str:
+    """A page's source with its exercises and questions written out, and on a lesson the minutes that it takes."""
+    return expand_questions(expand(with_times(source) if page.is_lesson else source))
 
 
 def all_pages(root: Path = ROOT) -> list[Page]:
