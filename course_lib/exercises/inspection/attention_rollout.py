@@ -34,7 +34,7 @@ def attention_rollout(weights):
     reference=attention_rollout,
     shapes={"weights": "num_layers batch heads length length"},
     returns=("rollout",),
-    look="inspection: Attention rollout",
+    look="attention_rollout: Write rollout yourself",
     one_sign=("weights",),
     sum_to_one=("weights",),
 )

@@ -33,7 +33,7 @@ def head_switched_off(heads, weight, bias, off):
     reference=head_switched_off,
     shapes={"heads": "batch num_heads length d_head", "weight": "d_out d_model", "bias": "d_out"},
     returns=("output",),
-    look="inspection: Where attention maps mislead",
+    look="attention_as_explanation: Write the switch yourself",
 )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from torch import Tensor
 
-from course_lib.exercises import Case, Exercise
+from course_lib.exercises import STEMS, Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
 from course_lib.grader.sandbox.observing import Observation, Sequence
 from course_lib.grader.verdict.compare import Finding
@@ -77,9 +77,10 @@ class Report:
 
     @property
     def next_step(self) -> str:
-        """What to look at now."""
+        """What to look at now: a chapter or another page, and its heading."""
         page, _, heading = self.look.partition(": ")
-        return f"chapter `{page}`, “{heading}”" if heading else f"chapter `{page}`"
+        kind = "chapter" if page in STEMS else "page"
+        return f"{kind} `{page}`, “{heading}”" if heading else f"{kind} `{page}`"
 
     @property
     def look(self) -> str:
