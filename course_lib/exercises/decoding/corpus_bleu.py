@@ -13,7 +13,7 @@ from course_lib.exercises.decoding.bleu_parts import bleu, lengths_of, unclipped
 __all__ = ["corpus_bleu", "exercise"]
 
 
-SCORING = "decoding: Scoring a translation"
+SCORING = "bleu: Four ideas"
 
 
 # Plainer on purpose: the library's also takes other numbers of n-gram orders.
