@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
+from visiting import READY, Visit, built
 
-from tools.build_book import BUILD, build
-from tools.publisher import Publisher, find_publisher
+from tools.publisher import Publisher
 
 FLAGS = [
     "--no-sandbox",  # Chromium refuses to run as root otherwise, and CI runs in a container as root
@@ -43,17 +42,8 @@ class Site:
 
 @pytest.fixture(scope="session", params=["local", "published"])
 def site(request):
-    """The book as `make book` builds it, and as it is published: the header and all links differ.
-
-    Tests that run side by side build it one after the other: the second finds it.
-    """
-    folder = BUILD if request.param == "local" else BUILD / "published/_build"
-    folder.mkdir(parents=True, exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch, FileLock(BUILD / ".lock"):
-        if request.param == "published":
-            patch.setenv("GITHUB_REPOSITORY", "me/repo")
-        html = build(folder, quiet=True)
-        publisher = find_publisher()
+    """Both builds of the book, each on a server."""
+    html, publisher = built(request.param)
     handler = partial(_QuietHandler, directory=str(html))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -83,32 +73,6 @@ def browser():
         chromium.close()
 
 
-class Visit:
-    """A page as opened in the browser, and all that went wrong while it was."""
-
-    def __init__(self, page, site):
-        self.page, self.site = page, site
-        self.outside, self.failed, self.errors = [], [], []
-        page.route("**/*", self._only_inside)
-        page.on("requestfailed", lambda request: self.failed.append(request.url))
-        page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
-
-    def _only_inside(self, route):
-        url = route.request.url
-        if url.startswith((self.site, "data:", "blob:", "file:")):
-            route.continue_()
-        else:
-            self.outside.append(url)
-            route.abort()
-
-    def open(self, address):
-        self.page.goto(address if ":" in address else f"{self.site}/{address}")
-        self.page.wait_for_load_state("networkidle")
-        return self
-
-
 @pytest.fixture
 def visit(browser, site):
     """A function that opens an address in a fresh context: `visit("book/attention.html", width=390, scheme="dark")`."""
@@ -134,7 +98,8 @@ def show(browser, tmp_path):
             viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=touch, offline=True
         )
         contexts.append(context)
-        return Visit(context.new_page(), "file://").open(view.save(tmp_path / "view.html").as_uri())
+        seen = Visit(context.new_page(), "file://")
+        return seen.open(view.save(tmp_path / "view.html").as_uri(), until=READY)
 
     yield open_
     for context in contexts:

@@ -5,7 +5,7 @@ import html
 
 import pytest
 import torch
-from test_accessibility import faults
+from axe import faults
 
 from course_lib import causal_mask, sinusoidal_encoding, viz
 

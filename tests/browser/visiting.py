@@ -1,0 +1,58 @@
+"""What the tests of the book's pages start from: the two builds, and a page as a browser opens it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from tools.build_book import BUILD, build
+from tools.publisher import Publisher, find_publisher
+
+READY = "[...document.querySelectorAll('attention-view')].every(view => view.ready)"
+
+
+@cache
+def built(kind: str) -> tuple[Path, Publisher | None]:
+    """Folder of the book as `make book` builds it ("local"), or as it is published: the header and all links differ.
+
+    Tests that run side by side build it one after the other: the second finds it.
+    """
+    folder = BUILD if kind == "local" else BUILD / "published/_build"
+    folder.mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch, FileLock(BUILD / ".lock"):
+        if kind == "published":
+            patch.setenv("GITHUB_REPOSITORY", "me/repo")
+        return build(folder, quiet=True), find_publisher()
+
+
+class Visit:
+    """A page as opened in the browser, and all that went wrong while it was."""
+
+    def __init__(self, page, site):
+        self.page, self.site = page, site
+        self.outside, self.failed, self.errors = [], [], []
+        page.route("**/*", self._only_inside)
+        page.on("requestfailed", lambda request: self.failed.append(request.url))
+        page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+
+    def _only_inside(self, route):
+        url = route.request.url
+        if url.startswith((self.site, "data:", "blob:", "file:")):
+            route.continue_()
+        else:
+            self.outside.append(url)
+            route.abort()
+
+    def open(self, address, *, until=None):
+        """Go to an address, and wait until a script says true, or until nothing more is loaded."""
+        self.page.goto(address if ":" in address else f"{self.site}/{address}")
+        if until:
+            self.page.wait_for_function(until)
+        else:
+            self.page.wait_for_load_state("networkidle")
+        return self
