@@ -10,7 +10,6 @@ import ast
 import posixpath
 import re
 import textwrap
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -19,15 +18,12 @@ import nbformat
 from pybtex.database import Person, parse_file
 
 from tools.exercise_sections import in_notebook
+from tools.myst import ROLE, Block, blocks, titled
 from tools.pages import Page, all_pages
 from tools.publisher import Publisher
 
 ADMONITIONS = {"note": "Note", "tip": "Tip", "warning": "Warning", "important": "Important", "seealso": "See also"}
 REFERENCES = "book/references"
-
-_FENCE = re.compile(r"^(?P<fence>`{3,}|:{3,})\{(?P<name>[\w:-]+)\}\s*(?P<argument>.*)$")
-_ROLE = re.compile(r"\{(?P<name>[\w:]+)\}`(?P<text>[^`]+)`")
-_TITLED = re.compile(r"^(?P<title>.+?)\s*<(?P<target>[^<>]+)>$", re.DOTALL)
 
 # What must never be left in a converted cell. The test of the notebooks looks for the same.
 RAW_MYST = re.compile(r"\{[a-z][\w:-]*\}`|^:::|^`{3,}\{|^\([\w-]+\)=\s*$|^%|^\+\+\+", re.MULTILINE)
@@ -117,49 +113,36 @@ class _Converter:
     def __init__(self, page: Page, publisher: Publisher | None):
         self.page = page
         self.publisher = publisher
-        labels = re.findall(r"^\$\$\s*\(([\w-]+)\)\s*$", page.text, re.MULTILINE)
+        labels = [block.name for block in blocks(page.text) if block.kind == "math" and block.name]
         self.equations = {label: number for number, label in enumerate(labels, 1)}
 
     def text(self, source: str) -> str:
-        lines, output = source.split("\n"), []
-        position = 0
-        while position < len(lines):
-            line = lines[position]
-            if match := _FENCE.match(line):
-                end = _closing(lines, position, match["fence"], self._fail)
-                output.append(self._directive(match["name"], match["argument"].strip(), lines[position + 1 : end]))
-                position = end
-            elif line.startswith("```"):
-                end = _closing(lines, position, re.match("`+", line)[0], self._fail)
-                output += lines[position : end + 1]  # a plain code block, as it is
-                position = end
-            elif re.fullmatch(r"\([\w-]+\)=\s*", line) or line.startswith("%"):
-                pass  # a label has no text; a comment is for authors
-            elif line.strip() == "$$":
-                end = next(i for i in range(position + 1, len(lines)) if lines[i].startswith("$$"))
-                output += self._equation(lines[position + 1 : end], lines[end])
-                position = end
-            else:
-                output.append(line)
-            position += 1
-        # Roles may run over a line break, so they are resolved in paragraphs, never inside code blocks.
-        if link := re.search(r"\]\([^)\s]+\.md[)#]", "\n".join(output)):
+        """The Markdown of a source; a label has no text, and a comment is for authors."""
+        try:
+            found = blocks(source)
+        except ValueError as error:
+            self._fail(str(error))
+        forms = {"directive": self._directive, "math": self._equation, "text": self._plain}
+        forms["code"] = lambda block: block.source
+        return "\n".join(forms[block.kind](block) for block in found if block.kind in forms).strip("\n")
+
+    def _plain(self, block: Block) -> str:
+        if link := re.search(r"\]\([^)\s]+\.md[)#]", block.source):
             self._fail(f"the link {link[0][1:]} has no target in a notebook, {{doc}} and {{ref}} have")
-        parts = re.split(r"(^```.*?^```\s*?$)", "\n".join(output), flags=re.MULTILINE | re.DOTALL)
-        return "".join(part if part.startswith("```") else _ROLE.sub(self._role, part) for part in parts).strip("\n")
+        return ROLE.sub(self._role, block.source)  # a role may run over a line break
 
-    def _equation(self, body: list[str], closing: str) -> list[str]:
-        label = re.fullmatch(r"\$\$\s*\(([\w-]+)\)\s*", closing)
-        tag = [rf"\tag{{{self.equations[label[1]]}}}"] if label else []
-        return ["$$", *body, *tag, "$$"]
+    def _equation(self, block: Block) -> str:
+        if not block.name:
+            return block.source
+        return "\n".join(["$$", block.body.strip("\n"), rf"\tag{{{self.equations[block.name]}}}", "$$"])
 
-    def _directive(self, name: str, argument: str, body: list[str]) -> str:
-        options, body = _options(body)
+    def _directive(self, block: Block) -> str:
+        name, argument, options = block.name, block.argument, block.options
         if name == "exercise-help":
             return in_notebook(argument)
         if name == "literalinclude":
             return self._included(argument, options)
-        inner = self.text("\n".join(body))
+        inner = self.text(block.body)
         if name == "math":
             return f"$$\n{inner}\n$$"
         if name == "dropdown" or (name in {*ADMONITIONS, "admonition"} and "dropdown" in options.get("class", "")):
@@ -181,8 +164,7 @@ class _Converter:
 
     def _role(self, match: re.Match) -> str:
         name, text = match["name"], match["text"]
-        titled = _TITLED.match(text)
-        title, target = (titled["title"], titled["target"]) if titled else (None, text)
+        title, target = titled(text)
         if name in {"cite:p", "cite:t", "cite"}:
             bibliography = self.page.root / "book/references.bib"
             cited = [_citation(bibliography, key.strip(), textual=name == "cite:t") for key in text.split(",")]
@@ -213,22 +195,6 @@ class _Converter:
 
     def _fail(self, message: str) -> None:
         raise ValueError(f"{self.page.source.name}: {message}; extend tools/convert.py or write it differently")
-
-
-def _closing(lines: list[str], start: int, fence: str, fail: Callable[[str], None]) -> int:
-    for position in range(start + 1, len(lines)):
-        if lines[position].rstrip() == fence:
-            return position
-    fail(f"the block that starts with {lines[start]!r} is never closed by {fence!r}")
-    raise AssertionError("unreachable")
-
-
-def _options(body: list[str]) -> tuple[dict[str, str], list[str]]:
-    options, position = {}, 0
-    while position < len(body) and (match := re.match(r"^:([\w-]+):\s*(.*)$", body[position])):
-        options[match[1]] = match[2]
-        position += 1
-    return options, body[position:]
 
 
 def _python_object(file: Path, name: str) -> str:

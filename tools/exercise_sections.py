@@ -12,21 +12,18 @@ calls that show them.
 from __future__ import annotations
 
 import inspect
-import re
 from pathlib import Path
 
 from course_lib.exercises import Exercise, find
+from tools.myst import blocks, replaced
 
-__all__ = ["expand", "fold", "in_notebook", "sources_of"]
-
-_PLACE = re.compile(r"^```\{exercise\} *(\w+) *\n```$", re.MULTILINE)
-_EXTRAS = re.compile(r"^```\{exercise-help\} *(\w+) *\n```$", re.MULTILINE)
+__all__ = ["exercises_of", "expand", "fold", "in_notebook", "sources_of"]
 
 
 def expand(text: str) -> str:
     """The page with a section for each exercise that it names: heading, statement, stub, check, and a place for
     help."""
-    return _PLACE.sub(lambda match: section(find(match[1])), text)
+    return replaced(text, "exercise", lambda block: section(find(block.argument)))
 
 
 def section(exercise: Exercise) -> str:
@@ -56,7 +53,7 @@ def section(exercise: Exercise) -> str:
 
 def fold(text: str) -> str:
     """For the book: hints and solution as dropdowns."""
-    return _EXTRAS.sub(lambda match: _folded(find(match[1])), text)
+    return replaced(text, "exercise-help", lambda block: _folded(find(block.argument)))
 
 
 def _folded(exercise: Exercise) -> str:
@@ -74,11 +71,15 @@ def in_notebook(name: str) -> str:
     return f'`hint("{name}")` gives one of {count} hints at a time, `solution("{name}")` a solution.'
 
 
+def exercises_of(text: str) -> list[Exercise]:
+    """The exercises that a page's source names, in order."""
+    return [find(block.argument) for block in blocks(text) if block.is_directive("exercise")]
+
+
 def sources_of(text: str) -> set[Path]:
     """The files that the sections of a page come from."""
     found = set()
-    for match in _PLACE.finditer(text):
-        exercise = find(match[1])
+    for exercise in exercises_of(text):
         written = Path(inspect.getfile(exercise.properties[0].cases))
         found |= {written, written.with_suffix(".md")}
         found.add(Path(inspect.getfile(inspect.unwrap(exercise.reference))))

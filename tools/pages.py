@@ -12,6 +12,7 @@ import yaml
 
 from course_lib.exercises import STEMS
 from tools.exercise_sections import expand
+from tools.myst import blocks
 from tools.publisher import ROOT
 from tools.questions import expand_questions
 from tools.reading import with_times
@@ -39,7 +40,7 @@ class Page:
 
     @property
     def has_code(self) -> bool:
-        return bool(re.search(r"^`{3,}\{code-cell\}", self.text, re.MULTILINE))
+        return any(block.is_directive("code-cell") for block in blocks(self.text))
 
     @property
     def is_deeper(self) -> bool:
@@ -64,7 +65,9 @@ class Page:
 
     def labels(self) -> dict[str, str]:
         """Labels of headings on this page, `(label)=` in the line before, and the headings' texts."""
-        return dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)$", self.text, re.MULTILINE))
+        pairs = zip(found := blocks(self.text), found[1:], strict=False)
+        headings = {a.name: re.match(r"\n*#+ (.+)", b.source) for a, b in pairs if a.kind == "label"}
+        return {label: heading[1] for label, heading in headings.items() if heading}
 
 
 def in_full(source: str, page: Page) -> str:

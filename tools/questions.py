@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Choice", "Question", "expand_questions", "questions"]
+from tools.myst import Block, blocks, replaced
 
-_PLACE = re.compile(r"^```\{question\} *(?P<text>.*)\n(?P<body>(?:(?!```$).*\n)*)```$", re.MULTILINE)
+__all__ = ["Choice", "Question", "expand_questions", "questions"]
 
 
 @dataclass(frozen=True)
@@ -58,18 +58,18 @@ def questions(text: str) -> list[Question]:
         ValueError: a question has no text, fewer than three choices, not exactly one right choice, two choices with the
             same words, a choice with a link, or one without explanation.
     """
-    return [_parsed(match) for match in _PLACE.finditer(text)]
+    return [_parsed(block) for block in blocks(text) if block.is_directive("question")]
 
 
 def expand_questions(text: str) -> str:
     """The page with its questions as dropdowns."""
-    return _PLACE.sub(lambda match: _parsed(match).myst(), text)
+    return replaced(text, "question", lambda block: _parsed(block).myst())
 
 
-def _parsed(match: re.Match) -> Question:
-    text, choices = match["text"].strip(), []
+def _parsed(block: Block) -> Question:
+    text, choices = block.argument, []
     where = f"question {text!r}"
-    for line in match["body"].split("\n"):
+    for line in block.body.split("\n"):
         if head := re.match(r"([+-]) +(.+)$", line):
             choices.append((head[2].strip(), head[1] == "+", []))
         elif line.startswith("  ") and line.strip():

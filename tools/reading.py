@@ -12,7 +12,11 @@ import re
 import sys
 from pathlib import Path
 
-from course_lib.exercises import find
+import yaml
+from markdown_it.token import Token
+
+from tools.exercise_sections import exercises_of
+from tools.myst import blocks, in_line, titled
 
 __all__ = ["CORE_MINUTES", "CORE_WORDS", "exercise_minutes", "prose_words", "reading_minutes", "with_times"]
 
@@ -23,38 +27,42 @@ CORE_MINUTES = 75
 WORDS_PER_MINUTE = 150
 CODE_LINES_PER_MINUTE = 10
 
-_HEADER = re.compile(r"\A---\n.*?^---$", re.MULTILINE | re.DOTALL)
 # Blocks that are looked at, done or opened, but not read from top to bottom.
-_NOT_READ = re.compile(
-    r"^(?P<fence>`{3,}|:{3,})"
-    r"(?:\{(?:code-cell|exercise|question|dropdown|literalinclude|raw|math|bibliography)\}|\{admonition\}[^\n]*\n:class:[^\n]*dropdown|python|text)"
-    r".*?^(?P=fence)[ ]*$",
-    re.MULTILINE | re.DOTALL,
-)
-_MATHS = re.compile(r"^\$\$.*?^\$\$[^\n]*$|\$[^$\n]+\$", re.MULTILINE | re.DOTALL)
-_MARKS = re.compile(r"^\([\w-]+\)=$|^:[\w-]+:.*$|^[`:]{3,}(?:\{[\w:-]+\})?|<[^<>]*>|\{[\w:]+\}", re.MULTILINE)
-_CODE = re.compile(r"^```\{code-cell\}[^\n]*\n(?P<cell>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
-_CELL_HEADER = re.compile(r"\A(?:---\n.*?^---\n|(?::[\w-]+:[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
-_HIDDEN = re.compile(r"hide-input|hide-cell|remove-input|remove-cell")
-_EXERCISE = re.compile(r"^```\{exercise\} *(\w+) *$", re.MULTILINE)
-_TITLE = re.compile(r"^# .+\n", re.MULTILINE)
+_NOT_READ = ("code-cell", "exercise", "question", "dropdown", "literalinclude", "raw", "math", "bibliography")
+_FOLDED = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+_WORD = re.compile(r"[^\W_]+(?:['’\-.,/][^\W_]+)*")
 
 
 def prose_words(source: str) -> int:
     """Words of a page's source that are read; a formula in a sentence counts as one word."""
-    text = _NOT_READ.sub("", _HEADER.sub("", source))
-    text = _MATHS.sub(lambda match: "" if match[0].startswith("$$") else "formula", text)
-    return len(re.findall(r"[^\W_]+(?:['’\-.,/][^\W_]+)*", _MARKS.sub("", text)))
+    count = 0
+    for block in blocks(source):
+        if block.kind == "text":
+            count += len(_WORD.findall(" ".join(map(_as_read, in_line(block.source)))))
+        elif block.kind == "directive" and not (
+            block.name in _NOT_READ or "dropdown" in block.options.get("class", "")
+        ):
+            count += prose_words(f"{block.argument}\n\n{block.body}")
+    return count
+
+
+def _as_read(token: Token) -> str:
+    if token.type == "math_inline":
+        return "formula"
+    if token.type == "myst_role":
+        title, target = titled(token.content)
+        return title or target
+    return token.content if token.type in {"text", "code_inline"} else ""
 
 
 def code_lines(source: str) -> int:
     """Lines of code that a reader of the page sees: those of folded cells and empty ones do not count."""
     count = 0
-    for match in _CODE.finditer(source):
-        header = _CELL_HEADER.match(match["cell"])
-        if not (header and _HIDDEN.search(header[0])):
-            code = match["cell"][header.end() if header else 0 :]
-            count += sum(bool(line.strip()) for line in code.split("\n"))
+    for block in blocks(source):
+        if block.is_directive("code-cell"):
+            tags = block.options.get("tags", [])
+            if not _FOLDED & set(yaml.safe_load(tags) if isinstance(tags, str) else tags):
+                count += sum(bool(line.strip()) for line in block.body.split("\n"))
     return count
 
 
@@ -65,14 +73,15 @@ def reading_minutes(source: str) -> int:
 
 def exercise_minutes(source: str) -> int:
     """Minutes for the exercises of a page's source, as the exercises state them."""
-    return sum(find(name).minutes for name in _EXERCISE.findall(source))
+    return sum(exercise.minutes for exercise in exercises_of(source))
 
 
 def with_times(source: str) -> str:
     """The source with the line on minutes below its title."""
     exercises = exercise_minutes(source)
     line = f"*{_plural(reading_minutes(source))} to read{f', {_plural(exercises)} of exercises' if exercises else ''}*"
-    return _TITLE.sub(lambda match: f"{match[0]}\n{line}\n", source, count=1)
+    title = re.search(r"^# .+\n", source, re.MULTILINE)
+    return f"{source[: title.end()]}\n{line}\n{source[title.end() :]}" if title else source
 
 
 def _plural(minutes: int) -> str:
