@@ -26,7 +26,7 @@ def merge_heads(x):
     reference=merge_heads,
     shapes={"x": "... num_heads length d_head"},
     returns=("features",),
-    look="multi_head: Splitting and merging heads",
+    look="multi_head: Merging the heads",
 )
 
 

@@ -10,7 +10,7 @@ from course_lib.exercises.multi_head.merge_heads import merge_heads
 mistake = Mistakes()
 
 
-@mistake(look="multi_head: What view and transpose do to memory")
+@mistake(look="view_transpose_contiguous: What view and transpose do to memory")
 def not_transposed(x):
     """The shape is right, the numbers are not: heads and positions are still in the order in which they came, so a
     position gets the features of one head at several positions. What has to stand next to what before axes are put
@@ -134,7 +134,7 @@ def second_axis_is_heads(x):
     return torch.cat(x.unbind(1), -1)
 
 
-@mistake(look="multi_head: What view and transpose do to memory")
+@mistake(look="view_transpose_contiguous: What view and transpose do to memory")
 def view_of_transposed(x):
     """`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. Which
     relatives of `view` copy where they have to?"""
@@ -161,7 +161,7 @@ def squeezed(x):
     return merge_heads(x).squeeze()
 
 
-@mistake(look="multi_head: What view and transpose do to memory")
+@mistake(look="view_transpose_contiguous: What view and transpose do to memory")
 def axes_0_and_2_not_transposed(x):
     """Batch and length are read off axes 0 and 2, which fits one batch dimension only; and the axes are put together
     in the order in which they came, with the positions between the heads and their features."""
@@ -203,7 +203,7 @@ def four_axes_unpacked_interleaved(x):
     return x.permute(0, 2, 3, 1).reshape(batch, length, num_heads * d_head)
 
 
-@mistake(look="multi_head: What view and transpose do to memory")
+@mistake(look="view_transpose_contiguous: What view and transpose do to memory")
 def four_axes_unpacked_not_transposed(x):
     """Two things: the shape is unpacked into four names, so only one batch dimension works; and the axes are put
     together in the order in which they came, with the positions between the heads and their features."""

@@ -69,7 +69,7 @@ class MultiHeadAttention(nn.Module):
         "weights": "batch num_heads len_q len_k",
     },
     returns=("output", "weights"),
-    look="multi_head: The code",
+    look="multi_head: The class MultiHeadAttention",
     twins=("multi_head_attention_forward", "_native_multi_head_attention", "torch.nn.MultiheadAttention"),
 )
 

@@ -27,7 +27,7 @@ def multi_head_parameter_count(d_model, num_heads, bias=True):
     reference=multi_head_parameter_count,
     shapes={},
     returns=("parameters",),
-    look="multi_head: Counting parameters",
+    look="cost_of_heads: Counting the parameters",
     differentiable=False,
 )
 

@@ -38,7 +38,7 @@ def split_heads(x, num_heads):
     reference=split_heads,
     shapes={"x": "... length d_model"},
     returns=("heads",),
-    look="multi_head: Splitting and merging heads",
+    look="multi_head: Splitting features",
 )
 
 

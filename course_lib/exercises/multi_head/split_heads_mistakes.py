@@ -11,7 +11,7 @@ from course_lib.exercises.multi_head.wrong_splits import cut_straight, every_hth
 mistake = Mistakes()
 
 
-BUG = "multi_head: The bug"
+BUG = "view_transpose_contiguous: The bug"
 
 
 def _checked(function):

@@ -169,7 +169,7 @@ def add_inherited(mistake, base, norms):
         mistake.named(
             f"softmax_over_{words.split()[0]}",
             f"In your attention, the softmax runs over the {words}. The weights of a query over its keys add up to 1.",
-            look="multi_head: The mathematics",
+            look="multi_head: The formula",
         )(layers_attending(base, *attentions)(attending(attend)))
     mistake.contains(layer_norm_exercise, _norming(base, *norms), called="layer norm")
     mistake.contains(

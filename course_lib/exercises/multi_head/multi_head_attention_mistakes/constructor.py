@@ -11,8 +11,8 @@ from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import 
 mistake = Mistakes()
 
 
-WIRING = "multi_head: From heads to one matrix"
-FORMULA = "multi_head: The mathematics"
+WIRING = "multi_head: One Linear for all heads"
+FORMULA = "multi_head: The formula"
 
 
 class _Made(MultiHeadAttention):

@@ -10,10 +10,10 @@ from course_lib.exercises.multi_head.wrong_splits import cut_straight, every_hth
 mistake = Mistakes()
 
 
-BUG = "multi_head: The bug"
+BUG = "view_transpose_contiguous: The bug"
 
 
-VIEWS = "multi_head: What view and transpose do to memory"
+VIEWS = "view_transpose_contiguous: What view and transpose do to memory"
 
 
 @mistake.built(look=BUG)
@@ -37,33 +37,33 @@ def view_straight_both_ways():
     return variant(split=cut_straight, merge=lambda x: x.reshape(len(x), x.shape[2], -1))
 
 
-@mistake.built(look="multi_head: Splitting and merging heads")
+@mistake.built(look="multi_head: Splitting features")
 def every_hth_feature():
     """Head h takes every num_heads-th feature. The contract wants slices: neighbouring features stay together."""
     return variant(split=every_hth, merge=lambda x: x.movedim(1, -1).flatten(-2))
 
 
-@mistake.built(look="multi_head: Splitting and merging heads")
+@mistake.built(look="multi_head: Splitting features")
 def every_hth_feature_split():
     """Splitting gives head h every num_heads-th feature, merging puts slices side by side. Neighbouring features
     should stay together in both."""
     return variant(split=every_hth)
 
 
-@mistake.built(look="multi_head: Splitting and merging heads")
+@mistake.built(look="multi_head: Splitting features")
 def heads_interleaved():
     """Merging interleaves the heads: the first feature of every head, then the second. Each head's features stay
     together, as they were before the split."""
     return variant(merge=lambda x: x.movedim(1, -1).flatten(-2))
 
 
-@mistake.built(look="multi_head: Splitting and merging heads")
+@mistake.built(look="multi_head: Splitting features")
 def heads_and_width_exchanged():
     """There are d_head heads of num_heads features: the two numbers have changed places where the features are cut."""
     return variant(split=exchanged)
 
 
-@mistake.built(look="multi_head: Splitting and merging heads")
+@mistake.built(look="multi_head: Splitting features")
 def slices_overlap():
     """The slice of head h starts at feature h, so neighbouring heads share features. How many have the heads before
     it used up?"""
@@ -86,7 +86,7 @@ def heads_not_split_but_named():
     return variant(split=lambda x, num_heads: x[:, None], merge=lambda x: x[:, 0])
 
 
-@mistake.built(look="multi_head: Splitting and merging heads")
+@mistake.built(look="multi_head: Splitting features")
 def attends_across_heads():
     """The axis of heads stands where the positions should, so the heads of one position attend to each other, and no
     position sees another. Which axes does the matrix product sum over?"""
@@ -139,7 +139,7 @@ def one_length_for_all_view_straight():
     )
 
 
-@mistake.built(look="multi_head: Splitting and merging heads")
+@mistake.built(look="multi_head: Splitting features")
 def heads_of_full_width():
     """Each head is given d_model features, so the reshape asks for num_heads times as many numbers as there are. How
     many features has a head?"""

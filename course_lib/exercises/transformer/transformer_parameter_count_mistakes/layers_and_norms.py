@@ -16,7 +16,7 @@ ENCODING = "transformer: The encoder layer"
 DECODING = "transformer: The decoder layer"
 
 
-@mistake(look="multi_head: The code")
+@mistake(look="multi_head: The class MultiHeadAttention")
 def three_projections(vocab_size, d_model, num_layers, d_ff):
     """An attention is counted with three projections: query, key and value. Which one comes after the heads?"""
     return count(attention=lambda d: 3 * d * d + 3 * d)(vocab_size, d_model, num_layers, d_ff)
@@ -28,7 +28,7 @@ def out_projection_without_bias(vocab_size, d_model, num_layers, d_ff):
     return count(attention=lambda d: 4 * d * d + 3 * d)(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look="multi_head: The code")
+@mistake(look="multi_head: The class MultiHeadAttention")
 def one_projection(vocab_size, d_model, num_layers, d_ff):
     """An attention is counted with one matrix. It has four."""
     return count(attention=lambda d: d * d + d)(vocab_size, d_model, num_layers, d_ff)

@@ -42,7 +42,7 @@ for _embeddings, _words in ((2, "twice"), (3, "three times")):
     )(count(attention=lambda d: 4 * d * d, feed_forward=lambda d, f: 2 * d * f, embeddings=_embeddings))
 
 
-@mistake(look="multi_head: The code")
+@mistake(look="multi_head: The class MultiHeadAttention")
 def heads_counted_apart(vocab_size, d_model, num_layers, d_ff):
     """The attention is counted once per head, or with d_ff features. Its four matrices are d_model × d_model
     together, however many heads share them."""
