@@ -49,7 +49,7 @@ from course_lib.exercises.decoding.wrong_beam_searches import (
 __all__ = ["beam_search", "exercise"]
 
 
-BEAMS = "decoding: Several sentences at once"
+BEAMS = "beam_search: The algorithm"
 MOST_DRAWS = 2000  # until a case is found that tells right from wrong
 CLEAR = 0.02  # by how much a decision of a search has to be clear; in float32 sums are off by some 1e-6
 

@@ -13,7 +13,7 @@ from course_lib.exercises._files import beside
 __all__ = ["cached_attention", "exercise"]
 
 
-CACHING = "decoding: Keys and values that stay"
+CACHING = "key_value_cache: What has to be kept"
 
 
 # Plainer on purpose: the library's is built on `scaled_dot_product_attention`, and this one runs on its own.

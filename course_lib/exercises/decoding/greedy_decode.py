@@ -13,7 +13,7 @@ from course_lib.exercises.decoding.random_models import random_model
 __all__ = ["exercise", "greedy_decode"]
 
 
-GREEDILY = "decoding: The most probable next token"
+GREEDILY = "decoding: Greedy decoding"
 CLEAR = 0.02  # by how much a decision of a search has to be clear; in float32 sums are off by some 1e-6
 
 

@@ -11,7 +11,7 @@ from course_lib.exercises._files import beside
 __all__ = ["exercise", "top_p_filter"]
 
 
-SAMPLING = "decoding: Choosing by chance"
+SAMPLING = "decoding: Temperature and top-p"
 
 
 # Plainer on purpose: the library's also takes batches, and loses nothing to rounding near p = 1.

@@ -23,7 +23,7 @@ from course_lib.exercises.decoding.wrong_beam_searches import (
 mistake = Mistakes()
 
 
-LENGTH = "decoding: Why long sentences lose"
+LENGTH = "length_penalty: Dividing by a power of the length"
 
 
 def _last_step(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):

@@ -23,7 +23,7 @@ from course_lib.exercises.decoding.wrong_beam_searches import (
 mistake = Mistakes()
 
 
-LENGTH = "decoding: Why long sentences lose"
+LENGTH = "length_penalty: Dividing by a power of the length"
 
 
 @mistake(look=LENGTH)

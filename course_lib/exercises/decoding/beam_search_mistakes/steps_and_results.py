@@ -11,7 +11,7 @@ from course_lib.exercises.decoding.wrong_beam_searches import unpruned
 mistake = Mistakes()
 
 
-GREEDILY = "decoding: The most probable next token"
+GREEDILY = "decoding: Greedy decoding"
 
 
 @mistake

@@ -12,7 +12,7 @@ mistake = Mistakes()
 
 
 INF = float("inf")
-SAMPLING = "decoding: Choosing by chance"
+SAMPLING = "decoding: Sampling"
 
 
 def _without_eos(log_probs, bos, eos):
