@@ -24,7 +24,7 @@ def alibi_bias(num_heads, length):
     reference=alibi_bias,
     shapes={},
     returns=("bias",),
-    look="positional_encoding: A penalty on distance",
+    look="relative_positions: ALiBi: a penalty on distance",
     differentiable=False,
 )
 

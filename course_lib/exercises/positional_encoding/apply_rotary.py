@@ -38,7 +38,7 @@ def apply_rotary(x, positions, base=10000.0):
     reference=apply_rotary,
     shapes={"x": "... length d", "positions": "length"},
     returns=("turned",),
-    look="positional_encoding: Rotary positions",
+    look="positional_encoding: Rotary position embedding (RoPE)",
 )
 
 

@@ -45,7 +45,7 @@ class LearnedPositionalEmbedding(nn.Module):
 ''',
     reference=LearnedPositionalEmbedding,
     shapes={"x": "batch length d_model"},
-    look="positional_encoding: Learned positions",
+    look="positional_encoding: Learned positional embeddings",
 )
 
 

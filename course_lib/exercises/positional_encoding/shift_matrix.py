@@ -23,7 +23,7 @@ def shift_matrix(offset, d_model):
     reference=shift_matrix,
     shapes={},
     returns=("matrix",),
-    look="positional_encoding: A shift is a rotation",
+    look="shift_is_a_rotation: A shift is a rotation: the matrix",
     differentiable=False,
 )
 

@@ -28,7 +28,7 @@ def sinusoidal_encoding(length, d_model):
     reference=sinusoidal_encoding,
     shapes={},
     returns=("encoding",),
-    look="positional_encoding: Sines and cosines",
+    look="positional_encoding: Sinusoidal positional encoding: sines and cosines",
     differentiable=False,
 )
 
