@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from binascii import a2b_base64
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
+from sphinx.util.osutil import relative_uri
 
 from tools.exercise_sections import fold, sources_of
 from tools.notebooks import in_step, render, write_notebook
@@ -114,13 +114,19 @@ def _remove_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, 
     ]
 
 
-_PICTURE = re.compile(r'<img [^>]*src="([^"]*_images/[^"]+\.png)"[^>]*>')
-
-
-def _link_pictures(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+def _link_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """On a phone a wide figure is small: a tap on it opens it in full size."""
-    if body := context.get("body"):
-        context["body"] = _PICTURE.sub(r'<a class="full-size" title="full size" href="\1">\g<0></a>', body)
+    if app.builder.format != "html":
+        return
+    folder = relative_uri(app.builder.get_target_uri(docname), app.builder.imagedir)
+    for image in list(doctree.findall(nodes.image)):
+        _, name = app.env.images.get(image["uri"], (None, ""))
+        if name.endswith(".png") and not isinstance(image.parent, nodes.reference):
+            link = nodes.reference(
+                internal=True, refuri=f"{folder}/{name}", reftitle="full size", classes=["full-size"]
+            )
+            image.replace_self(link)
+            link += image
 
 
 def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -146,10 +152,10 @@ def setup(app: Sphinx) -> dict:
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
     app.connect("source-read", _put_in_exercises)
     app.connect("doctree-read", _give_alternative_texts)
+    app.connect("doctree-resolved", _link_pictures)
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
     app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_thebe, priority=900)
     app.connect("html-page-context", _mend_roles, priority=900)
-    app.connect("html-page-context", _link_pictures, priority=900)
     app.connect("html-page-context", _name_toggles, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
