@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -41,7 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; its exit status.
 
     0: done. 1: done, and something did not pass (`--strict`). 2: wrong use. 3: done, but something could not be graded.
-    4: the machine has too few walls to run submissions. 130 and 143: stopped by Ctrl-C or SIGTERM.
+    4: the machine has too few walls to run submissions. 130, 141 and 143: stopped by Ctrl-C, by the end of a pipe that
+    it writes to, or by SIGTERM.
     """
     with _stopped_by_sigterm():
         return _main(arguments)
@@ -74,7 +76,12 @@ def _main(arguments: list[str] | None) -> int:
         if options.command not in (*translating.COMMANDS, *inspecting.COMMANDS):
             warnings.simplefilter("ignore", SyntaxWarning)  # about students' code
             torch.set_num_threads(1)  # many small tensors; several submissions run side by side
-        return options.run(options)
+        status = options.run(options)
+        sys.stdout.flush()  # here, so that a reader who has left is noticed here
+        return status
+    except BrokenPipeError:  # `course-lib list | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in the buffer goes nowhere
+        return 141
     except (ValueError, KeyError, FileNotFoundError, NotADirectoryError, FloatingPointError) as error:
         print(f"course-lib: {error.args[0] if isinstance(error, KeyError) else error}", file=sys.stderr)
         return 2

@@ -909,3 +909,14 @@ def test_names_choose_exercises_and_three_targets_are_written_at_once(capsys):
     with zipfile.ZipFile("g.zip") as archive:
         Path("inside.yaml").write_bytes(archive.read("assignment.yaml"))
     assert read_assignment(Path("inside.yaml")).tasks == (AssignedExercise("softmax"), AssignedExercise("attend"))
+
+
+def test_a_reader_who_has_read_enough_is_no_error():
+    """`course-lib list | head`: the pipe is closed before everything is written."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "course_lib.cli", "list"], stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
