@@ -152,7 +152,7 @@ def an_exercise(**changes) -> Exercise:
         "hints": ("One.", "Two."),
         "reference": double,
         "shapes": {"x": "rows columns", "y": "length"},
-        "look": "attention: The mathematics",
+        "look": "attention: The softmax turns scores into weights",
     }
     return Exercise(**{**options, **changes})
 

@@ -31,7 +31,7 @@ def an_exercise() -> Exercise:
         reference=halves,
         shapes={},
         returns=("parts",),
-        look="attention: The mathematics",
+        look="attention: The softmax turns scores into weights",
         differentiable=False,
         up_to=lambda value: sorted(value) if isinstance(value, list) and set(map(type, value)) == {int} else None,
     )

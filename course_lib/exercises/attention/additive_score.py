@@ -32,7 +32,7 @@ def additive_score(query, key, w_query, w_key, v):
         "v": "d_attn",
     },
     returns=("scores",),
-    look="attention: Three ways to score",
+    look="attention: How to score: dot product or additive attention",
 )
 
 

@@ -34,7 +34,7 @@ def attend(scores, value):
     reference=attend,
     shapes={"scores": "... len_q len_k", "value": "... len_k d_v"},
     returns=("output", "weights"),
-    look="attention: The mathematics",
+    look="attention: Attention: the weighted average of the values",
 )
 
 

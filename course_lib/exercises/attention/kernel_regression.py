@@ -32,7 +32,7 @@ def kernel_regression(x_query, x_key, y_key, bandwidth):
     reference=kernel_regression,
     shapes={"x_query": "n", "x_key": "m", "y_key": "m"},
     returns=("estimates",),
-    look="attention: Attention before neural networks",
+    look="kernel_regression: A query far from every reading",
 )
 
 

@@ -34,7 +34,7 @@ def softmax(scores, dim=-1):
     reference=softmax,
     shapes={"scores": "... length"},
     returns=("weights",),
-    look="attention: The mathematics",
+    look="attention: The softmax turns scores into weights",
     twins=(
         "softmax",
         "special_softmax",

@@ -77,7 +77,7 @@ def no_softmax(query, key, value, cache=None):
     )
 
 
-@mistake(look="attention: The mathematics")
+@mistake(look="attention: The softmax turns scores into weights")
 def unstable_softmax(query, key, value, cache=None):
     """Large scores overflow: their exponentials leave the range of the dtype. `torch.softmax` takes a constant off."""
     return cached(

@@ -17,7 +17,7 @@ mistake = Mistakes()
 INF = float("inf")
 EMPTY = "masking: Rows without a key"
 BEFORE = "masking: The mathematics"
-EXP = "attention: The mathematics"
+EXP = "attention: The softmax turns scores into weights"
 FILL = "masking: Which number to fill in"
 
 

@@ -13,7 +13,7 @@ mistake = Mistakes()
 INF = float("inf")
 EMPTY = "masking: Rows without a key"
 BEFORE = "masking: The mathematics"
-EXP = "attention: The mathematics"
+EXP = "attention: The softmax turns scores into weights"
 
 
 def _exp_of_all(scores, mask):

@@ -127,7 +127,7 @@ def softmax_over_heads_and_keys():
     return variant(attend=attend_with(softmax=lambda s, dim: s.flatten(1).softmax(-1).view_as(s)))
 
 
-@mistake.built(look="attention: The mathematics")
+@mistake.built(look="attention: The softmax turns scores into weights")
 def unstable_softmax():
     """Large scores overflow: e¹⁰⁰ is more than a float32 can hold. A constant taken from all scores of a row leaves
     the weights alone."""

@@ -106,7 +106,7 @@ def mask_filled_with_zero(query, key, value, mask=None):
     return _variant(fill=0.0)(query, key, value, mask)
 
 
-@mistake(look="attention: The mathematics")
+@mistake(look="attention: The softmax turns scores into weights")
 def unstable_softmax(query, key, value, mask=None):
     """Large scores overflow: e¹⁰⁰ is more than a float32 can hold. A constant taken from all scores of a row leaves
     the weights alone."""

@@ -34,7 +34,7 @@ def softmax_of_everything(query, key, value, mask=None):
     return attention_with(softmax=lambda s: s.flatten().softmax(0).view(s.shape))(query, key, value, mask)
 
 
-@mistake(look="attention: The mathematics")
+@mistake(look="attention: The softmax turns scores into weights")
 def largest_of_all(query, key, value, mask=None):
     """The largest score of the whole tensor is subtracted from every row. Rows that lie far below it vanish; each
     row may have its own constant."""

@@ -60,7 +60,7 @@ def logarithm_of_softmax(logits, targets, smoothing, pad_id):
     return _with_log_probs(lambda logits: logits.softmax(-1).log())(logits, targets, smoothing, pad_id)
 
 
-@mistake(look="attention: The mathematics")
+@mistake(look="attention: The softmax turns scores into weights")
 def exponential_overflows(logits, targets, smoothing, pad_id):
     """Large logits overflow: e¹⁰⁰ is more than a float32 can hold. What can be taken off all logits of a row without
     changing the probabilities?"""
@@ -69,7 +69,7 @@ def exponential_overflows(logits, targets, smoothing, pad_id):
     )
 
 
-@mistake(look="attention: The mathematics")
+@mistake(look="attention: The softmax turns scores into weights")
 def exponential_over_sum(logits, targets, smoothing, pad_id):
     """e to the logits is formed and divided by its sum before the logarithm: for large logits that is ∞ / ∞. What
     can be taken off all logits of a row without changing the probabilities?"""
