@@ -8,7 +8,7 @@ __all__ = ["add_ways", "inside", "post", "pre", "without_norm", "without_shortcu
 
 
 NORM = "transformer: Residual connections and layer norm"
-POST = "transformer: Pre-norm and post-norm"
+POST = "pre_norm_post_norm: Pre-norm and post-norm"
 
 
 # Ways to put a sub-layer f, its norm and its residual connection together; the first is the right one.

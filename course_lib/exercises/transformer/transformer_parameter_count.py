@@ -9,7 +9,7 @@ from course_lib.transformer import transformer_parameter_count
 __all__ = ["exercise"]
 
 
-COUNTING = "transformer: Counting parameters"
+COUNTING = "transformer_parameters: Counting parameters"
 
 
 exercise = Exercise(

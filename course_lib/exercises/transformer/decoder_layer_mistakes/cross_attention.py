@@ -10,7 +10,7 @@ from course_lib.exercises.transformer.variants import attended_by, with_forward
 mistake = Mistakes()
 
 
-POST = "transformer: Pre-norm and post-norm"
+POST = "pre_norm_post_norm: Pre-norm and post-norm"
 IN_DECODER = "transformer: The decoder layer"
 
 

@@ -11,7 +11,7 @@ from course_lib.exercises.transformer.variants import WITH_A_MASK_MISTAKE, every
 mistake = Mistakes()
 
 
-POST = "transformer: Pre-norm and post-norm"
+POST = "pre_norm_post_norm: Pre-norm and post-norm"
 
 
 for _key, _says, _changes in WITH_A_MASK_MISTAKE:
