@@ -1,7 +1,7 @@
 """The library of the course "Attention, Proven": attention and transformers in PyTorch. `import course_lib as cl`.
 
     attention               softmax, attend, dot_product_score, additive_score, kernel_regression
-    scaled dot product      scaled_dot_product_attention, fused_attention, softmax_backward, attention_flops
+    scaled dot product      scaled_dot_product_attention, self_attention, fused_attention, softmax_backward
     multi-head attention    MultiHeadAttention, split_heads, merge_heads, record_attention
     masks                   causal_mask, padding_mask, decoder_mask, sliding_window_mask, masked_softmax
     positions               sinusoidal_encoding, apply_rotary, alibi_bias, and the modules made of them
@@ -70,6 +70,7 @@ from course_lib.scaled_dot_product import (
     attention_flops,
     fused_attention,
     scaled_dot_product_attention,
+    self_attention,
     softmax_backward,
 )
 from course_lib.training import label_smoothing_loss, teacher_forcing_pair, token_batches, warmup_rate
@@ -156,6 +157,7 @@ __all__ = [
     "record_attention",
     "reversal",
     "scaled_dot_product_attention",
+    "self_attention",
     "shift_matrix",
     "sinusoidal_encoding",
     "sliding_window_mask",

@@ -8,12 +8,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib._checks import check_axes, check_finite, check_floats, check_whole
+from course_lib._checks import check_axes, check_dtypes, check_finite, check_floats, check_whole
 from course_lib._typing import Bool, Float
 from course_lib.attention import check_features, dot_product_score
 from course_lib.masking import broadcasts_to, check_mask, masked_softmax, open_empty_rows
 
-__all__ = ["attention_flops", "fused_attention", "scaled_dot_product_attention", "softmax_backward"]
+__all__ = [
+    "attention_flops",
+    "fused_attention",
+    "scaled_dot_product_attention",
+    "self_attention",
+    "softmax_backward",
+]
 
 
 def scaled_dot_product_attention(
@@ -91,6 +97,54 @@ def fused_attention(
         allowed = bias.expand(scores_shape).masked_fill(~allowed, float("-inf"))
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout)
     return output.masked_fill(~has_key, 0.0)
+
+
+def self_attention(
+    x: Float[Tensor, "*batch length d_model"],
+    w_q: Float[Tensor, "d_model d_k"],
+    w_k: Float[Tensor, "d_model d_k"],
+    w_v: Float[Tensor, "d_model d_v"],
+    mask: Bool[Tensor, "..."] | None = None,
+) -> tuple[Float[Tensor, "*batch length d_v"], Float[Tensor, "*batch length length"]]:
+    """Let the tokens of a sequence attend to each other, through a learned query, key and value for each token.
+
+    Q = X W_Q, K = X W_K and V = X W_V; output = softmax(Q Kᵀ / √d_k) V.
+
+    Args:
+        x: one vector per token, `(..., L, d_model)`.
+        w_q: `(d_model, d_k)`. Tokens are rows, so a matrix stands to their right.
+        w_k: `(d_model, d_k)`.
+        w_v: `(d_model, d_v)`.
+        mask: bool, True = may attend, broadcasts against `(..., L, L)`. A query that may attend to nothing gets
+            output zero.
+
+    Returns:
+        `(output, weights)`: `(..., L, d_v)` and `(..., L, L)`.
+
+    Raises:
+        TypeError: the mask is not bool, or the others are not tensors of one floating-point dtype.
+        ValueError: shapes do not fit together; the message says which.
+
+    Source: Vaswani et al. (2017), sections 3.2.1 and 3.2.3, with one head and without an output projection.
+    """
+    check_axes(x=x)
+    check_dtypes(x=x, w_q=w_q, w_k=w_k, w_v=w_v)
+    _check_projections(x, w_q, w_k, w_v)
+    return scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v, mask)
+
+
+def _check_projections(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor) -> None:
+    for name, weight in (("w_q", w_q), ("w_k", w_k), ("w_v", w_v)):
+        if weight.dim() != 2 or weight.shape[0] != x.shape[-1]:
+            raise ValueError(
+                f"{name} must be (d_model, features) with d_model = {x.shape[-1]}, the last axis of x, got "
+                f"{tuple(weight.shape)}; transpose the weight of an nn.Linear"
+            )
+    if w_q.shape != w_k.shape:
+        raise ValueError(
+            f"w_q and w_k must have the same shape (d_model, d_k), got {tuple(w_q.shape)} and {tuple(w_k.shape)}; "
+            f"queries and keys are compared feature by feature"
+        )
 
 
 def softmax_backward(

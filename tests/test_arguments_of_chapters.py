@@ -73,6 +73,17 @@ CALLS = {
         },
         open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
     ),
+    "self_attention": Call(
+        cl.self_attention,
+        {
+            "x": QUERY,
+            "w_q": floats(4, 3),
+            "w_k": floats(4, 3),
+            "w_v": floats(4, 6),
+            "mask": torch.ones(3, 3).bool(),
+        },
+        open={"x": BATCHES},
+    ),
     "softmax_backward": Call(cl.softmax_backward, {"weights": weights(3, 4), "grad_weights": floats(3, 4)}),
     "attention_flops": Call(cl.attention_flops, {"len_q": 2, "len_k": 3, "d_k": 4, "d_v": 5}),
     # masking

@@ -50,6 +50,12 @@ REFUSED = {
     "mask as a list": (
         lambda: cl.scaled_dot_product_attention(T(3, 4), T(3, 4), T(3, 4), [True]), TypeError, "bool tensor.*got list",
     ),
+    "transposed projection": (
+        lambda: cl.self_attention(T(3, 4), T(5, 4), T(4, 5), T(4, 2)), ValueError, r"w_q must be .*= 4.*\(5, 4\)",
+    ),
+    "projections of two widths": (
+        lambda: cl.self_attention(T(3, 4), T(4, 5), T(4, 2), T(4, 2)), ValueError, "w_q and w_k must have the same",
+    ),
     "negative flops": (lambda: cl.attention_flops(3, -1, 4, 4), ValueError, "len_k must be at least 0, got -1"),
     "a gradient too many": (lambda: cl.softmax_backward(T(3), T(4)), ValueError, "one gradient per weight"),
     # masking

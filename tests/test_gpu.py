@@ -75,12 +75,13 @@ def leaf(*shape):
         (attention.additive_score, [(5, 11), (7, 13), (17, 11), (17, 13), (17,)]),
         (lambda *xs: attention.attend(*xs)[0], [(5, 7), (7, 11)]),
         (lambda *xs: attention.kernel_regression(*xs, bandwidth=0.5), [(5,), (7,), (7,)]),
+        (lambda *xs: scaled_dot_product.self_attention(*xs)[0], [(2, 5, 11), (11, 7), (11, 7), (11, 13)]),
         (scaled_dot_product.softmax_backward, [(5, 7), (5, 7)]),
         (lambda x: multi_head.merge_heads(multi_head.split_heads(x, 2)), [(3, 5, 22)]),
         (lambda x: positional_encoding.apply_rotary(x, torch.arange(5, device=x.device)), [(3, 5, 14)]),
         (transformer.layer_norm, [(3, 5, 11), (11,), (11,)]),
     ],
-    ids=["softmax", "dot", "additive", "attend", "kernel", "backward", "heads", "rotary", "layer_norm"],
+    ids=["softmax", "dot", "additive", "attend", "kernel", "self", "backward", "heads", "rotary", "layer_norm"],
 )
 def test_functions_and_gradients_are_those_of_the_cpu(function, shapes):
     assert_same_on_both_devices(function, *(leaf(*shape) for shape in shapes))

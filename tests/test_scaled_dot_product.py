@@ -16,6 +16,7 @@ from course_lib.scaled_dot_product import (
     attention_flops,
     fused_attention,
     scaled_dot_product_attention,
+    self_attention,
     softmax_backward,
 )
 
@@ -59,6 +60,21 @@ def test_attention_by_hand(attention):
     assert attention(query, key, value, torch.tensor([[False, False]])).item() == 0.0
 
 
+def test_self_attention_by_hand():
+    x = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    # d_k = 4, so the root is 2. Token 1 has the query (ln 9, 0, 0, 0), the keys are (1, 0, 0, 0) and (0, 1, 0, 0):
+    # scores (ln 9, 0) / 2 = (ln 3, 0), weights 3/4 and 1/4. Token 2 has the query 0: weights 1/2 and 1/2.
+    w_q = torch.tensor([[math.log(9.0), 0, 0, 0], [0, 0, 0, 0]], dtype=torch.float64)
+    w_k = torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]], dtype=torch.float64)
+    w_v = torch.tensor([[4.0], [8.0]], dtype=torch.float64)
+    output, weights = self_attention(x, w_q, w_k, w_v)
+    assert_close(weights, torch.tensor([[0.75, 0.25], [0.5, 0.5]], dtype=torch.float64), **CLOSE)
+    assert_close(output, torch.tensor([[5.0], [6.0]], dtype=torch.float64), **CLOSE)
+    # The first token may not attend to itself: only the value 8 is left for it.
+    output, _ = self_attention(x, w_q, w_k, w_v, torch.tensor([[False, True], [True, True]]))
+    assert_close(output, torch.tensor([[8.0], [6.0]], dtype=torch.float64), **CLOSE)
+
+
 def test_softmax_backward_by_hand():
     # Average of g under w: 0.25 · 4 + 0.75 · 8 = 7. So 0.25 · (4 - 7) = -0.75 and 0.75 · (8 - 7) = 0.75.
     weights, grad = torch.tensor([0.25, 0.75]), torch.tensor([4.0, 8.0])
@@ -94,6 +110,38 @@ def test_output_and_gradients_are_those_of_torch(attention, leading, masked):
     assert ours.shape == (*leading, 5, 13)
     assert_close(ours, theirs, **CLOSE)
     assert_close(torch.autograd.grad(ours, inputs, grad), torch.autograd.grad(theirs, inputs, grad), **CLOSE)
+
+
+@pytest.mark.parametrize("leading", LEADING)
+@pytest.mark.parametrize("masked", [False, True])
+def test_self_attention_and_its_gradients_are_those_of_torch(leading, masked):
+    x, w_q, w_k, w_v = inputs = leaf(*leading, 7, 17), leaf(17, 11), leaf(17, 11), leaf(17, 13)
+    mask = causal_mask(7) if masked else None
+    ours, _ = self_attention(*inputs, mask)
+    projected = (F.linear(x, weight.T) for weight in (w_q, w_k, w_v))
+    theirs = F.scaled_dot_product_attention(*projected, attn_mask=mask)
+    grad = torch.randn_like(theirs)
+    assert ours.shape == (*leading, 7, 13)
+    assert_close(ours, theirs, **CLOSE)
+    assert_close(torch.autograd.grad(ours, inputs, grad), torch.autograd.grad(theirs, inputs, grad), **CLOSE)
+
+
+def test_self_attention_of_reordered_tokens_is_reordered():
+    x, w_q, w_k, w_v = leaf(3, 7, 17), leaf(17, 11), leaf(17, 11), leaf(17, 13)
+    order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    output, weights = self_attention(x, w_q, w_k, w_v)
+    reordered, its_weights = self_attention(x[:, order], w_q, w_k, w_v)
+    assert_close(reordered, output[:, order], **CLOSE)
+    assert_close(its_weights, weights[:, order][:, :, order], **CLOSE)
+
+
+def test_only_the_product_of_query_and_key_matrix_decides_the_weights():
+    # x W_Q (x W_K)ᵀ = x (W_Q W_Kᵀ) xᵀ: turning the features of both matrices alike changes nothing.
+    x, w_q, w_k, w_v = leaf(7, 17), leaf(17, 11), leaf(17, 11), leaf(17, 13)
+    turn, _ = torch.linalg.qr(leaf(11, 11))
+    weights = self_attention(x, w_q, w_k, w_v)[1]
+    assert_close(self_attention(x, w_q @ turn, w_k @ turn, w_v)[1], weights, **CLOSE)
+    assert not torch.allclose(self_attention(x, w_q @ turn, w_k, w_v)[1], weights)
 
 
 @pytest.mark.parametrize("leading", LEADING)

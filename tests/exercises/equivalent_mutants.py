@@ -18,6 +18,10 @@ EQUIVALENT = {
         "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
         "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
     },
+    "self_attention": {
+        "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
+        "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
+    },
     "split_heads": {"return x.transpose(-3, -2) → return x.transpose(-2, -3)": TRANSPOSE},
     "merge_heads": {"x = x.transpose(-3, -2) → x = x.transpose(-2, -3)": TRANSPOSE},
     "MultiHeadAttention": {

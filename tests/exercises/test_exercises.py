@@ -22,6 +22,7 @@ CONTRACT = {
     },
     "scaled_dot_product": {
         "scaled_dot_product_attention": "query, key, value, mask=None",
+        "self_attention": "x, w_q, w_k, w_v, mask=None",
         "softmax_backward": "weights, grad_weights",
         "attention_flops": "len_q, len_k, d_k, d_v",
     },

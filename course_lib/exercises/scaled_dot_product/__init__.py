@@ -2,4 +2,4 @@
 
 __all__ = ["EXERCISES"]
 
-EXERCISES = ("scaled_dot_product_attention", "softmax_backward", "attention_flops")
+EXERCISES = ("scaled_dot_product_attention", "self_attention", "softmax_backward", "attention_flops")

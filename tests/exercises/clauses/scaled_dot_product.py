@@ -461,3 +461,98 @@ def flops_of_one_length(len_q, len_k, d_k, d_v):
 @breaks(FLOPS, "the two matrix products: nothing else is counted")
 def flops_with_softmax(len_q, len_k, d_k, d_v):
     return flops(len_q, len_k, d_k, d_v) + 3 * len_q * len_k
+
+
+# self_attention
+
+SELF = "self_attention"
+
+
+def among(x, w_q, w_k, w_v, mask=None):
+    return attention(x @ w_q, x @ w_k, x @ w_v, mask)
+
+
+@breaks(SELF, BATCH)
+def self_without_a_batch_refused(x, w_q, w_k, w_v, mask=None):
+    if x.dim() == 2:
+        raise IndexError("there is no batch")
+    return among(x, w_q, w_k, w_v, mask)
+
+
+@breaks(SELF, BATCH)
+def self_at_most_one_batch_dimension(x, w_q, w_k, w_v, mask=None):
+    if x.dim() > 3:
+        raise RuntimeError("batch2 must be a 3D tensor")
+    return among(x, w_q, w_k, w_v, mask)
+
+
+@breaks(SELF, "queries are x · w_q")
+def self_queries_by_keys_matrix(x, w_q, w_k, w_v, mask=None):
+    return among(x, w_k, w_k, w_v, mask)
+
+
+@breaks(SELF, "keys are x · w_k")
+def self_keys_by_queries_matrix(x, w_q, w_k, w_v, mask=None):
+    return among(x, w_q, w_q, w_v, mask)
+
+
+@breaks(SELF, "values are x · w_v")
+def self_values_doubled(x, w_q, w_k, w_v, mask=None):
+    return among(x, w_q, w_k, 2 * w_v, mask)
+
+
+@breaks(SELF, "d_k and d_v are independent of d_model")
+def self_square_matrices_only(x, w_q, w_k, w_v, mask=None):
+    output, weights = among(x, w_q, w_k, w_v, mask)
+    return output.reshape(x.shape), weights
+
+
+@breaks(SELF, "scaled by the width of queries and keys")
+def self_scaled_by_the_width_of_x(x, w_q, w_k, w_v, mask=None):
+    return among(x, w_q * math.sqrt(w_q.shape[-1] / x.shape[-1]), w_k, w_v, mask)
+
+
+@breaks(SELF, "True = may attend")
+def self_true_is_masked(x, w_q, w_k, w_v, mask=None):
+    return among(x, w_q, w_k, w_v, None if mask is None else ~mask)
+
+
+@breaks(SELF, "the mask broadcasts against (..., L, L)")
+def self_first_row_of_the_mask(x, w_q, w_k, w_v, mask=None):
+    return among(x, w_q, w_k, w_v, None if mask is None else mask[..., :1, :] if mask.dim() > 1 else mask)
+
+
+@breaks(SELF, "masked keys get weight zero, and the others share all of it")
+def self_mask_after_the_softmax(x, w_q, w_k, w_v, mask=None):
+    _, weights = among(x, w_q, w_k, w_v)
+    if mask is not None:
+        weights = weights * mask
+    return weights @ (x @ w_v), weights
+
+
+@breaks(SELF, ROUND)
+def self_float32_inside(x, w_q, w_k, w_v, mask=None):
+    results = among(x.float(), w_q.float(), w_k.float(), w_v.float(), mask)
+    return tuple(result.to(x.dtype) for result in results)
+
+
+@breaks(SELF, "finite for large scores")
+def self_overflows(x, w_q, w_k, w_v, mask=None):
+    exponentials = ((x @ w_q) @ (x @ w_k).mT / math.sqrt(w_q.shape[-1])).exp()
+    if mask is not None:
+        exponentials = exponentials * mask
+    weights = exponentials / exponentials.sum(-1, keepdim=True)
+    return weights @ (x @ w_v), weights
+
+
+@breaks(SELF, UNCHANGED + ": x")
+def self_x_changed(x, w_q, w_k, w_v, mask=None):
+    result = among(x, w_q, w_k, w_v, mask)
+    with torch.no_grad():
+        x.zero_()
+    return result
+
+
+@breaks(SELF, GRADIENTS + ": the matrices")
+def self_matrices_detached(x, w_q, w_k, w_v, mask=None):
+    return among(x, w_q.detach(), w_k.detach(), w_v.detach(), mask)

@@ -205,3 +205,30 @@ def attention_flops(len_q, len_k, d_k, d_v):
 def attention_flops(len_q, len_k, d_k, d_v):
     mean_width = (d_k + d_v) / 2
     return 4 * len_q * len_k * mean_width
+
+
+# %% self_attention: applies w_v to the output as well
+import math
+
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, -1)
+    return (weights @ v) @ w_v, weights
+
+
+# %% self_attention: the matrices multiply from the left
+import math
+
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k, v = w_q @ x, w_k @ x, w_v @ x
+    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
+    return weights @ v, weights

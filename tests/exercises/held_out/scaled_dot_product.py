@@ -181,3 +181,92 @@ def attention_flops(len_q, len_k, d_k, d_v):
 # %% attention_flops: The factor 2 is applied to the first product only.
 def attention_flops(len_q, len_k, d_k, d_v):
     return 2 * len_q * len_k * d_k + len_q * len_k * d_v
+
+
+# %% self_attention: The keys are projected with w_q.
+import math
+
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q = x @ w_q
+    k = x @ w_q
+    v = x @ w_v
+    scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    attn = torch.softmax(scores, dim=-1)
+    return attn @ v, attn
+
+
+# %% self_attention: The scores are divided by the root of d_model.
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    d_model = x.size(-1)
+    q, k, v = torch.matmul(x, w_q), torch.matmul(x, w_k), torch.matmul(x, w_v)
+    scores = torch.matmul(q, k.mT) / d_model**0.5
+    if mask is not None:
+        scores[..., :, :] = torch.where(mask, scores, torch.tensor(float("-inf"), dtype=x.dtype))
+    attn = scores.softmax(-1)
+    return torch.matmul(attn, v), attn
+
+
+# %% self_attention: The weights average x, and w_v is not used.
+import math
+
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k = x @ w_q, x @ w_k
+    logits = torch.einsum("...qd,...kd->...qk", q, k) / math.sqrt(w_k.shape[1])
+    if mask is not None:
+        logits = logits.masked_fill(mask.logical_not(), -math.inf)
+    weights = logits.softmax(-1)
+    return torch.einsum("...qk,...kd->...qd", weights, x), weights
+
+
+# %% self_attention: The scale is missing.
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    query, key, value = (x @ w for w in (w_q, w_k, w_v))
+    scores = query @ key.transpose(-1, -2)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = torch.softmax(scores, -1)
+    return weights @ value, weights
+
+
+# %% self_attention: The mask is read the wrong way round.
+import math
+
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask, float("-inf"))
+    weights = torch.softmax(scores, -1)
+    return weights @ v, weights
+
+
+# %% self_attention: The softmax runs over the queries.
+import math
+
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, dim=-2)
+    return weights @ v, weights

@@ -191,3 +191,71 @@ def attention_flops(len_q, len_k, d_k, d_v):
 def attention_flops(len_q, len_k, d_k, d_v):
     shapes = [(len_q, d_k, len_k), (len_k, len_k, d_v)]
     return sum(2 * a * b * c for a, b, c in shapes)
+
+
+# %% self_attention: x itself serves as query and key, only the values are projected
+import math
+
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    scores = x @ x.mT / math.sqrt(x.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, -1)
+    return weights @ (x @ w_v), weights
+
+
+# %% self_attention: the matrices are transposed as if they were weights of nn.Linear
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k, v = F.linear(x, w_q), F.linear(x, w_k), F.linear(x, w_v)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, -1)
+    return weights @ v, weights
+
+
+# %% self_attention: w_q and w_k are exchanged
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    key, query, value = x @ w_q, x @ w_k, x @ w_v
+    scores = torch.matmul(query, key.transpose(-2, -1)) * query.size(-1) ** -0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    attn = scores.softmax(dim=-1)
+    return attn @ value, attn
+
+
+# %% self_attention: the weights are multiplied by the mask after the softmax
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    query, key, value = x @ w_q, x @ w_k, x @ w_v
+    attn = torch.softmax(query @ key.mT / key.shape[-1] ** 0.5, -1)
+    if mask is not None:
+        attn = attn * mask
+    return attn @ value, attn
+
+
+# %% self_attention: divides by d_k, not by its root
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    query, key, value = x @ w_q, x @ w_k, x @ w_v
+    scores = query @ key.mT / key.shape[-1]
+    if mask is not None:
+        scores = torch.where(mask, scores, -torch.inf)
+    attn = torch.softmax(scores, -1)
+    return attn @ value, attn

@@ -261,3 +261,78 @@ class Count:
 
 
 attention_flops = Count.flops
+
+
+# %% self_attention: three products, then an attention of one's own
+import math
+
+import torch
+
+
+def attention(q, k, v, mask):
+    scores = torch.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    weights = torch.softmax(scores, dim=-1)
+    return torch.matmul(weights, v), weights
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    return attention(x @ w_q, x @ w_k, x @ w_v, mask)
+
+
+# %% self_attention: the package's attention around the projections
+import course_lib as cl
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    projected = [x @ w for w in (w_q, w_k, w_v)]
+    return cl.scaled_dot_product_attention(*projected, mask)
+
+
+# %% self_attention: one matrix for all three projections, split afterwards
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    d_k = w_k.shape[1]
+    q, k, v = (x @ torch.cat((w_q, w_k, w_v), dim=1)).split((d_k, d_k, w_v.shape[1]), dim=-1)
+    scores = torch.einsum("...id,...jd->...ij", q * d_k**-0.5, k)
+    if mask is not None:
+        scores = torch.where(mask, scores, -torch.inf)
+    weights = scores.softmax(-1)
+    return torch.einsum("...ij,...jd->...id", weights, v), weights
+
+
+# %% self_attention: query and key matrix multiplied first, values projected last
+import torch
+import torch.nn.functional as F
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    both = w_q @ w_k.T / w_q.shape[1] ** 0.5
+    scores = x @ both @ x.transpose(-1, -2)
+    if mask is not None:
+        scores = scores + torch.zeros_like(scores).masked_fill(~mask, -float("inf"))
+    weights = F.softmax(scores, dim=-1)
+    return (weights @ x) @ w_v, weights
+
+
+# %% self_attention: one query at a time, nn.functional.linear
+import torch
+from torch.nn.functional import linear
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    length = x.shape[-2]
+    query, key, value = linear(x, w_q.t()), linear(x, w_k.t()), linear(x, w_v.t())
+    allowed = torch.ones(length, length, dtype=torch.bool) if mask is None else mask
+    allowed = allowed.expand(*x.shape[:-2], length, length)
+    rows = []
+    for i in range(length):
+        s = (key * query[..., i : i + 1, :]).sum(-1) / key.shape[-1] ** 0.5
+        s = s.masked_fill(~allowed[..., i, :], -torch.inf)
+        e = (s - s.amax(-1, keepdim=True)).exp()
+        rows.append(e / e.sum(-1, keepdim=True))
+    weights = torch.stack(rows, dim=-2)
+    return weights @ value, weights
