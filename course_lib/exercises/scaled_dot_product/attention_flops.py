@@ -23,7 +23,7 @@ def attention_flops(len_q, len_k, d_k, d_v):
     reference=attention_flops,
     shapes={},
     returns=("operations",),
-    look="scaled_dot_product: What it costs",
+    look="cost_of_attention: Counting the operations of attention",
     differentiable=False,
 )
 

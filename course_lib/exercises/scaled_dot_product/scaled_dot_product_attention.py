@@ -36,7 +36,7 @@ def scaled_dot_product_attention(query, key, value, mask=None):
     reference=scaled_dot_product_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v", "mask": "#"},
     returns=("output", "weights"),
-    look="scaled_dot_product: The mathematics, by hand",
+    look="scaled_dot_product: Scaled dot-product attention by hand",
     twins=(
         "scaled_dot_product_attention",
         "_scaled_dot_product_attention_math",

@@ -25,7 +25,7 @@ def softmax_backward(weights, grad_weights):
     reference=softmax_backward,
     shapes={"weights": "... length", "grad_weights": "... length"},
     returns=("gradient",),
-    look="scaled_dot_product: What large scores do",
+    look="softmax_saturation: The gradient of a softmax, by hand",
     one_sign=("weights",),
     constant=("weights",),
     twins=(

@@ -93,7 +93,7 @@ def mask_turned_round(query, key, value, mask=None):
     return attention_with(hide=lambda scores, mask: scores.masked_fill(mask, float("-inf")))(query, key, value, mask)
 
 
-@mistake(look="scaled_dot_product: The code")
+@mistake(look="scaled_dot_product: Four lines of code, and one frequent mistake")
 def mask_ignored(query, key, value, mask=None):
     """The weights do not depend on the mask."""
     return _attention(query, key, value)
