@@ -35,7 +35,7 @@ def token_batches(lengths, max_tokens):
     reference=token_batches,
     shapes={},
     returns=("batches",),
-    look="training: Batches by tokens",
+    look="batches_by_tokens: Sort by length and count tokens",
     differentiable=False,
     up_to=_indices_sorted,
 )
