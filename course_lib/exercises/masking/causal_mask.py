@@ -24,7 +24,7 @@ def causal_mask(length):
     reference=causal_mask,
     shapes={},
     returns=("mask",),
-    look="masking: No look ahead",
+    look="masking: Causal mask",
     differentiable=False,
 )
 

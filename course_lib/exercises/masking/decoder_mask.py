@@ -33,7 +33,7 @@ def decoder_mask(tokens, pad_id):
     reference=decoder_mask,
     shapes={"tokens": "batch length"},
     returns=("mask",),
-    look="masking: Both together",
+    look="masking: Decoder mask",
     differentiable=False,
 )
 

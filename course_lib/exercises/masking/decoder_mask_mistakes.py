@@ -49,21 +49,21 @@ def turned_round(tokens, pad_id):
     return _decoder(join=lambda real, past: ~(real & past))(tokens, pad_id)
 
 
-@mistake(look="masking: No look ahead")
+@mistake(look="masking: Causal mask")
 def future_allowed(tokens, pad_id):
     """Padding is hidden, but every query sees the future instead of the past. One of the two masks has the opposite
     meaning of the other; a model trained like this has a wonderful loss and writes rubbish."""
     return _decoder(past=lambda length: square(length).triu(1))(tokens, pad_id)
 
 
-@mistake(look="masking: No look ahead")
+@mistake(look="masking: Causal mask")
 def upper_triangle(tokens, pad_id):
     """Padding is hidden, but every query sees itself and what comes after it, not what came before. Rows are
     queries."""
     return _decoder(past=lambda length: square(length).triu())(tokens, pad_id)
 
 
-@mistake(look="masking: Padding")
+@mistake(look="masking: Padding mask")
 def padding_allowed(tokens, pad_id):
     """The future is hidden, but of the past only the *padding* can be seen. One of the two masks has the opposite
     meaning of the other."""
@@ -103,38 +103,38 @@ def both_agree(tokens, pad_id):
     return _decoder(join=operator.eq)(tokens, pad_id)
 
 
-@mistake(look="masking: No look ahead")
+@mistake(look="masking: Causal mask")
 def padding_only(tokens, pad_id):
     """Padding is hidden, the future is not, and the mask has no axis of length L for the queries: it is `(B, 1, 1,
     L)`."""
     return _decoder(join=lambda real, past: real)(tokens, pad_id)
 
 
-@mistake(look="masking: No look ahead")
+@mistake(look="masking: Causal mask")
 def padding_only_square(tokens, pad_id):
     """Padding is hidden, the future is not: every row of a sequence is the same."""
     return _decoder(join=lambda real, past: real & square(len(past)))(tokens, pad_id)
 
 
-@mistake(look="masking: Padding")
+@mistake(look="masking: Padding mask")
 def causal_only(tokens, pad_id):
     """The future is hidden, padding is not, and the batch does not appear in the shape: the mask is `(L, L)`."""
     return _decoder(join=lambda real, past: past)(tokens, pad_id)
 
 
-@mistake(look="masking: Padding")
+@mistake(look="masking: Padding mask")
 def causal_only_batched(tokens, pad_id):
     """The future is hidden, padding is not: every sequence has the same mask."""
     return _decoder(join=lambda real, past: past.expand(real.shape[0], 1, -1, -1))(tokens, pad_id)
 
 
-@mistake(look="masking: Padding")
+@mistake(look="masking: Padding mask")
 def causal_only_one_for_all(tokens, pad_id):
     """The future is hidden, padding is not, and one mask `(1, 1, L, L)` is given for the whole batch."""
     return _decoder(join=lambda real, past: past[None, None])(tokens, pad_id)
 
 
-@mistake(look="masking: Padding")
+@mistake(look="masking: Padding mask")
 def queries_masked(tokens, pad_id):
     """The rows of padded queries are emptied, and the padded keys stay visible: the tokens lie along the axis of the
     queries."""
@@ -191,13 +191,13 @@ def first_key_always_allowed(tokens, pad_id):
     return _decoder(join=lambda real, past: (real & past) | (torch.arange(len(past)) == 0))(tokens, pad_id)
 
 
-@mistake(look="masking: No look ahead")
+@mistake(look="masking: Causal mask")
 def without_itself(tokens, pad_id):
     """The diagonal is missing: a query may attend to itself if it is not padding."""
     return _decoder(past=lambda length: square(length).tril(-1))(tokens, pad_id)
 
 
-@mistake(look="masking: No look ahead")
+@mistake(look="masking: Causal mask")
 def one_step_ahead(tokens, pad_id):
     """Every query sees one token of the future, the very one that it has to predict: the diagonal is off by one."""
     return _decoder(past=lambda length: square(length).tril(1))(tokens, pad_id)

@@ -26,7 +26,7 @@ def padding_mask(tokens, pad_id):
     reference=padding_mask,
     shapes={"tokens": "batch length"},
     returns=("mask",),
-    look="masking: Padding",
+    look="masking: Padding mask",
     differentiable=False,
 )
 

@@ -31,7 +31,7 @@ def sliding_window_mask(length, window):
     reference=sliding_window_mask,
     shapes={},
     returns=("mask",),
-    look="masking: A sliding window",
+    look="sliding_window_attention: The mask of a sliding window",
     differentiable=False,
 )
 

@@ -18,7 +18,7 @@ def _top_left(scores, dim):
     return scores.masked_fill(~torch.ones(rows, columns, dtype=torch.bool).tril(), -INF).softmax(dim)
 
 
-@mistake(look="masking: No look ahead")
+@mistake(look="masking: Causal mask")
 def causal_mask_from_the_top_left(query, key, value, cache=None):
     """A causal mask is cut from the top left corner, where row 0 is the first token. Here the only row is the *last*
     token: with this mask it sees the oldest key alone."""

@@ -27,7 +27,7 @@ def sees_itself_only(query, key, value, cache=None):
     return cached(seen=lambda key, value, cache: (key, value))(query, key, value, cache)
 
 
-@mistake(look="masking: No look ahead")
+@mistake(look="masking: Causal mask")
 def does_not_see_itself(query, key, value, cache=None):
     """The newest token attends to the old cache, before its own key and value are in it. A position sees itself,
     too."""

@@ -16,9 +16,9 @@ mistake = Mistakes()
 
 INF = float("inf")
 EMPTY = "masking: Rows without a key"
-BEFORE = "masking: The mathematics"
+BEFORE = "masking: A mask acts before the softmax"
 EXP = "attention: The softmax turns scores into weights"
-FILL = "masking: Which number to fill in"
+FILL = "masks_in_half_precision: Which number to fill in"
 
 
 @mistake(look=FILL)

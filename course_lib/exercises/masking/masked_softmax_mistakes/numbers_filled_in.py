@@ -11,7 +11,7 @@ mistake = Mistakes()
 
 
 INF = float("inf")
-FILL = "masking: Which number to fill in"
+FILL = "masks_in_half_precision: Which number to fill in"
 
 
 def _times(weights, mask):

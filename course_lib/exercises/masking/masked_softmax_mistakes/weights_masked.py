@@ -12,7 +12,7 @@ mistake = Mistakes()
 
 INF = float("inf")
 EMPTY = "masking: Rows without a key"
-BEFORE = "masking: The mathematics"
+BEFORE = "masking: A mask acts before the softmax"
 EXP = "attention: The softmax turns scores into weights"
 
 

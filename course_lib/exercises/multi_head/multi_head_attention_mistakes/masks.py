@@ -149,7 +149,7 @@ for _key, _merge, _then in (
         )(variant(mask_as=lambda mask: mask[:, None, None], merge=_merge))
 
 
-@mistake(look="masking: The mathematics", by=attending)
+@mistake(look="masking: A mask acts before the softmax", by=attending)
 def mask_after_softmax(q, k, v, mask):
     """The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step
     must a key be out?"""
