@@ -253,6 +253,18 @@ def test_the_title_page_lists_every_chapter_in_order():
     assert listed == list(STEMS)
 
 
+def test_the_title_page_says_how_long_the_chapters_take():
+    """To half an hour."""
+    minutes = 0
+    for page in CHAPTER_PAGES:
+        source = page.source.read_text(encoding="utf-8")
+        minutes += reading_minutes(source) + exercise_minutes(source)
+    text = (ROOT / "book/index.md").read_text(encoding="utf-8")
+    assert "The nine chapters take about nine and a half hours, exercises included" in text
+    assert len(CHAPTER_PAGES) == 9
+    assert abs(minutes / 60 - 9.5) < 0.5
+
+
 def test_every_page_of_the_toc_exists():
     for page in all_pages():
         assert page.source.exists()
