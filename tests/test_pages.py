@@ -22,10 +22,6 @@ CHAPTER_PAGES = [page for page in notebook_pages() if Path(page.name).name in se
 DEEPER_PAGES = [page for page in notebook_pages() if page.is_deeper]
 each_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES, ids=lambda page: page.name)
 each_lesson = pytest.mark.parametrize("page", CHAPTER_PAGES + DEEPER_PAGES, ids=lambda page: page.name)
-# Chapters whose exercises follow the section that teaches them, and that are read in one sitting.
-ONE_SITTING = [Path(p.name).name for p in CHAPTER_PAGES if "\n## Exercises\n" not in p.source.read_text("utf-8")]
-
-
 EXERCISE = re.compile(r"^```\{exercise\} *(\w+) *$", re.M)
 
 
@@ -59,17 +55,15 @@ def test_a_chapter_goes_the_way_that_all_go(page):
     headings = re.findall(r"^## (.+)$", page.text, re.MULTILINE)
     assert "{admonition} What you will be able to do" in page.text
     wanted = ["The idea in a picture", "What to take away", "Further reading"]
-    if Path(page.name).name not in ONE_SITTING:
-        wanted[1:1] = ["The mathematics", "Experiment", "Exercises"]
     found = [next((i for i, heading in enumerate(headings) if heading.startswith(name)), None) for name in wanted]
     assert None not in found, dict(zip(wanted, found, strict=True))
     assert found == sorted(found)
+    assert headings[0].startswith("The idea in a picture")
     assert headings[-1] == "Further reading"
 
 
-@pytest.mark.parametrize("stem", ONE_SITTING)
-def test_a_chapter_is_read_in_one_sitting(stem):
-    page = next(page for page in CHAPTER_PAGES if Path(page.name).name == stem)
+@each_chapter
+def test_a_chapter_is_read_in_one_sitting(page):
     source = page.source.read_text(encoding="utf-8")
     assert prose_words(source) <= CORE_WORDS
     assert reading_minutes(source) + exercise_minutes(source) <= CORE_MINUTES
@@ -87,10 +81,9 @@ def test_a_page_says_below_its_title_how_long_it_takes(page):
     assert int(exercises or 0) == sum(map(int, stated))
 
 
-@pytest.mark.parametrize("stem", ONE_SITTING)
-def test_an_exercise_follows_the_section_that_teaches_it(stem):
+@each_lesson
+def test_an_exercise_follows_the_section_that_teaches_it(page):
     """No section holds two exercises, and none is a list of exercises."""
-    page = next(page for page in CHAPTER_PAGES if Path(page.name).name == stem)
     sections = re.split(r"^## ", page.source.read_text(encoding="utf-8"), flags=re.MULTILINE)
     for section in sections:
         assert section.count("```{exercise} ") <= 1, section.split("\n")[0]
@@ -191,8 +184,8 @@ def test_numbers_with_decimals_in_the_text_come_from_a_cell(page):
     for cell in cells:
         for output in cell.outputs:
             computed += " " + (output.get("text", "") or output.get("data", {}).get("text/plain", ""))
-    # Code blocks, the header, and the questions of the section Experiment, which the reader computes, do not count.
-    left_out = r"^(```|~~~).*?^\1\s*$|^---$.*?^---$|^## Experiment$.*?(?=^## )"
+    # Code blocks and the header do not count.
+    left_out = r"^(```|~~~).*?^\1\s*$|^---$.*?^---$"
     prose = re.sub(left_out, "", page.text, flags=re.MULTILINE | re.DOTALL)
     prose = re.sub(r"section \d+(\.\d+)+", "", prose)
     for number in re.findall(r"(?<![\w.])\d+\.\d+(?![\w.]*\d)", prose):
