@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -233,18 +234,19 @@ def causal_mask(length):
     assert task.status == "passed", task.text
 
 
-@pytest.mark.parametrize("stem", ["attention", "scaled_dot_product"])
-def test_a_chapters_notebook_with_its_stubs_filled_in_gets_all_points(stem, tmp_path):
-    """With everything else that the chapter runs: training, figures, comparisons with the package."""
-    exercises = [exercise for exercise in all_exercises().values() if exercise.stem == stem]
-    notebook = json.loads((ROOT / f"book/{stem}.ipynb").read_text(encoding="utf-8"))
-    filled = 0
+@pytest.mark.parametrize("page", ["attention", "scaled_dot_product", "deeper/softmax_saturation"])
+def test_a_pages_notebook_with_its_stubs_filled_in_gets_all_points(page, tmp_path):
+    """With everything else that the page runs: training, figures, comparisons with the package."""
+    notebook = json.loads((ROOT / f"book/{page}.ipynb").read_text(encoding="utf-8"))
+    stubs, exercises = {exercise.stub.rstrip(): exercise for exercise in all_exercises().values()}, []
     for cell in notebook["cells"]:
-        for exercise in exercises:
-            if cell["cell_type"] == "code" and "".join(cell["source"]) == exercise.stub.rstrip():
-                cell["source"], filled = exercise.solution, filled + 1
-    assert filled == len(exercises)
-    path = tmp_path / f"{stem}.ipynb"
+        if cell["cell_type"] == "code" and "".join(cell["source"]) in stubs:
+            exercises.append(stubs["".join(cell["source"])])
+            cell["source"] = exercises[-1].solution
+    assert (
+        len(exercises) == len(re.findall(r"^```{exercise} ", (ROOT / f"book/{page}.md").read_text("utf-8"), re.M)) > 0
+    )
+    path = tmp_path / "page.ipynb"
     path.write_text(json.dumps(notebook))
     assignment = Assignment(tasks=tuple(AssignedExercise(exercise.name) for exercise in exercises), seed=1)
     (result,) = grade_all([read_submission("s", [path])], assignment, None)
