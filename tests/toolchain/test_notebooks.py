@@ -50,7 +50,7 @@ def test_changed_cell_options_are_noticed(page):
 
 def test_changed_included_code_is_noticed(page):
     module = page.root / "course_lib/scaled_dot_product.py"
-    module.write_text(module.read_text().replace("weights * (grad_weights", "weights*(grad_weights"))
+    module.write_text(module.read_text().replace("return weights @ value, weights", "return weights@value, weights"))
     assert in_step(page) == "text"
 
 

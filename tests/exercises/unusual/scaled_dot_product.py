@@ -611,3 +611,123 @@ from itertools import product
 def attention_flops(len_q, len_k, d_k, d_v):
     per_pair = reduce(lambda a, b: a + 2 * b, (d_k, d_v), 0)
     return sum(per_pair * len_k for _ in product(range(1))) * len_q
+
+# %% self_attention: one product with the three matrices side by side
+import math
+
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    sizes = [w_q.shape[-1], w_k.shape[-1], w_v.shape[-1]]
+    q, k, v = (x @ torch.cat((w_q, w_k, w_v), dim=-1)).split(sizes, dim=-1)
+    s = q @ k.mT / math.sqrt(sizes[1])
+    if mask is not None:
+        s = s.masked_fill(~mask, -math.inf)
+    w = s.softmax(-1)
+    return w @ v, w
+
+# %% self_attention: scores by the bilinear form of the two matrices
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    between = w_q @ w_k.transpose(-2, -1) / w_k.size(-1) ** 0.5
+    s = x @ between @ x.transpose(-2, -1)
+    if mask is not None:
+        s = torch.where(mask, s, float("-inf"))
+    w = torch.softmax(s, dim=-1)
+    return w @ (x @ w_v), w
+
+# %% self_attention: values projected after the average
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    s = (x @ w_q) @ (x @ w_k).transpose(-2, -1) * w_k.size(-1) ** -0.5
+    if mask is not None:
+        s = s.masked_fill(mask.logical_not(), float("-inf"))
+    w = torch.softmax(s, dim=-1)
+    return (w @ x) @ w_v, w
+
+# %% self_attention: einsum throughout
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q = torch.einsum("...ld,dk->...lk", x, w_q)
+    k = torch.einsum("...ld,dk->...lk", x, w_k)
+    v = torch.einsum("...ld,dv->...lv", x, w_v)
+    s = torch.einsum("...ik,...jk->...ij", q / q.shape[-1] ** 0.5, k)
+    if mask is not None:
+        s = s.masked_fill(mask == False, -torch.inf)  # noqa: E712
+    w = s.softmax(-1)
+    return torch.einsum("...ij,...jv->...iv", w, v), w
+
+# %% self_attention: linear layers without a bias
+import torch
+import torch.nn.functional as F
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k, v = (F.linear(x, w.t()) for w in (w_q, w_k, w_v))
+    s = q.matmul(k.transpose(-1, -2)).div(k.shape[-1] ** 0.5)
+    if mask is not None:
+        s = s + torch.zeros_like(s).masked_fill(~mask, -torch.inf)
+    w = F.softmax(s, dim=-1)
+    return w.matmul(v), w
+
+# %% self_attention: exponentials divided by their sum, the largest score subtracted
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    s = q @ k.transpose(-2, -1) / torch.tensor(float(k.shape[-1]), dtype=x.dtype, device=x.device).sqrt()
+    if mask is not None:
+        s = s.masked_fill(~mask, float("-inf"))
+    e = torch.exp(s - s.max(dim=-1, keepdim=True).values)
+    w = e / e.sum(dim=-1, keepdim=True)
+    return w @ v, w
+
+# %% self_attention: one query row after another
+import torch
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    length = x.shape[-2]
+    if mask is not None:
+        mask = mask.expand(*x.shape[:-1], length)
+    rows = []
+    for i in range(length):
+        s = (k @ q[..., i, :, None]).squeeze(-1) / k.shape[-1] ** 0.5
+        if mask is not None:
+            s = s.masked_fill(~mask[..., i, :], float("-inf"))
+        rows.append(s.softmax(-1))
+    w = torch.stack(rows, dim=-2)
+    return w @ v, w
+
+# %% self_attention: a class that is called like a function
+import math
+
+import torch
+
+
+class Attention:
+    def __init__(self, *matrices):
+        self.w_q, self.w_k, self.w_v = matrices
+
+    def scores(self, x):
+        return (x @ self.w_q) @ (x @ self.w_k).mT / math.sqrt(self.w_k.shape[1])
+
+    def __call__(self, x, mask):
+        scores = self.scores(x)
+        if mask is not None:
+            scores = scores.where(mask, -math.inf)
+        weights = scores.softmax(-1)
+        return weights @ (x @ self.w_v), weights
+
+
+def self_attention(x, w_q, w_k, w_v, mask=None):
+    return Attention(w_q, w_k, w_v)(x, mask)
