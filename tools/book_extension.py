@@ -16,7 +16,7 @@ from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
 
 from tools.exercise_sections import fold, sources_of
-from tools.notebooks import in_step, render, write_notebook
+from tools.notebooks import OutOfStepError, render, write_notebook
 from tools.pages import Page, in_full
 from tools.publisher import Publisher, find_publisher
 
@@ -84,13 +84,13 @@ def _add_notebook_download(app: Sphinx, pagename: str, templatename: str, contex
     if doctree is None or not page.source.exists() or not page.has_code:
         return
     try:
-        if in_step(page) in {"missing", "code"}:
-            return  # the build has said so; an old notebook would not be this page's
+        notebook = render(page, find_publisher())
+    except OutOfStepError:
+        return  # the build has said so; an old notebook would not be this page's
     except ValueError as error:  # something that notebooks cannot show
         LOGGER.warning(str(error))
         return
-    target = Path(app.outdir) / "_sources" / f"{pagename}.ipynb"
-    write_notebook(render(page, find_publisher()), target)
+    write_notebook(notebook, Path(app.outdir) / "_sources" / f"{pagename}.ipynb")
     menu = next(group for group in context["header_buttons"] if group.get("label") == "download-buttons")
     menu["buttons"].insert(
         0,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 import yaml
 from markdown_it import MarkdownIt
@@ -32,6 +32,7 @@ ROLE = re.compile(r"\{(?P<name>[\w:]+)\}`(?P<text>[^`]+)`")
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:-]+)\}\s*(?P<argument>.*)$")
 _OPENING = re.compile(r"^(`{3,})(\{[\w:-]+\}.*)$", re.MULTILINE)
 _TITLED = re.compile(r"^(?P<title>.+?)\s*<(?P<target>[^<>]+)>$", re.DOTALL)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 _KINDS = {
     "fence": "code",
     "colon_fence": "code",
@@ -75,6 +76,11 @@ def blocks(source: str) -> list[Block]:
     Raises:
         ValueError: a fence is never closed.
     """
+    return list(_blocks(source))
+
+
+@lru_cache(maxsize=8192)  # a build asks for the same pages and paragraphs over and over
+def _blocks(source: str) -> tuple[Block, ...]:
     lines, found, done = source.split("\n"), [], 0
     # CommonMark takes no fence of backticks for one if its line has code in it; the question of a quiz may.
     marked = _OPENING.sub(lambda match: match[1] + match[2].replace("`", "\N{PRIME}"), source)
@@ -84,7 +90,7 @@ def blocks(source: str) -> list[Block]:
             found += _text(lines[done:start])
             found.append(_block(token, lines[start:end]))
             done = end
-    return found + _text(lines[done:])
+    return tuple(found + _text(lines[done:]))
 
 
 def replaced(source: str, name: str, make: Callable[[Block], str]) -> str:
@@ -131,7 +137,7 @@ def _block(token: Token, lines: list[str]) -> Block:
 def _options(body: list[str]) -> tuple[dict, list[str]]:
     if body and body[0].rstrip() == "---" and "---" in (rest := [line.rstrip() for line in body[1:]]):
         end = rest.index("---") + 1
-        return yaml.safe_load("\n".join(body[1:end])) or {}, body[end + 1 :]
+        return yaml.load("\n".join(body[1:end]), Loader=_LOADER) or {}, body[end + 1 :]
     options, position = {}, 0
     while position < len(body) and (match := re.match(r"^:([\w-]+):\s*(.*)$", body[position])):
         options[match[1]] = match[2]

@@ -31,6 +31,10 @@ from tools.publisher import ROOT, Publisher, find_publisher
 TIMEOUT = 600  # seconds for one cell
 
 
+class OutOfStepError(RuntimeError):
+    """A page's notebook is missing, or has other code than the page."""
+
+
 def in_step(page: Page) -> str:
     """Why the notebook does not belong to the source: "missing", "code", "text", or "" where it does."""
     if not page.notebook.exists():
@@ -104,12 +108,14 @@ def render(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:
     """The committed notebook as this publisher gives it away: its links, its installation, the outputs as they are.
 
     Raises:
-        RuntimeError: the page's code is no longer that of the notebook.
+        OutOfStepError: there is no notebook, or the page's code is no longer that of the notebook.
     """
-    if in_step(page) in {"missing", "code"}:
-        raise RuntimeError(f"{page.name}: its notebook has other code; run `make notebooks` first")
+    committed = nbformat.read(page.notebook, as_version=4) if page.notebook.exists() else None
     notebook = to_notebook(page, publisher)
-    copy_outputs(nbformat.read(page.notebook, as_version=4), notebook)
+    # The first code cell installs; it is the publisher's.
+    if committed is None or _code(committed)[1:] != _code(notebook)[1:]:
+        raise OutOfStepError(f"{page.name}: its notebook is missing or has other code; run `make notebooks` first")
+    copy_outputs(committed, notebook)
     return notebook
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -33,7 +33,7 @@ class Page:
     def notebook(self) -> Path:
         return self.root / f"{self.name}.ipynb"
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The source with its exercises and questions in full."""
         return in_full(self.source.read_text(encoding="utf-8"), self)
@@ -65,23 +65,42 @@ class Page:
 
     def labels(self) -> dict[str, str]:
         """Labels of headings on this page, `(label)=` in the line before, and the headings' texts."""
-        pairs = zip(found := blocks(self.text), found[1:], strict=False)
-        headings = {a.name: re.match(r"\n*#+ (.+)", b.source) for a, b in pairs if a.kind == "label"}
-        return {label: heading[1] for label, heading in headings.items() if heading}
+        return dict(_labels(self.text))
+
+
+# A build asks for each page's text and headings thousands of times, once for each link. What is remembered here depends
+# on the text of a file alone, so a file that changes is read anew.
 
 
 def in_full(source: str, page: Page) -> str:
     """A page's source with its exercises and questions written out, and on a lesson the minutes that it takes."""
-    return expand_questions(expand(with_times(source) if page.is_lesson else source))
+    return _in_full(source, page.is_lesson)
+
+
+@lru_cache(maxsize=512)
+def _in_full(source: str, is_lesson: bool) -> str:
+    return expand_questions(expand(with_times(source) if is_lesson else source))
+
+
+@lru_cache(maxsize=512)
+def _labels(text: str) -> dict[str, str]:
+    pairs = zip(found := blocks(text), found[1:], strict=False)
+    headings = {a.name: re.match(r"\n*#+ (.+)", b.source) for a, b in pairs if a.kind == "label"}
+    return {label: heading[1] for label, heading in headings.items() if heading}
 
 
 def all_pages(root: Path = ROOT) -> list[Page]:
     """Every page of `_toc.yml`, in reading order."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    names = [toc["root"]]
-    for part in toc.get("parts") or [toc]:
+    return [Page(name, root) for name in _names((root / "_toc.yml").read_text(encoding="utf-8"))]
+
+
+@lru_cache(maxsize=8)
+def _names(toc: str) -> list[str]:
+    contents = yaml.safe_load(toc)
+    names = [contents["root"]]
+    for part in contents.get("parts") or [contents]:
         names += _files(part.get("chapters", []))
-    return [Page(name, root) for name in names]
+    return names
 
 
 def _files(entries: list[dict]) -> list[str]:
