@@ -13,7 +13,7 @@ from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistak
 mistake = Mistakes()
 
 
-CONVENTIONS = "notation: Conventions"
+MASKS = "scaled_dot_product: What an attention mask does"
 INF = float("inf")
 
 
@@ -21,66 +21,66 @@ def _causal(scores, mask=True):
     return scores.masked_fill(~(torch.ones(scores.shape[-2:], dtype=torch.bool).tril() & mask), -INF)
 
 
-@mistake(look=CONVENTIONS)
+@mistake(look=MASKS)
 def always_causal_without_mask(query, key, value, mask=None):
     """Without a mask no query sees the keys after it. Causality is not built in here: a caller who wants it passes a
     mask."""
     return attention_with(softmax=lambda s: (s if s.isinf().any() else _causal(s)).softmax(-1))(query, key, value, mask)
 
 
-@mistake(look=CONVENTIONS)
+@mistake(look=MASKS)
 def always_causal(query, key, value, mask=None):
     """No query sees the keys after it, whatever the mask. Causality is not built in here: a caller who wants it
     passes a mask."""
     return attention_with(softmax=lambda s: _causal(s).softmax(-1))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def zero_times_infinity(query, key, value, mask=None):
     """The mask is multiplied by an infinity. Where it is 0 that is 0 · ∞, which is `nan`. Which operation chooses
     instead of multiplying?"""
     return attention_with(hide=lambda s, mask: s + (~mask) * -INF)(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def scores_times_infinity(query, key, value, mask=None):
     """Masked scores are multiplied by −∞. The sign of the result depends on the sign of the score; a masked score
     has to be −∞ itself."""
     return attention_with(hide=lambda s, mask: torch.where(mask, s, s * -INF))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def filled_with_plus_infinity(query, key, value, mask=None):
     """Masked scores become +∞, and the softmax gives `nan`. Which score gets weight zero?"""
     return attention_with(hide=lambda s, mask: s.masked_fill(~mask, INF))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def filled_with_one(query, key, value, mask=None):
     """Masked scores become 1. Which score gets a weight of zero beside any other?"""
     return attention_with(hide=lambda s, mask: s.masked_fill(~mask, 1.0))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def filled_with_minus_ten_thousand(query, key, value, mask=None):
     """Masked scores become −10,000. Scores can be as low as that themselves; which score is below all others?"""
     return attention_with(hide=lambda s, mask: s.masked_fill(~mask, -1e4))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def filled_with_minus_hundred(query, key, value, mask=None):
     """Masked scores become −100 or −1,000. Other scores can be lower than that; which score is below all others?"""
     return attention_with(hide=lambda s, mask: s.masked_fill(~mask, -100.0))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def filled_with_the_smallest_positive(query, key, value, mask=None):
     """Masked scores become the smallest *positive* number of the dtype, which is nearly 0: `tiny` is not `min`. The
     weight of a score near 0 is not small."""
     return attention_with(hide=lambda s, mask: s.masked_fill(~mask, 1e-3))(query, key, value, mask)
 
 
-@mistake(look=CONVENTIONS)
+@mistake(look=MASKS)
 def mask_in_the_indices(query, key, value, mask=None):
     """`scores[~mask] = …` needs a mask of the very shape of the scores, and this one may have fewer axes, or axes of
     length one."""
@@ -89,27 +89,27 @@ def mask_in_the_indices(query, key, value, mask=None):
     )
 
 
-@mistake
+@mistake(look=MASKS)
 def multiplied_by_a_large_number(query, key, value, mask=None):
     """The scores are multiplied by the mask and by a large negative number. A product changes the scores that are
     allowed; masking replaces those that are not."""
     return attention_with(hide=lambda s, mask: s * mask * -1e9)(query, key, value, mask)
 
 
-@mistake(look=CONVENTIONS)
+@mistake(look=MASKS)
 def allowed_filled_with_zero(query, key, value, mask=None):
     """The scores of the *allowed* keys become 0, and the masked ones stay. True means *may attend*, and a score of 0
     is not a small score."""
     return attention_with(hide=lambda s, mask: s.masked_fill(mask, 0.0))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_replaces_scores(query, key, value, mask=None):
     """The mask replaces the scores: all allowed keys get the same weight, whatever their scores."""
     return attention_with(hide=lambda s, mask: torch.zeros_like(s).masked_fill(~mask, -INF))(query, key, value, mask)
 
 
-@mistake(look=CONVENTIONS)
+@mistake(look=MASKS)
 def only_whole_mask_used(query, key, value, mask=None):
     """A mask has an effect only if it has as many axes as the scores. It broadcasts: one of two axes holds for the
     whole batch."""

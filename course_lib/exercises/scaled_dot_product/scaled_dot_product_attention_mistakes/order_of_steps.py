@@ -16,7 +16,7 @@ mistake = Mistakes()
 
 
 ROOT = "scaled_dot_product: Why divide by the root of d"
-CONVENTIONS = "notation: Conventions"
+MASKS = "scaled_dot_product: What an attention mask does"
 INF = float("inf")
 
 
@@ -104,27 +104,27 @@ def _columns_of_the_mask(query, key, value, mask=None):
     return attention_with()(query, key, value)
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_after_softmax_turned_round(query, key, value, mask=None):
     """The mask is applied to the finished weights, and the wrong way round: the allowed keys get zero. A masked key
     has to be out before the softmax."""
     return _masked_late(lambda w, mask: w.masked_fill(mask, 0.0))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def minus_infinity_after_softmax(query, key, value, mask=None):
     """−∞ is filled into the finished weights. It belongs in the scores: the softmax makes a zero of it."""
     return _masked_late(lambda w, mask: w.masked_fill(~mask, -INF))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def large_number_after_softmax(query, key, value, mask=None):
     """A large negative number is filled into the finished weights. It belongs in the scores: the softmax makes a
     zero of it."""
     return _masked_late(lambda w, mask: w.masked_fill(~mask, -1e9))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_after_softmax_softmax_again(query, key, value, mask=None):
     """The mask is applied to finished weights, and a second softmax is to repair them. Hide the keys before the
     first one, and none is needed."""
@@ -157,32 +157,32 @@ for (first, a, scale), (second, b, parts) in itertools.product(SCALES, OTHERS):
     mistake.named(f"{first}_and_{second}", says, look=ROOT)(attention_with(scale=scale, **parts))
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_for_the_output_only(query, key, value, mask=None):
     """The output obeys the mask, the returned weights do not: they were kept from before the mask."""
     return _mask_for_the_output_only(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_for_the_weights_only(query, key, value, mask=None):
     """The returned weights obey the mask, the output does not: it was computed before the mask."""
     return _mask_for_the_weights_only(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_on_the_returned_weights(query, key, value, mask=None):
     """The mask zeroes weights that are returned, after the output was computed, and their rows no longer sum to one.
     It belongs before the softmax."""
     return _zeroed_when_returned(query, key, value, mask)
 
 
-@mistake(look=CONVENTIONS)
+@mistake(look=MASKS)
 def minus_a_bool(query, key, value, mask=None):
     """`-mask` does not exist for bool tensors. The opposite of a bool mask is its logical *not*."""
     return _minus_mask(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def values_masked(query, key, value, mask=None):
     """The mask is applied to the values. A masked key still gets its weight then, and takes it from the others: hide
     its score."""

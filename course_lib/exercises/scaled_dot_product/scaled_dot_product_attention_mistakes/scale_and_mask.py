@@ -12,6 +12,9 @@ from course_lib.masking import masked_softmax
 
 mistake = Mistakes()
 
+ROOT = "scaled_dot_product: Why divide by the root of d"
+MASKS = "scaled_dot_product: What an attention mask does"
+
 
 def _attention(query, key, value, mask=None):
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
@@ -33,25 +36,25 @@ def _variant(scale=None, transform=None, fill=float("-inf"), dim=-1):
     return attention
 
 
-@mistake(look="scaled_dot_product: Why divide by the root of d")
+@mistake(look=ROOT)
 def no_scale(query, key, value, mask=None):
     """The scores are used as they are. What keeps their spread the same when the vectors get longer?"""
     return _variant(scale=lambda q, k, v: 1.0)(query, key, value, mask)
 
 
-@mistake(look="scaled_dot_product: Why divide by the root of d")
+@mistake(look=ROOT)
 def scale_without_root(query, key, value, mask=None):
     """The scores are divided by d_k. The spread of a dot product grows more slowly than that: like what, and why?"""
     return _variant(scale=lambda q, k, v: q.shape[-1])(query, key, value, mask)
 
 
-@mistake(look="scaled_dot_product: Why divide by the root of d")
+@mistake(look=ROOT)
 def multiplied_by_root(query, key, value, mask=None):
     """The scores are multiplied by the root, so they spread more with every feature instead of less."""
     return _variant(scale=lambda q, k, v: q.shape[-1] ** -0.5)(query, key, value, mask)
 
 
-@mistake(look="scaled_dot_product: Why divide by the root of d")
+@mistake(look=ROOT)
 def scale_by_length(query, key, value, mask=None):
     """The divisor grows with the number of keys. How many terms does one dot product sum up: one a key, or one a
     feature?"""
@@ -86,20 +89,20 @@ def softmax_dim_1(query, key, value, mask=None):
     return _variant(dim=1)(query, key, value, mask)
 
 
-@mistake(look="notation: Conventions")
+@mistake(look=MASKS)
 def mask_turned_round(query, key, value, mask=None):
     """Attention goes exactly where the mask forbids it. True means *may attend*; look at the condition with which
     you fill."""
     return attention_with(hide=lambda scores, mask: scores.masked_fill(mask, float("-inf")))(query, key, value, mask)
 
 
-@mistake(look="scaled_dot_product: Four lines of code, and one frequent mistake")
+@mistake(look=MASKS)
 def mask_ignored(query, key, value, mask=None):
     """The weights do not depend on the mask."""
     return _attention(query, key, value)
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_filled_with_zero(query, key, value, mask=None):
     """Masked scores become 0, filled or multiplied. A score of 0 is not a small score: its weight is e⁰ over the
     sum. Which score gives weight zero?"""
@@ -113,7 +116,7 @@ def unstable_softmax(query, key, value, mask=None):
     return _variant(transform=lambda s, dim: s.exp() / s.exp().sum(dim, keepdim=True))(query, key, value, mask)
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_after_softmax(query, key, value, mask=None):
     """The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step
     must a key be out?"""
@@ -123,7 +126,7 @@ def mask_after_softmax(query, key, value, mask=None):
     return weights @ value, weights
 
 
-@mistake
+@mistake(look=MASKS)
 def mask_added(query, key, value, mask=None):
     """The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is not a number to add."""
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
@@ -238,7 +241,7 @@ def divided_by_the_sum(query, key, value, mask=None):
     return _on_scores(lambda scores: scores / scores.sum(-1, keepdim=True))(query, key, value, mask)
 
 
-@mistake(look="scaled_dot_product: Why divide by the root of d")
+@mistake(look=ROOT)
 def scale_after_softmax(query, key, value, mask=None):
     """The division comes after the softmax, so the weights no longer sum to one. It is the scores whose spread it
     controls."""
@@ -247,13 +250,13 @@ def scale_after_softmax(query, key, value, mask=None):
     )
 
 
-@mistake(look="scaled_dot_product: Why divide by the root of d")
+@mistake(look=ROOT)
 def weights_divided_by_root(query, key, value, mask=None):
     """The weights are divided by √d_k after the softmax, so they no longer sum to one. It is the scores that spread."""
     return _scaled_late(query, key, value, mask)
 
 
-@mistake(look="scaled_dot_product: Why divide by the root of d")
+@mistake(look=ROOT)
 def scale_by_number_of_queries(query, key, value, mask=None):
     """The divisor grows with the number of queries. How many terms does one dot product sum up?"""
     return _variant(scale=lambda q, k, v: q.shape[-2] ** 0.5)(query, key, value, mask)
