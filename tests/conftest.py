@@ -18,6 +18,31 @@ _CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
 
+# Coverage doubles the time of what computes in Python, and 95 % are reached without these: the tools' own tests, and tests
+# that call the same lines thousands of times.
+_UNTRACED = {
+    "tests/toolchain",
+    "tests/test_pages.py",
+    "tests/test_arguments_of_chapters.py",
+    "tests/test_arguments_of_models.py",
+    "tests/translator/test_arguments.py",
+    "tests/translator/test_search.py",
+    "tests/data/test_grammar.py",
+    "tests/viz/test_baselines.py",
+    "tests/grader/test_harmless.py",
+    "tests/grader/test_random_trees.py",
+}
+
+
+def pytest_collection_modifyitems(items):
+    """Tests in which coverage is not counted."""
+    root = _LIBRARY.parent
+    for item in items:
+        place = item.path.relative_to(root)
+        if _UNTRACED & {place.as_posix(), place.parent.as_posix()}:
+            item.add_marker(pytest.mark.no_cover)
+
+
 @pytest.fixture(autouse=True)
 def _seed():
     if torch.cuda.is_available():
