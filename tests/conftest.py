@@ -18,8 +18,8 @@ _CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
 
-# Coverage doubles the time of what computes in Python, and 95 % are reached without these: the tools' own tests, and tests
-# that call the same lines thousands of times.
+# Coverage doubles the time of what computes in Python, and 95 % are reached without these: the tests of tools, and
+# tests that call the same lines thousands of times.
 _UNTRACED = {
     "tests/toolchain",
     "tests/test_pages.py",
