@@ -91,7 +91,7 @@ class Mistakes:
         """
         for (a, (first, one)), (b, (second, other)) in itertools.combinations(common.items(), 2):
             if not one.keys() & other.keys() and {a, b} not in hidden:
-                says = f"Two mistakes meet here: {first}, and {second}. Mend them one at a time."
+                says = f"There are two mistakes here: {first}, and {second}. Correct them one at a time."
                 self.named(f"{a}+{b}", says)(build(**one, **other))
 
     def contains(self, part: Exercise, build: Callable[[Callable], Callable], **options) -> None:

@@ -23,8 +23,8 @@ def turned_round(length):
 
 @mistake
 def upper_triangle(length):
-    """Every query sees itself and the future, and not the past: rows are queries, columns are keys, and this is the
-    other triangle."""
+    """Every query can attend to itself and the future, but not to the past: rows are queries, columns are keys, and
+    this is the other triangle."""
     return square(length).triu()
 
 
@@ -36,7 +36,8 @@ def without_itself(length):
 
 @mistake
 def one_step_ahead(length):
-    """Every query sees one token of the future, the very one that it has to predict: the diagonal is off by one."""
+    """Every query can attend to one token of the future, the very one that it has to predict: the diagonal is off by
+    one."""
     return square(length).tril(1)
 
 
@@ -48,13 +49,13 @@ def everything_but_itself(length):
 
 @mistake
 def only_itself(length):
-    """Every query sees itself and nothing else. It may look back too."""
+    """Every query can attend only to itself. It may also attend to earlier keys."""
     return torch.eye(length, dtype=torch.bool)
 
 
 @mistake
 def everything_allowed(length):
-    """Every query sees every key, the future included: nothing is masked."""
+    """Every query can attend to every key, including the future: nothing is masked."""
     return square(length)
 
 
@@ -66,14 +67,14 @@ def nothing_allowed(length):
 
 @mistake
 def anti_diagonal(length):
-    """The triangle is mirrored: it is cut along the other diagonal, from bottom left to top right. The first query
-    sees most here, the last one least."""
+    """The triangle is mirrored: it is cut along the other diagonal, from bottom left to top right. Here the first query
+    can attend to the most keys, and the last one to the fewest."""
     return square(length).tril().flip(0)
 
 
 @mistake
 def columns_mirrored(length):
-    """The triangle is mirrored: its columns run backwards, so the first query sees the last key and nothing else."""
+    """The triangle is mirrored: its columns run backwards, so the first query can attend only to the last key."""
     return square(length).tril().flip(1)
 
 
@@ -85,29 +86,29 @@ def zero_and_minus_infinity(length):
 
 @mistake
 def floats(length):
-    """The mask holds the floats 1.0 and 0.0: that is what `torch.ones` makes unless it is told otherwise. A mask
+    """The mask holds the floats 1.0 and 0.0: that is the default of `torch.ones`. A mask
     here is bool."""
     return torch.ones(length, length).tril()
 
 
 @mistake
 def ones_and_zeros(length):
-    """The mask holds the ints 1 and 0, with the right places. The contract asks for bool: `~` of an int 1 is −2, and
-    `masked_fill` takes no int mask."""
+    """The mask holds the ints 1 and 0, in the right places. The contract asks for bool: `~` of the int 1 is −2, and
+    `masked_fill` does not accept an int mask."""
     return square(length).tril().long()
 
 
 @mistake
 def infinity_times_zero(length):
-    """There is `nan` in the mask, from −∞ times 0. And numbers to be added to scores are not asked for: a mask here
-    is bool."""
+    """There is `nan` in the mask, from −∞ times 0. Besides, the mask should not contain numbers to be added to scores:
+    here it is bool."""
     return torch.ones(length, length).triu(1) * -INF
 
 
 @mistake
 def batch_axis_added(length):
-    """The mask has an axis too many: `(1, L, L)`. It is the same for every sequence, and two axes broadcast against
-    any number."""
+    """The mask has one axis too many: `(1, L, L)`. The mask is the same for every sequence, and two axes broadcast
+    against any number."""
     return square(length).tril()[None]
 
 
@@ -120,39 +121,39 @@ def batch_and_head_axes_added(length):
 
 @mistake
 def one_row(length):
-    """The result has one axis: a comparison of all positions with themselves. One of the two has to stand upright,
-    so that every query meets every key."""
+    """The result has one axis: a comparison of all positions with themselves. One of the two has to be a column, so
+    that every query meets every key."""
     return torch.arange(length) <= torch.arange(length)
 
 
 @mistake
 def one_size_only(length):
-    """`torch.ones(length)` has one axis, but a triangle is cut out of a matrix. Give the size of both axes."""
+    """`torch.ones(length)` has one axis, but a triangle is taken from a matrix. Give the size of both axes."""
     return torch.ones(length, dtype=torch.bool).tril()
 
 
 @mistake
 def column_compared_with_itself(length):
-    """The mask is `(L, 1)`: queries and keys both stand upright, so each meets only itself. One of the two has to
-    lie."""
+    """The mask is `(L, 1)`: queries and keys are both columns, so each is compared only with itself. One of the two has
+    to be a row."""
     return torch.arange(length)[:, None] <= torch.arange(length)[:, None]
 
 
 @mistake
 def one_too_short(length):
-    """The mask is a row and a column too small."""
+    """The mask has one row and one column too few."""
     return square(length - 1).tril()
 
 
 @mistake
 def one_too_long(length):
-    """The mask is a row and a column too large."""
+    """The mask has one row and one column too many."""
     return square(length + 1).tril()
 
 
 @mistake
 def numpy_array(length):
-    """The mask is a NumPy array; the contract asks for a tensor. torch has the same function."""
+    """The mask is a NumPy array; the contract asks for a tensor. PyTorch has the same function."""
     return np.tril(np.ones((length, length), dtype=bool))
 
 
@@ -171,6 +172,6 @@ def zero_and_minus_a_billion(length):
 
 @mistake
 def floats_turned_round(length):
-    """The mask holds floats, with 1.0 for the future. Two things to change: a mask here is bool, and True means *may
+    """The mask holds floats, with 1.0 for the future. Change two things: the mask should be bool, and True means *may
     attend*."""
     return torch.ones(length, length).triu(1)

@@ -27,7 +27,7 @@ def _padding(real=lambda tokens, pad_id: tokens != pad_id, place=lambda real: re
 
 @mistake(look="notation: Conventions")
 def turned_round(tokens, pad_id):
-    """True stands where the padding is. In this course True means *may attend*, and no query may attend to
+    """True marks the padding. In this course True means *may attend*, and no query may attend to
     padding. (`nn.MultiheadAttention` has it the other way round.)"""
     return _padding(operator.eq)(tokens, pad_id)
 
@@ -55,53 +55,53 @@ def no_axis_for_heads(tokens, pad_id):
 
 @mistake
 def queries_masked(tokens, pad_id):
-    """The tokens lie along the axis of the queries. What is padded is a key: its column has to go, in every row."""
+    """The tokens are along the axis of the queries. Padding concerns the keys: mask their columns, in every row."""
     return _padding(place=lambda real: real[:, None, :, None])(tokens, pad_id)
 
 
 @mistake
 def axes_at_the_end(tokens, pad_id):
-    """The new axes stand at the end, `(B, L, 1, 1)`, where the tokens take the place of the heads. The keys are the
+    """The new axes are at the end, `(B, L, 1, 1)`, so the tokens take the place of the heads. The keys are the
     last axis."""
     return _padding(place=lambda real: real[:, :, None, None])(tokens, pad_id)
 
 
 @mistake
 def one_axis_at_the_end(tokens, pad_id):
-    """The mask is `(B, L, 1)`: its tokens are lined up with the queries. The keys are the last axis, and the heads
-    need one too."""
+    """The mask is `(B, L, 1)`: its tokens are lined up with the queries. The keys are the last axis, and the heads need
+    an axis too."""
     return _padding(place=lambda real: real[:, :, None])(tokens, pad_id)
 
 
 @mistake
 def axes_in_front(tokens, pad_id):
-    """The new axes stand in front, `(1, 1, B, L)`, so the sequences of the batch are lined up with the queries."""
+    """The new axes come first, `(1, 1, B, L)`, so the sequences of the batch are lined up with the queries."""
     return _padding(place=lambda real: real[None, None])(tokens, pad_id)
 
 
 @mistake
 def one_axis_in_front(tokens, pad_id):
-    """One new axis stands before the batch, `(1, B, 1, L)`: there the sequences are lined up with the heads."""
+    """One new axis comes before the batch, `(1, B, 1, L)`, so the sequences are lined up with the heads."""
     return _padding(place=lambda real: real[None, :, None, :])(tokens, pad_id)
 
 
 @mistake
 def expanded_to_a_square(tokens, pad_id):
-    """The mask is spread out to `(B, 1, L, L)`. It is the same for every query, so an axis of length one is enough,
+    """The mask is expanded to `(B, 1, L, L)`. It is the same for every query, so an axis of length one is enough,
     and fits cross-attention too."""
     return _padding(place=lambda real: real[:, None, None, :].expand(-1, 1, real.shape[1], -1))(tokens, pad_id)
 
 
 @mistake
 def pairs_of_real_tokens(tokens, pad_id):
-    """The mask is `(B, 1, L, L)`, True where query *and* key are real. Only the keys are asked for: a padded query
-    may do what it likes."""
+    """The mask is `(B, 1, L, L)`, True where query *and* key are real. Only the keys matter: the rows of padded queries
+    are not used."""
     return _padding(place=lambda real: real[:, None, None, :] & real[:, None, :, None])(tokens, pad_id)
 
 
 @mistake
 def future_masked_too(tokens, pad_id):
-    """Later tokens are masked as well. This mask is for padding alone; the future comes with the next one."""
+    """Later tokens are masked as well. This mask is for padding only; the next exercise hides the future."""
     return _padding(place=lambda real: real[:, None, None, :] & torch.ones(real.shape[1], real.shape[1]).tril().bool())(
         tokens, pad_id
     )
@@ -121,32 +121,31 @@ def greater_than_pad_id(tokens, pad_id):
 
 @mistake
 def position_compared(tokens, pad_id):
-    """The positions are compared with `pad_id`; it is the tokens at these positions that are padding or not."""
+    """The positions are compared with `pad_id`; compare the tokens at these positions instead."""
     return _padding(lambda tokens, pad_id: (torch.arange(tokens.shape[1]) != pad_id).expand_as(tokens))(tokens, pad_id)
 
 
 @mistake
 def tokens_counted(tokens, pad_id):
-    """The mask is made from the *number* of real tokens, as if they always came first. Padding can stand before
-    them."""
+    """The mask is made from the *number* of real tokens, as if they always came first. Padding can come before them."""
     return _padding(first_tokens)(tokens, pad_id)
 
 
 @mistake
 def all_after_the_first_pad(tokens, pad_id):
-    """Everything after the first padding is masked, real tokens too. Look at each token for itself."""
+    """Everything after the first padding is masked, real tokens too. Test each token separately."""
     return _padding(until_the_first_pad)(tokens, pad_id)
 
 
 @mistake
 def only_padding_at_the_end(tokens, pad_id):
-    """Padding is found at the end of a sequence only. It can stand before real tokens as well."""
+    """Padding is recognised only at the end of a sequence. It can also come before real tokens."""
     return _padding(until_the_last_real)(tokens, pad_id)
 
 
 @mistake
 def first_pad_visible(tokens, pad_id):
-    """One padding token a sequence stays visible: an off-by-one in the count of real tokens."""
+    """One padding token per sequence stays visible: an off-by-one in the count of real tokens."""
     return _padding(first_tokens_and_one)(tokens, pad_id)
 
 
@@ -158,21 +157,21 @@ def first_sequence_for_all(tokens, pad_id):
 
 @mistake
 def whole_sequence_masked(tokens, pad_id):
-    """One padding token masks its whole sequence: the answer is wanted for each token, not for each sequence."""
+    """One padding token masks its whole sequence. The mask needs a value for each token, not for each sequence."""
     return _padding(lambda tokens, pad_id: (tokens != pad_id).all(1, keepdim=True).expand_as(tokens))(tokens, pad_id)
 
 
 @mistake
 def one_answer_a_sequence(tokens, pad_id):
-    """There is one True or False for a sequence, not one for each of its tokens: a reduction has eaten the axis of
-    the keys."""
+    """There is one True or False per sequence instead of one per token: a reduction has removed the axis of the
+    keys."""
     return _padding(lambda tokens, pad_id: (tokens != pad_id).any(1, keepdim=True))(tokens, pad_id)
 
 
 @mistake
 def ones_and_zeros(tokens, pad_id):
-    """The mask holds the numbers 1 and 0, with the right places. The contract asks for bool: `~` of an int 1 is −2,
-    and `masked_fill` takes no int mask."""
+    """The mask holds the numbers 1 and 0, in the right places. The contract asks for bool: `~` of the int 1 is −2, and
+    `masked_fill` does not accept an int mask."""
     return _padding(lambda tokens, pad_id: (tokens != pad_id).long())(tokens, pad_id)
 
 
@@ -192,21 +191,21 @@ def zero_and_minus_infinity(tokens, pad_id):
 
 @mistake
 def squeezed_batch(tokens, pad_id):
-    """An axis is squeezed away, and with a batch of one sequence that is the batch axis."""
+    """An axis is squeezed away; with a batch of one sequence, it is the batch axis."""
     return _padding(place=lambda real: real.squeeze()[..., None, None, :])(tokens, pad_id)
 
 
 @mistake
 def tokens_overwritten(tokens, pad_id):
-    """The mask is right, but it is written into `tokens`, which the caller still needs: an operation whose name ends
+    """The mask is right, but it overwrites `tokens`, which the caller still needs: an operation whose name ends
     in `_`, or an assignment to a part of a tensor, works in place."""
     return tokens.ne_(pad_id).bool()[:, None, None, :]
 
 
 @mistake
 def is_not(tokens, pad_id):
-    """`is not` asks whether two Python objects are the same one, and gives a single True. The comparison that goes
-    through a tensor entry by entry is another operator."""
+    """`is not` tests whether two Python objects are the same one, and gives a single True. Comparing a tensor entry by
+    entry needs another operator."""
     different = tokens is not pad_id
     return different[:, None, None, :]
 
@@ -229,6 +228,6 @@ def zero_and_minus_a_billion(tokens, pad_id):
 
 @mistake
 def floats_turned_round(tokens, pad_id):
-    """The mask holds floats, with 1.0 at the padding. Two things to change: a mask here is bool, and True means *may
+    """The mask holds floats, with 1.0 at the padding. Change two things: the mask should be bool, and True means *may
     attend*."""
     return _padding(lambda tokens, pad_id: (tokens == pad_id).float())(tokens, pad_id)

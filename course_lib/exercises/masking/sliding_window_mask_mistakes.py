@@ -15,7 +15,7 @@ INF = float("inf")
 
 
 def _by_distance(test):
-    """True where a test of distance i − j, window, i, j and length holds."""
+    """True where a condition on distance i − j, window, i, j and length holds."""
 
     def mask(length, window):
         position = torch.arange(length)
@@ -27,25 +27,25 @@ def _by_distance(test):
 
 @mistake
 def one_key_too_many(length, window):
-    """A query sees `window` keys *besides* itself. Itself counts: the bound of the distance is off by one."""
+    """A query can attend to `window` keys *besides* itself. Itself counts: the bound of the distance is off by one."""
     return _by_distance(lambda d, w, i, j, n: (d >= 0) & (d <= w))(length, window)
 
 
 @mistake
 def one_key_too_few(length, window):
-    """A query sees one key less than the window has: the bound of the distance is off by one."""
+    """A query can attend to one key fewer than the window has: the bound of the distance is off by one."""
     return _by_distance(lambda d, w, i, j, n: (d >= 0) & (d < w - 1))(length, window)
 
 
 @mistake
 def without_itself(length, window):
-    """A query does not see itself. The distance 0 belongs to the window."""
+    """A query cannot attend to itself. The distance 0 belongs to the window."""
     return _by_distance(lambda d, w, i, j, n: (d > 0) & (d < w))(length, window)
 
 
 @mistake
 def window_before_itself(length, window):
-    """A query sees `window` keys before it and not itself: the whole window is shifted by one."""
+    """A query can attend to `window` keys before it, but not to itself: the whole window is shifted by one."""
     return _by_distance(lambda d, w, i, j, n: (d > 0) & (d <= w))(length, window)
 
 
@@ -57,7 +57,7 @@ def both_sides(length, window):
 
 @mistake
 def both_sides_one_too_many(length, window):
-    """The window reaches ahead as well as back, and one key too far. Here it only looks back, and a query itself
+    """The window reaches ahead as well as back, and one key too far. Here it only looks back, and the query itself
     counts."""
     return _by_distance(lambda d, w, i, j, n: d.abs() <= w)(length, window)
 
@@ -70,51 +70,51 @@ def centred(length, window):
 
 @mistake
 def looks_ahead(length, window):
-    """The window lies in the future: each query sees itself and what comes *after* it. Rows are queries, columns are
-    keys."""
+    """The window is in the future: each query can attend to itself and the keys *after* it. Rows are queries, columns
+    are keys."""
     return _by_distance(lambda d, w, i, j, n: (d <= 0) & (-d < w))(length, window)
 
 
 @mistake
 def future_open(length, window):
-    """The past is limited to the window, the future is not limited at all: the second condition is missing."""
+    """The past is limited to the window, but the future is not limited at all: the second condition is missing."""
     return _by_distance(lambda d, w, i, j, n: d < w)(length, window)
 
 
 @mistake
 def future_open_one_too_many(length, window):
-    """The past is limited, one key too far back, and the future is not limited at all."""
+    """The past is limited to one key too many, and the future is not limited at all."""
     return _by_distance(lambda d, w, i, j, n: d <= w)(length, window)
 
 
 @mistake
 def window_ignored(length, window):
-    """The whole past can be seen: `window` has no effect."""
+    """The whole past can be attended to: `window` has no effect."""
     return _by_distance(lambda d, w, i, j, n: d >= 0)(length, window)
 
 
 @mistake
 def everything_allowed(length, window):
-    """Everything can be seen. A pair must meet both conditions, not one of them."""
+    """Every key can be attended to. A pair must meet both conditions, not just one of them."""
     return _by_distance(lambda d, w, i, j, n: (d >= 0) | (d < w))(length, window)
 
 
 @mistake
 def outside_the_window(length, window):
-    """Of the past, exactly the keys *outside* the window can be seen. A key must be near, not far."""
+    """In the past, exactly the keys *outside* the window can be attended to. It should be those inside."""
     return _by_distance(lambda d, w, i, j, n: d >= w)(length, window)
 
 
 @mistake
 def outside_the_window_one_nearer(length, window):
-    """Of the past, the far keys can be seen and the near ones cannot: the inequality of the window points the wrong
-    way."""
+    """In the past, the far keys can be attended to and the near ones cannot: the inequality of the window points the
+    wrong way."""
     return _by_distance(lambda d, w, i, j, n: d >= w - 1)(length, window)
 
 
 @mistake
 def outside_the_window_one_farther(length, window):
-    """Of the past, keys *more* than a window away can be seen, and those inside it cannot: the inequality of the
+    """In the past, keys *more* than a window away can be attended to, and those inside it cannot: the inequality of the
     window points the wrong way."""
     return _by_distance(lambda d, w, i, j, n: d > w)(length, window)
 
@@ -127,56 +127,56 @@ def turned_round(length, window):
 
 @mistake
 def blocks(length, window):
-    """The sequence is cut into blocks of the window's length, and no query sees across a border. A window moves with
-    the query."""
+    """The sequence is cut into blocks of the window's length, and no query can attend across a block boundary. A window
+    moves with the query."""
     return _by_distance(lambda d, w, i, j, n: (d >= 0) & (i // w == j // w))(length, window)
 
 
 @mistake
 def blocks_both_sides(length, window):
-    """The sequence is cut into blocks in which everybody sees everybody. A window moves with the query, and looks
-    back only."""
+    """The sequence is cut into blocks in which every query can attend to every key. A window moves with the query, and
+    only looks back."""
     return _by_distance(lambda d, w, i, j, n: i // w == j // w)(length, window)
 
 
 @mistake
 def first_keys(length, window):
-    """Every query sees the first `window` keys of the sequence, as far as they are past. The window should move with
-    the query."""
+    """Every query can attend to the first `window` keys of the sequence, if they are in the past. The window should
+    move with the query."""
     return _by_distance(lambda d, w, i, j, n: (d >= 0) & (j < w))(length, window)
 
 
 @mistake
 def last_keys(length, window):
-    """Only the last `window` keys of the sequence can be seen. The window should move with the query."""
+    """Only the last `window` keys of the sequence can be attended to. The window should move with the query."""
     return _by_distance(lambda d, w, i, j, n: (d >= 0) & (j >= n - w))(length, window)
 
 
 @mistake
 def wraps_around(length, window):
-    """The window of the first queries continues at the end of the sequence: diagonals that are rolled come in again
-    on the other side. That is the future."""
+    """The window of the first queries continues at the end of the sequence: rolled diagonals re-enter on the other
+    side, which is the future."""
     return _by_distance(lambda d, w, i, j, n: d % n < w)(length, window)
 
 
 @mistake
 def only_the_farthest(length, window):
-    """Only the key at the far end of the window can be seen; those between it and the query belong to the window
+    """Only the key at the far end of the window can be attended to; those between it and the query belong to the window
     too."""
     return _by_distance(lambda d, w, i, j, n: d == w - 1)(length, window)
 
 
 @mistake
 def triangles_apart(length, window):
-    """The two triangles overlap in a corner only, or not at all: the second one has the wrong side of the diagonal.
-    In `tril` and `triu` a negative number goes down."""
+    """The two triangles overlap only in a corner, or not at all: the second one is on the wrong side of the diagonal.
+    In `tril` and `triu`, a negative number moves down."""
     return _by_distance(lambda d, w, i, j, n: (d >= 0) & (d <= -w))(length, window)
 
 
 @mistake
 def triangles_apart_by_one_less(length, window):
-    """The two triangles overlap for a window of one at most: the second one lies above the diagonal. In `tril` and
-    `triu` a negative number goes down."""
+    """The two triangles overlap only for a window of one: the second one is above the diagonal. In `tril` and `triu`, a
+    negative number moves down."""
     return _by_distance(lambda d, w, i, j, n: (d >= 0) & (d <= 1 - w))(length, window)
 
 
@@ -188,8 +188,8 @@ def floats(length, window):
 
 @mistake
 def ones_and_zeros(length, window):
-    """The mask holds the ints 1 and 0, with the right places. The contract asks for bool: `~` of an int 1 is −2, and
-    `masked_fill` takes no int mask."""
+    """The mask holds the ints 1 and 0, in the right places. The contract asks for bool: `~` of the int 1 is −2, and
+    `masked_fill` does not accept an int mask."""
     return sliding_window_mask(length, window).long()
 
 
@@ -208,7 +208,7 @@ def batch_and_head_axes_added(length, window):
 
 @mistake
 def batch_axis_added(length, window):
-    """The mask has an axis too many: `(1, L, L)`. The contract asks for `(L, L)`."""
+    """The mask has one axis too many: `(1, L, L)`. The contract asks for `(L, L)`."""
     return sliding_window_mask(length, window)[None]
 
 
@@ -220,21 +220,22 @@ def band_only(length, window):
 
 @mistake
 def bools_subtracted(length, window):
-    """A bool mask cannot be subtracted from another. In words: in the large triangle, and *not* in the small one."""
+    """A bool mask cannot be subtracted from another. Write the condition in words: in the large triangle, and *not* in
+    the small one."""
     return square(length).tril() - square(length).tril(-window)
 
 
 @mistake
 def one_row(length, window):
-    """The result has one axis: all positions minus themselves. One of the two has to stand upright, so that every
-    query meets every key."""
+    """The result has one axis: all positions minus themselves. One of the two has to be a column, so that every query
+    meets every key."""
     return torch.zeros(length) < window
 
 
 @mistake
 def negative_start(length, window):
-    """The first queries see too little: their window starts before the sequence, and a negative index in a slice
-    counts from the end."""
+    """The first queries can attend to too few keys: their window starts before the sequence, and a negative index in a
+    slice counts from the end."""
     mask = torch.zeros(length, length, dtype=torch.bool)
     for query in range(length):
         mask[query, query - window + 1 : query + 1] = True
@@ -243,15 +244,16 @@ def negative_start(length, window):
 
 @mistake
 def chained_comparison(length, window):
-    """Two comparisons in a chain, `a <= b < c`, are joined with `and`, which asks a whole tensor for one truth
-    value. (`&` without parentheses makes such a chain, too.) Write two comparisons, and join them entry by entry."""
+    """Two comparisons in a chain, `a <= b < c`, are joined with `and`, which needs one truth value for a whole tensor.
+    (`&` without parentheses makes such a chain, too.) Write two comparisons, and join them entry by entry."""
     position = torch.arange(length)
     return 0 <= position[:, None] - position < window
 
 
 @mistake
 def loop_with_a_border(length, window):
-    """Rows whose window would start before the sequence are left empty. The first queries see what there is."""
+    """Rows whose window would start before the sequence are left empty. The first queries should attend to the keys
+    that there are."""
     mask = torch.zeros(length, length, dtype=torch.bool)
     for query in range(window - 1, length):
         mask[query, query - window + 1 : query + 1] = True

@@ -46,26 +46,26 @@ def signs_turned(query, key, w_query, w_key, v):
 
 @mistake
 def concatenated(query, key, w_query, w_key, v):
-    """Queries and keys are joined end to end, which takes as many of the one as of the other and makes no pairs.
+    """Queries and keys are joined end to end, which works only for equal numbers of both and makes no pairs.
     Every query has to meet every key."""
     return torch.tanh(torch.cat([query, key], -1) @ torch.cat([w_query, w_key], -1).T) @ v
 
 
 @mistake
 def axis_of_one_left(query, key, w_query, w_key, v):
-    """The numbers are right, but a last axis of length 1 is left over. A score is one number a pair."""
+    """The numbers are right, but a last axis of length 1 is left over. There is one score per pair."""
     return additive(reduce=lambda h, v: h @ v.unsqueeze(-1))(query, key, w_query, w_key, v)
 
 
 @mistake
 def hidden_layer_returned(query, key, w_query, w_key, v):
-    """The hidden layer comes back. The product with `v`, which makes one number of it, is missing."""
+    """The hidden layer itself is returned. The product with `v`, which turns it into a single number, is missing."""
     return additive(reduce=lambda h, v: h)(query, key, w_query, w_key, v)
 
 
 @mistake
 def squeezed(query, key, w_query, w_key, v):
-    """`squeeze()` without an axis takes away *every* axis of length 1: that of a single query, too."""
+    """`squeeze()` without an axis removes *every* axis of length 1, including that of a single query."""
     return additive(reduce=lambda h, v: (h @ v.unsqueeze(-1)).squeeze())(query, key, w_query, w_key, v)
 
 
@@ -78,22 +78,22 @@ def keys_by_queries(query, key, w_query, w_key, v):
 
 @mistake
 def pairs_missing(query, key, w_query, w_key, v):
-    """The i-th query is added to the i-th key. Every query has to meet every key, so both need an axis that the
-    other one fills."""
+    """The i-th query is added to the i-th key. Every query has to meet every key, so each of the two needs a new axis
+    of length 1 where the other has its positions."""
     return _unpaired(lambda q, k: (q, k))(query, key, w_query, w_key, v)
 
 
 @mistake
 def pairs_missing_as_a_row(query, key, w_query, w_key, v):
-    """It works for a single query, as in a decoder that makes one step at a time. With several queries each of them
-    has to meet every key, so both need an axis that the other one fills."""
+    """It works for a single query, as in a decoder that makes one step at a time. With several queries, each has to
+    meet every key, so each of the two needs a new axis of length 1 where the other has its positions."""
     return (torch.tanh(query @ w_query.T + key @ w_key.T) @ v).unsqueeze(-2)
 
 
 @mistake
 def pairs_mixed(query, key, w_query, w_key, v):
-    """Queries and keys are both repeated in the same order, so that the rows do not run through all pairs. One of
-    the two has to change slowly while the other runs through."""
+    """Queries and keys are both repeated in the same order, so the rows do not cover all pairs. One of the two has to
+    change slowly while the other runs through all its values."""
     return _repeated(lambda q, len_k: q.repeat(len_k, 1), lambda k, len_q: k.repeat(len_q, 1))(
         query, key, w_query, w_key, v
     )
@@ -109,15 +109,15 @@ def pairs_in_the_keys_order(query, key, w_query, w_key, v):
 
 @mistake
 def reshaped_keys_by_queries(query, key, w_query, w_key, v):
-    """A table of keys by queries is brought into shape with `view` or `reshape`, which only counts the numbers off
-    anew. To exchange two axes is something else."""
+    """A table of keys by queries is given the right shape with `view` or `reshape`, which keeps the numbers in the same
+    order. Exchanging two axes is a different operation."""
     return swap(additive_score(query, key, w_query, w_key, v)).reshape(*query.shape[:-1], key.shape[-2])
 
 
 @mistake
 def new_axes_from_the_left(query, key, w_query, w_key, v):
-    """The new axes are counted from the left, which fits no batch dimensions only. Counted from the right they are
-    at home everywhere."""
+    """The new axes are counted from the left, which works only without batch dimensions. Counted from the right, they
+    fit any number."""
     return _unpaired(lambda q, k: (q.unsqueeze(1), k.unsqueeze(0)))(query, key, w_query, w_key, v)
 
 

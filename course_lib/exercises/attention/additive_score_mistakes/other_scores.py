@@ -13,13 +13,13 @@ mistake = Mistakes()
 
 @mistake
 def multiplied(query, key, w_query, w_key, v):
-    """The projected query and key are multiplied. In the additive score they are added; hence the name."""
+    """The projected query and key are multiplied. In the additive score they are added, which gives it its name."""
     return additive(join=torch.mul)(query, key, w_query, w_key, v)
 
 
 @mistake
 def subtracted(query, key, w_query, w_key, v):
-    """The projected key is taken from the projected query. The formula has a sum."""
+    """The projected key is taken from the projected query. The formula adds them."""
     return additive(join=torch.sub)(query, key, w_query, w_key, v)
 
 
@@ -32,7 +32,8 @@ def dot_product(query, key, w_query, w_key, v):
 
 @mistake
 def dot_product_weighted(query, key, w_query, w_key, v):
-    """That is a dot product of the projections with `v` as factors. The additive score adds them, and has a tanh."""
+    """This is a dot product of the projections, weighted by `v`. The additive score adds the projections and applies a
+    tanh."""
     return (query @ w_query.T * v) @ (key @ w_key.T).transpose(-2, -1)
 
 
@@ -56,7 +57,7 @@ def softmaxed(query, key, w_query, w_key, v):
 
 @mistake
 def softmaxed_over_queries(query, key, w_query, w_key, v):
-    """A softmax has been applied, and over the queries. The exercise asks for the scores before any softmax."""
+    """A softmax has been applied, and over the queries at that. The exercise asks for the scores before any softmax."""
     return additive(after=lambda s: s.softmax(-2))(query, key, w_query, w_key, v)
 
 
@@ -81,22 +82,21 @@ def scaled_by_query_width(query, key, w_query, w_key, v):
 
 @mistake
 def weights_not_turned(query, key, w_query, w_key, v):
-    """Rows are multiplied with the weights as they are stored. `w_query` is (d_attn, d_q): its *last* axis has to
+    """Rows are multiplied by the weights as they are stored. `w_query` is (d_attn, d_q): its *last* axis has to
     meet the features of a query. Write both shapes side by side."""
     return torch.tanh((query @ w_query).unsqueeze(-2) + (key @ w_key).unsqueeze(-3)) @ v
 
 
 @mistake
 def weights_exchanged(query, key, w_query, w_key, v):
-    """Queries are multiplied with the matrix of the keys, and keys with that of the queries. The names say which
+    """Queries are multiplied by the matrix of the keys, and keys by that of the queries. The names say which
     belongs to which."""
     return additive_score(query, key, w_key, w_query, v)
 
 
 @mistake
 def queries_and_keys_exchanged(query, key, w_query, w_key, v):
-    """Keys stand where queries belong, and the other way round, before the projection: each meets the matrix of the
-    other."""
+    """Queries and keys are exchanged before the projection, so each is multiplied by the matrix of the other."""
     return additive_score(key, query, w_query, w_key, v)
 
 
@@ -121,20 +121,20 @@ def before_the_projection(query, key, w_query, w_key, v):
 
 @mistake
 def all_axes_turned(query, key, w_query, w_key, v):
-    """`.T` on queries or keys turns all axes round, the batch too. Each row is a vector already; only the weights
-    have to be turned."""
+    """`.T` on queries or keys reverses all axes, the batch included. Each row is a vector already; only the weights
+    have to be transposed."""
     return torch.tanh((w_query @ query.T).T.unsqueeze(-2) + (w_key @ key.T).T.unsqueeze(-3)) @ v
 
 
 @mistake
 def float32_inside(query, key, w_query, w_key, v):
-    """Somewhere inside the numbers become float32, and float64 input loses half of its digits."""
+    """Somewhere inside, the numbers become float32, so float64 input loses half of its digits."""
     return additive_score(query.float(), key.float(), w_query.float(), w_key.float(), v.float()).to(query.dtype)
 
 
 @mistake
 def loops_without_batch(query, key, w_query, w_key, v):
-    """The loops run over the first axis of queries and keys, which is the batch as soon as there is one.
+    """The loops run over the first axis of queries and keys, which is the batch if there is one.
     Broadcasting needs no loops and fits any number of batch dimensions."""
     scores = query.new_zeros(query.shape[0], key.shape[0])
     for i in range(query.shape[0]):

@@ -1,4 +1,4 @@
-"""What the mistakes in `additive_score` are made of."""
+"""The building blocks of the mistakes in `additive_score`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["additive", "swap"]
 
 
 def additive(activation=torch.tanh, join=torch.add, reduce=torch.matmul, after=lambda scores: scores):
-    """The additive score with one step exchanged."""
+    """The additive score with one step replaced."""
 
     def additive_score(query, key, w_query, w_key, v):
         hidden_query = (query @ w_query.T).unsqueeze(-2)

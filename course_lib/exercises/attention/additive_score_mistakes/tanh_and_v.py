@@ -25,20 +25,21 @@ def tanh_at_the_end(query, key, w_query, w_key, v):
 
 @mistake
 def tanh_of_each(query, key, w_query, w_key, v):
-    """Queries and keys go through the tanh apart from each other and are added then. Added *inside* the tanh, they
-    can act on each other."""
+    """The tanh is applied to queries and keys separately, and the results are added. Queries and keys interact only if
+    they are added *inside* the tanh."""
     return (torch.tanh(query @ w_query.T).unsqueeze(-2) + torch.tanh(key @ w_key.T).unsqueeze(-3)) @ v
 
 
 @mistake
 def tanh_twice(query, key, w_query, w_key, v):
-    """There is one tanh too many: the formula has one, between the sum and the product with v."""
+    """There is one tanh too many: the formula has only one, between the sum and the product with v."""
     return additive(after=torch.tanh)(query, key, w_query, w_key, v)
 
 
 @mistake
 def sigmoid_for_tanh(query, key, w_query, w_key, v):
-    """The hidden layer uses a sigmoid. It lies between 0 and 1, the tanh of the formula between −1 and 1."""
+    """The hidden layer uses a sigmoid. A sigmoid lies between 0 and 1; the tanh in the formula lies between −1 and
+    1."""
     return additive(activation=torch.sigmoid)(query, key, w_query, w_key, v)
 
 
@@ -50,7 +51,7 @@ def relu_for_tanh(query, key, w_query, w_key, v):
 
 @mistake
 def tan_for_tanh(query, key, w_query, w_key, v):
-    """That is the tangent of an angle. The formula has the hyperbolic tangent, which runs from −1 to 1 without a
+    """This is the tangent of an angle. The formula has the hyperbolic tangent, which runs from −1 to 1 without a
     pole."""
     return additive(activation=torch.tan)(query, key, w_query, w_key, v)
 
@@ -63,8 +64,8 @@ def tanh_by_exponentials(query, key, w_query, w_key, v):
 
 @mistake
 def tanh_by_one_exponential(query, key, w_query, w_key, v):
-    """The tanh is written as a fraction with an exponential above and below; for large hidden values that is inf
-    over inf. PyTorch has a tanh that stays in range."""
+    """The tanh is written as a fraction with exponentials in numerator and denominator; for large hidden values that is
+    inf / inf. PyTorch has a tanh that stays in range."""
     return additive(activation=lambda h: ((2 * h).exp() - 1) / ((2 * h).exp() + 1))(query, key, w_query, w_key, v)
 
 
@@ -88,28 +89,28 @@ def v_averaged(query, key, w_query, w_key, v):
 
 @mistake
 def v_inside(query, key, w_query, w_key, v):
-    """`v` is multiplied in before the tanh. In the formula it weighs what comes out of the tanh."""
+    """`v` is multiplied in before the tanh. In the formula it weights the output of the tanh."""
     return torch.tanh(((query @ w_query.T).unsqueeze(-2) + (key @ w_key.T).unsqueeze(-3)) * v).sum(-1)
 
 
 @mistake
 def not_summed(query, key, w_query, w_key, v):
-    """Each hidden number is multiplied with its entry of `v`, and there it ends: a score is one number a pair, so
-    the last axis has to be summed away."""
+    """Each hidden number is multiplied by its entry of `v`, but the products are not summed. There is one score per
+    pair, so the last axis has to be summed."""
     return additive(reduce=torch.mul)(query, key, w_query, w_key, v)
 
 
 @mistake
 def v_from_the_left(query, key, w_query, w_key, v):
-    """`v` stands left of the hidden layer in the product, and so meets the wrong axis. In code a vector on the right
-    of `@` meets the last axis."""
+    """`v` is on the left of the hidden layer in the product, so it is summed with the wrong axis. A vector on the right
+    of `@` is summed with the last axis."""
     return additive(reduce=lambda h, v: v @ h)(query, key, w_query, w_key, v)
 
 
 @mistake
 def matrix_from_the_left(query, key, w_query, w_key, v):
-    """The matrices stand left of the rows, as in the formula, which is written for columns. For vectors that are
-    rows the matrix comes second, and turned round."""
+    """The matrices are on the left of the rows, as in the formula, which is written for column vectors. For row
+    vectors, the matrix comes second and is transposed."""
     return torch.tanh((w_query @ query).unsqueeze(-2) + (w_key @ key).unsqueeze(-3)) @ v
 
 

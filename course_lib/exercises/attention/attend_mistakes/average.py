@@ -19,8 +19,8 @@ def mean_of_weighted(scores, value):
 
 @mistake
 def weights_turned(scores, value):
-    """The weights are transposed before they meet the values. A row of the weights belongs to a query, and its
-    entries to the values: no axis has to move."""
+    """The weights are transposed before they are multiplied by the values. A row of the weights belongs to a query, and
+    its entries to the values: no axis has to move."""
     return attend_with(average=lambda w, v: w.transpose(-2, -1) @ v)(scores, value)
 
 
@@ -33,8 +33,8 @@ def values_turned(scores, value):
 
 @mistake
 def values_first(scores, value):
-    """The product stands the wrong way round: values times weights. Weights come first, so that the sum runs over
-    the keys."""
+    """The factors are in the wrong order: values times weights. The weights come first, so that the sum runs over the
+    keys."""
     return attend_with(average=lambda w, v: v @ w)(scores, value)
 
 
@@ -47,33 +47,33 @@ def entry_by_entry(scores, value):
 
 @mistake
 def not_summed(scores, value):
-    """Every value is multiplied with its weight, but the products are not summed over the keys."""
+    """Every value is multiplied by its weight, but the products are not summed over the keys."""
     return attend_with(average=lambda w, v: w.unsqueeze(-1) * v.unsqueeze(-3))(scores, value)
 
 
 @mistake
 def summed_without_room_for_queries(scores, value):
-    """Weights and values are multiplied and summed with broadcasting that fits no batch only: the values have no
-    axis where the queries are, so that with a batch the wrong axes meet."""
+    """Weights and values are multiplied and summed with broadcasting that works only without a batch: the values have
+    no axis where the queries are, so with a batch the wrong axes are combined."""
     return attend_with(average=lambda w, v: (w.unsqueeze(-1) * v).sum(-2))(scores, value)
 
 
 @mistake
 def summed_over_queries(scores, value):
-    """The products of weights and values are summed over the queries. What is averaged are the values of the *keys*,
-    for each query."""
+    """The products of weights and values are summed over the queries. For each query, the average is over the values of
+    the *keys*."""
     return attend_with(average=lambda w, v: (w.unsqueeze(-1) * v.unsqueeze(-3)).sum(-3))(scores, value)
 
 
 @mistake
 def bmm(scores, value):
-    """`torch.bmm` takes exactly one batch dimension. Another product takes any number, none included."""
+    """`torch.bmm` takes exactly one batch dimension. Another product accepts any number, including none."""
     return attend_with(average=torch.bmm)(scores, value)
 
 
 @mistake
 def mm(scores, value):
-    """`torch.mm` takes two matrices and no batch. Another product takes any number of batch dimensions."""
+    """`torch.mm` takes two matrices and no batch. Another product accepts any number of batch dimensions."""
     return attend_with(average=torch.mm)(scores, value)
 
 

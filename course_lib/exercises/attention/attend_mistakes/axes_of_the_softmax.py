@@ -15,36 +15,36 @@ mistake = Mistakes()
 
 @mistake
 def softmax_over_queries(scores, value):
-    """Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over
+    """Each column of the weights sums to one, but each row should. Every query shares out one unit of attention: over
     which axis?"""
     return attend_with(lambda s: softmax(s, -2))(scores, value)
 
 
 @mistake
 def softmax_first_axis(scores, value):
-    """The softmax runs over the first axis: the queries without a batch, the batch with one. Keys are on the last
-    axis."""
+    """The softmax runs over the first axis, which is the batch, or the queries if there is no batch. The keys are on
+    the last axis."""
     return attend_with(lambda s: softmax(s, 0))(scores, value)
 
 
 @mistake
 def softmax_axis_1(scores, value):
-    """The softmax runs over axis 1, counted from the left. That is the axis of the keys without a batch only; count
-    from the right."""
+    """The softmax runs over axis 1, counted from the left. That is the axis of the keys only if there is no batch;
+    count from the right."""
     return attend_with(lambda s: softmax(s, 1))(scores, value)
 
 
 @mistake
 def softmax_axis_2(scores, value):
-    """The softmax runs over axis 2, counted from the left. That is the axis of the keys with exactly one batch
+    """The softmax runs over axis 2, counted from the left. That is the axis of the keys only with exactly one batch
     dimension; count from the right."""
     return attend_with(lambda s: softmax(s, 2))(scores, value)
 
 
 @mistake
 def softmax_without_dim(scores, value):
-    """The softmax is not told its axis, and PyTorch guesses one by the number of axes: right for two, wrong for
-    three and four. Say which axis holds the keys."""
+    """The softmax is called without an axis, so PyTorch guesses one from the number of axes: right for two, wrong for
+    three and four. State which axis holds the keys."""
     return attend_with(F.softmax)(scores, value)
 
 
@@ -75,8 +75,8 @@ def no_softmax(scores, value):
 
 @mistake
 def scores_divided_by_sum(scores, value):
-    """The scores are divided by their sum. Scores may be negative, and so would the weights be: an exponential makes
-    them positive first."""
+    """The scores are divided by their sum. Scores may be negative, and the weights would be too: the exponential has to
+    make them positive first."""
     return attend_with(lambda s: s / s.sum(-1, keepdim=True))(scores, value)
 
 
@@ -94,7 +94,7 @@ def shifted_not_normalised(scores, value):
 
 @mistake
 def sigmoid(scores, value):
-    """Each score goes through a sigmoid of its own, so that weights do not sum to one. Keys compete for a query's
+    """Each score goes through a sigmoid of its own, so the weights do not sum to one. Keys compete for a query's
     attention."""
     return attend_with(torch.sigmoid)(scores, value)
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `attend` are made of."""
+"""The building blocks of the mistakes in `attend`."""
 
 from __future__ import annotations
 

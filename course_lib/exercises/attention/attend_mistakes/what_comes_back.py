@@ -1,4 +1,4 @@
-"""Mistakes in `attend`: what comes back, in which dtype, and what is changed."""
+"""Mistakes in `attend`: what is returned, in which dtype, and what is changed."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ mistake = Mistakes()
 
 @mistake
 def outputs_swapped(scores, value):
-    """Weights and output come back in the wrong order: the contract says `(output, weights)`."""
+    """Weights and output are returned in the wrong order: the contract says `(output, weights)`."""
     return attend(scores, value)[::-1]
 
 
 @mistake
 def only_output(scores, value):
-    """Only the output comes back. The contract asks for `(output, weights)`."""
+    """Only the output is returned. The contract asks for `(output, weights)`."""
     return attend(scores, value)[0]
 
 
 @mistake
 def only_weights(scores, value):
-    """Only the weights come back. The contract asks for `(output, weights)`."""
+    """Only the weights are returned. The contract asks for `(output, weights)`."""
     return attend(scores, value)[1]
 
 
 @mistake
 def scores_returned(scores, value):
-    """The second result holds the scores, as they came in; it should hold the weights."""
+    """The second result is the unchanged scores; it should be the weights."""
     return (attend(scores, value)[0], scores)
 
 
 @mistake
 def scores_average(scores, value):
-    """The weights are right, but it is the scores that are multiplied with the values."""
+    """The weights are right, but the values are multiplied by the scores instead."""
     return (scores @ value, softmax(scores))
 
 
 @mistake
 def softmax_after_the_average(scores, value):
-    """The softmax is applied to the output. It belongs before the average: its task is to make weights of scores."""
+    """The softmax is applied to the output. It belongs before the average: it turns scores into weights."""
     return (softmax(scores @ value), softmax(scores))
 
 
 @mistake
 def softmax_at_the_end(scores, value):
-    """The scores are multiplied with the values, and the softmax comes last. It belongs before the average: its task
-    is to make weights of scores."""
+    """The values are multiplied by the scores, and the softmax comes last. It belongs before the average: it turns
+    scores into weights."""
     return (softmax(scores @ value), scores)
 
 
@@ -68,47 +68,47 @@ def values_softmaxed(scores, value):
 
 @mistake
 def squeezed(scores, value):
-    """`squeeze()` takes away *every* axis of length 1: with a single query, or values of one feature, the output
-    loses an axis that it should have."""
+    """`squeeze()` removes *every* axis of length 1: with a single query, or values of one feature, the output loses an
+    axis that it should have."""
     return attend_with(average=lambda w, v: (w @ v).squeeze())(scores, value)
 
 
 @mistake
 def weights_returned_turned(scores, value):
-    """The output is right, but the weights come back with their axes exchanged. Rows belong to queries, columns to
+    """The output is right, but the weights are returned with their axes exchanged. Rows belong to queries, columns to
     keys."""
     return (attend(scores, value)[0], attend(scores, value)[1].transpose(-2, -1))
 
 
 @mistake
 def sum_returned(scores, value):
-    """The values are summed with the exponentials as weights, which do not sum to one; only the weights that come
-    back are divided by their sum."""
+    """The values are summed with the exponentials as weights, which do not sum to one; only the returned weights are
+    divided by their sum."""
     return ((scores - largest(scores, -1)).exp() @ value, softmax(scores))
 
 
 @mistake
 def weights_detached(scores, value):
-    """Output and weights are right, but no gradient reaches the scores through the weights: nothing could learn
-    where to look."""
+    """Output and weights are right, but no gradient reaches the scores through the weights, so a model could not learn
+    where to attend."""
     return attend(scores.detach(), value)
 
 
 @mistake
 def returned_weights_detached(scores, value):
-    """The weights that come back are cut off from the gradient. A loss may depend on them as well as on the output."""
+    """The returned weights are detached from the graph. A loss may depend on them as well as on the output."""
     return (attend(scores, value)[0], attend(scores, value)[1].detach())
 
 
 @mistake
 def float32_inside(scores, value):
-    """Somewhere inside the numbers become float32, and float64 input loses half of its digits."""
+    """Somewhere inside, the numbers become float32, so float64 input loses half of its digits."""
     return tuple(x.to(value.dtype) for x in attend(scores.float(), value.float()))
 
 
 @mistake
 def float32_weights(scores, value):
-    """The weights are float32 whatever the input, so that in float64 they do not fit the values."""
+    """The weights are float32 whatever the input, so they cannot be combined with float64 values."""
     return attend_with(lambda s: softmax(s.float()))(scores, value)
 
 

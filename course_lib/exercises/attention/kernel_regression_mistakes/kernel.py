@@ -22,7 +22,7 @@ def two_squared(x_query, x_key, y_key, bandwidth):
 
 @mistake
 def two_multiplied(x_query, x_key, y_key, bandwidth):
-    """The 2 is in the numerator instead of the denominator: a slip in the order of `/` and `*`. Brackets help."""
+    """The 2 is in the numerator instead of the denominator, because of the order of `/` and `*`. Brackets help."""
     return kernel(lambda d, b: -2 * (d / b) ** 2)(x_query, x_key, y_key, bandwidth)
 
 
@@ -69,8 +69,8 @@ def two_forgotten_and_not_squared(x_query, x_key, y_key, bandwidth):
 
 @mistake
 def half_bandwidth_outside(x_query, x_key, y_key, bandwidth):
-    """The distance is divided by the bandwidth after squaring it, and halved: the bandwidth has to be squared with
-    it. Is a root or a square in the wrong place?"""
+    """The squared distance is divided by the bandwidth and halved, but the bandwidth has to be squared too. Is a root
+    or a square in the wrong place?"""
     return kernel(lambda d, b: -(d**2) / (2 * b) ** 0.5)(x_query, x_key, y_key, bandwidth)
 
 
@@ -107,7 +107,7 @@ def not_squared_over_two(x_query, x_key, y_key, bandwidth):
 @mistake
 def signed_distance(x_query, x_key, y_key, bandwidth):
     """The difference enters with its sign, neither squared nor absolute. A key on one side of the query then seems
-    the nearer the further it is away."""
+    nearer the further away it is."""
     return kernel(lambda d, b: -d / (2 * b**2))(x_query, x_key, y_key, bandwidth)
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in `kernel_regression`: which query meets which key, and what comes back."""
+"""Mistakes in `kernel_regression`: which query meets which key, and what is returned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ mistake = Mistakes()
 
 @mistake
 def keys_averaged(x_query, x_key, y_key, bandwidth):
-    """The keys themselves are averaged. The weights come from the x's, but what they average are the y's."""
+    """The keys themselves are averaged. The weights come from the x's, but they average the y's."""
     return kernel_regression(x_query, x_key, x_key, bandwidth)
 
 
@@ -27,47 +27,48 @@ def sorted_without_values(x_query, x_key, y_key, bandwidth):
 
 @mistake
 def distance_to_values(x_query, x_key, y_key, bandwidth):
-    """Distances are taken between queries and *values*. The x's of the known points say how near they are."""
+    """Distances are taken between queries and *values*. The x's of the known points determine how near they are."""
     return kernel_regression(x_query, y_key, y_key, bandwidth)
 
 
 @mistake
 def pairs_missing(x_query, x_key, y_key, bandwidth):
-    """The i-th query is compared with the i-th key only. Every query has to meet every key: a table (n, m)."""
+    """The i-th query is compared with the i-th key only. Every query has to meet every key, which gives a table (n,
+    m)."""
     return softmax(-((x_query - x_key) ** 2) / (2 * bandwidth**2)) @ y_key
 
 
 @mistake
 def pairs_missing_entry_by_entry(x_query, x_key, y_key, bandwidth):
-    """The i-th query meets the i-th key and the i-th value only, all multiplied entry by entry. Every query has to
-    meet every key: a table (n, m)."""
+    """The i-th query is combined only with the i-th key and the i-th value, entry by entry. Every query has to meet
+    every key, which gives a table (n, m)."""
     return softmax(-((x_query - x_key) ** 2) / (2 * bandwidth**2)) * y_key
 
 
 @mistake
 def keys_by_queries(x_query, x_key, y_key, bandwidth):
-    """The table has a row for each key and a column for each query, as if the two had changed places. Estimates are
-    wanted at the queries, one per row."""
+    """The table has one row per key and one column per query. Estimates are wanted at the queries, so it should have
+    one row per query."""
     return softmax(-((x_query - x_key.unsqueeze(-1)) ** 2) / (2 * bandwidth**2)) @ y_key
 
 
 @mistake
 def column(x_query, x_key, y_key, bandwidth):
-    """The numbers are right, but come as a column (n, 1). A vector of m values became a matrix on the way; in the
-    end it is a vector again."""
+    """The numbers are right, but are returned as a column (n, 1). A vector of m values was turned into a matrix; the
+    result should be a vector again."""
     return kernel(average=lambda s, y: softmax(s) @ y.unsqueeze(-1))(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def squeezed(x_query, x_key, y_key, bandwidth):
-    """`squeeze()` without an axis takes away *every* axis of length 1: with a single query nothing is left. Say
-    which axis is meant."""
+    """`squeeze()` without an axis removes *every* axis of length 1: with a single query no axis is left. State which
+    axis is meant."""
     return kernel(average=lambda s, y: (softmax(s) @ y.unsqueeze(-1)).squeeze())(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def not_summed(x_query, x_key, y_key, bandwidth):
-    """The values are multiplied with their weights, but the products are not summed over the keys."""
+    """The values are multiplied by their weights, but the products are not summed over the keys."""
     return kernel(average=lambda s, y: softmax(s) * y)(x_query, x_key, y_key, bandwidth)
 
 
@@ -79,26 +80,27 @@ def mean_of_weighted(x_query, x_key, y_key, bandwidth):
 
 @mistake
 def weights_returned(x_query, x_key, y_key, bandwidth):
-    """The weights come back. The last step is missing: what do they average?"""
+    """The weights are returned. The last step is missing: what do they average?"""
     return kernel(average=lambda s, y: softmax(s))(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def pair_returned(x_query, x_key, y_key, bandwidth):
-    """The estimates come with the weights, as from `attend`. The contract asks for the estimates alone."""
+    """The estimates are returned together with the weights, as in `attend`. The contract asks for the estimates
+    alone."""
     return kernel(average=lambda s, y: (softmax(s) @ y, softmax(s)))(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def bandwidth_in_float32(x_query, x_key, y_key, bandwidth):
-    """The bandwidth becomes a float32 tensor on the way, and float64 input loses half of its digits. A Python number
-    takes the dtype of what it meets."""
+    """The bandwidth is turned into a float32 tensor, so float64 input loses half of its digits. A Python number takes
+    the dtype of the tensor that it is combined with."""
     return kernel_regression(x_query, x_key, y_key, torch.tensor(bandwidth, dtype=torch.float32))
 
 
 @mistake
 def float32_inside(x_query, x_key, y_key, bandwidth):
-    """Somewhere inside the numbers become float32, and float64 input loses half of its digits."""
+    """Somewhere inside, the numbers become float32, so float64 input loses half of its digits."""
     return kernel_regression(x_query.float(), x_key.float(), y_key.float(), bandwidth).to(x_query.dtype)
 
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `kernel_regression` are made of."""
+"""The building blocks of the mistakes in `kernel_regression`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["kernel", "ratio"]
 
 
 def kernel(score=lambda d, b: -(d**2) / (2 * b**2), average=lambda s, y: softmax(s) @ y):
-    """Kernel regression with one step exchanged."""
+    """Kernel regression with one step replaced."""
 
     def kernel_regression(x_query, x_key, y_key, bandwidth):
         return average(score(x_query.unsqueeze(-1) - x_key, bandwidth), y_key)

@@ -46,39 +46,39 @@ def density_and_mean(x_query, x_key, y_key, bandwidth):
 
 @mistake
 def softmax_over_queries(x_query, x_key, y_key, bandwidth):
-    """The weights sum to one over the queries. Every query is an average of its own, over the keys."""
+    """The weights sum to one over the queries. Each query has its own average, over the keys."""
     return kernel(average=lambda s, y: softmax(s, 0) @ y)(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def ratio_over_queries(x_query, x_key, y_key, bandwidth):
-    """The kernels are divided by their sum over the queries. Every query is an average of its own, over the keys.
+    """The kernels are divided by their sum over the queries. Each query has its own average, over the keys.
     (And far from all keys the kernels vanish.)"""
     return kernel(average=lambda s, y: (s.exp() / s.exp().sum(0)) @ y)(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def divided_by_sum_of_all(x_query, x_key, y_key, bandwidth):
-    """The kernels are divided by the sum over all queries *and* keys. Every query is an average of its own."""
+    """The kernels are divided by the sum over all queries *and* keys. Each query has its own average."""
     return kernel(average=lambda s, y: s.exp() @ y / s.exp().sum())(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def divided_by_sum_of_all_softmax(x_query, x_key, y_key, bandwidth):
-    """One softmax runs over the whole table of queries and keys. Every query is an average of its own."""
+    """One softmax runs over the whole table of queries and keys. Each query has its own average."""
     return kernel(average=lambda s, y: softmax(s.flatten(), 0).view(s.shape) @ y)(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def sum_axis_dropped(x_query, x_key, y_key, bandwidth):
-    """The sum over the keys has lost its axis before the kernels are divided, so it lines up with the wrong one.
-    There is an option that keeps the axis."""
+    """The sum over the keys has lost its axis before the kernels are divided by it, so it is lined up with the wrong
+    one. There is an option that keeps the axis."""
     return kernel(average=lambda s, y: (s.exp() / s.exp().sum(-1)) @ y)(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def no_exponential(x_query, x_key, y_key, bandwidth):
-    """The scores are divided by their sum: the exponential of the kernel is missing, and the furthest key counts
+    """The scores are divided by their sum: the exponential of the kernel is missing, so the furthest key counts
     most."""
     return kernel(average=lambda s, y: s @ y / s.sum(-1))(x_query, x_key, y_key, bandwidth)
 
@@ -94,8 +94,8 @@ def inverse_distance(x_query, x_key, y_key, bandwidth):
 
 @mistake
 def box(x_query, x_key, y_key, bandwidth):
-    """All keys within one bandwidth count alike, the others not at all. The kernel is a Gaussian, which falls
-    smoothly and nowhere to 0."""
+    """All keys within one bandwidth count alike, the others not at all. The kernel is a Gaussian, which falls smoothly
+    and never reaches 0."""
     return kernel(lambda d, b: (d.abs() <= b).to(d.dtype), lambda k, y: k @ y / k.sum(-1))(
         x_query, x_key, y_key, bandwidth
     )
@@ -104,7 +104,7 @@ def box(x_query, x_key, y_key, bandwidth):
 @mistake
 def parabola(x_query, x_key, y_key, bandwidth):
     """The kernel is a parabola that ends at one bandwidth. The kernel here is a Gaussian, which falls smoothly and
-    nowhere to 0."""
+    never reaches 0."""
     return kernel(lambda d, b: (1 - (d / b) ** 2).clamp(min=0), lambda k, y: k @ y / k.sum(-1))(
         x_query, x_key, y_key, bandwidth
     )
@@ -112,14 +112,14 @@ def parabola(x_query, x_key, y_key, bandwidth):
 
 @mistake
 def nearest_key(x_query, x_key, y_key, bandwidth):
-    """The nearest key decides alone. That is the limit of a very narrow kernel; here the others count as well."""
+    """Only the nearest key counts. That is the limit of a very narrow kernel; here the others count as well."""
     return kernel(average=lambda s, y: y[s.argmax(-1)])(x_query, x_key, y_key, bandwidth)
 
 
 @mistake
 def nearest_key_far_away(x_query, x_key, y_key, bandwidth):
-    """Far from all keys the nearest one is taken alone. That holds only where the others are much further away,
-    measured by distance *and* bandwidth; the softmax knows how much each counts."""
+    """Far from all keys, only the nearest one is used. That is right only where the others are much further away, in
+    relation to distance *and* bandwidth; the softmax weights each key correctly."""
     return kernel(average=lambda s, y: torch.where(s.exp().sum(-1) > 0, ratio(s, y), y[s.argmax(-1)]))(
         x_query, x_key, y_key, bandwidth
     )

@@ -11,43 +11,43 @@ mistake = Mistakes()
 
 @mistake
 def divided_by_largest(scores, dim=-1):
-    """The scores are divided by the largest one. Only a constant that is added or taken off cancels in the fraction;
-    a factor changes the weights."""
+    """The scores are divided by the largest one. Only an added or subtracted constant cancels in the fraction; a factor
+    changes the weights."""
     return UNSTABLE(scores / largest(scores, dim), dim)
 
 
 @mistake
 def divided_by_largest_size(scores, dim=-1):
-    """The scores are divided by the largest absolute value. A factor on the scores changes how sharp the weights
-    are; a constant taken off does not."""
+    """The scores are divided by the largest absolute value. A factor on the scores changes how sharp the weights are;
+    subtracting a constant does not."""
     return UNSTABLE(scores / scores.abs().amax(dim, keepdim=True), dim)
 
 
 @mistake
 def standardised(scores, dim=-1):
-    """The scores are brought to mean 0 and spread 1 first. Taking off the mean is harmless, but dividing by the
-    spread changes the weights."""
+    """The scores are first normalised to mean 0 and standard deviation 1. Subtracting the mean is harmless, but
+    dividing by the standard deviation changes the weights."""
     return softmax(scores / scores.std(dim, keepdim=True), dim)
 
 
 @mistake
 def smallest_taken_off(scores, dim=-1):
-    """The smallest score is taken off. It cancels too, but leaves large positive exponents: which constant leaves
+    """The smallest score is subtracted. It cancels too, but leaves large positive exponents: which constant leaves
     none above 0?"""
     return softmax_with(shift=lambda s, dim: s.amin(dim, keepdim=True))(scores, dim)
 
 
 @mistake
 def mean_taken_off(scores, dim=-1):
-    """The mean score is taken off. It cancels too, but where scores differ by thousands the largest still overflows:
+    """The mean score is subtracted. It cancels too, but where scores differ by thousands, the largest still overflows:
     which constant leaves no exponent above 0?"""
     return softmax_with(shift=lambda s, dim: s.mean(dim, keepdim=True))(scores, dim)
 
 
 @mistake
 def largest_size_taken_off(scores, dim=-1):
-    """The largest *absolute* value is taken off. Where all scores are far below zero, every exponent is then further
-    down still, and the sum is 0."""
+    """The largest *absolute* value is subtracted. Where all scores are far below zero, every exponent then becomes even
+    lower, and the sum is 0."""
     return softmax_with(shift=lambda s, dim: s.abs().amax(dim, keepdim=True))(scores, dim)
 
 
@@ -59,36 +59,36 @@ def largest_added(scores, dim=-1):
 
 @mistake
 def clamped(scores, dim=-1):
-    """Large scores are cut off at a bound. That is finite, but not right: scores beyond the bound become equal,
-    though their difference decides the weights."""
+    """Large scores are clipped. The result is finite, but wrong: scores beyond the bound become equal, although their
+    difference determines the weights."""
     return UNSTABLE(scores.clamp(-50.0, 50.0), dim)
 
 
 @mistake
 def clamped_at_the_edge(scores, dim=-1):
-    """Large scores are cut off where a single exponential still fits. The sum of several does not fit, and scores
-    beyond the bound become equal, though their difference decides the weights."""
+    """Large scores are clipped where a single exponential still fits. The sum of several does not fit, and scores
+    beyond the bound become equal, although their difference determines the weights."""
     return UNSTABLE(scores.clamp(-88.0, 88.0), dim)
 
 
 @mistake
 def clamped_above(scores, dim=-1):
-    """Scores above a bound are cut off, so that their differences are lost, and far negative ones still vanish. A
-    constant taken from the whole row loses nothing."""
+    """Scores above a bound are clipped, so their differences are lost, and the exponentials of very negative scores are
+    still 0. Subtracting a constant from the whole row loses nothing."""
     return UNSTABLE(scores.clamp(max=80.0), dim)
 
 
 @mistake
 def small_number_in_the_sum(scores, dim=-1):
-    """A small number added to the sum hides the division of 0 by 0, but then the row sums to 0 and not to 1; and
-    large scores overflow all the same. Keep the exponents in range instead."""
+    """A small number added to the sum hides the division of 0 by 0, but then the row sums to 0 and not to 1, and large
+    scores still overflow. Keep the exponents in range instead."""
     return softmax_with(shift=nothing, total=lambda e, dim: e.sum(dim, keepdim=True) + 1e-12)(scores, dim)
 
 
 @mistake
 def small_number_in_a_safe_sum(scores, dim=-1):
-    """A small number is added to the sum. After the largest score was taken off, the sum is at least 1 and needs no
-    protection; the weights no longer sum to one, which shows in float64."""
+    """A small number is added to the sum. After the largest score has been subtracted, the sum is at least 1 and needs
+    no protection; the weights no longer sum to one, which shows in float64."""
     return softmax_with(total=lambda e, dim: e.sum(dim, keepdim=True) + 1e-8)(scores, dim)
 
 
@@ -119,32 +119,32 @@ def shift_above_only(scores, dim=-1):
 
 @mistake
 def shift_below_only(scores, dim=-1):
-    """The constant is taken off below the fraction's line, but not above. It cancels only if it stands in both."""
+    """The constant is subtracted in the denominator, but not in the numerator. It cancels only if it is in both."""
     return scores.exp() / (scores - largest(scores, dim)).exp().sum(dim, keepdim=True)
 
 
 @mistake
 def sum_without_own(scores, dim=-1):
-    """Each exponential is divided by the sum of the *others*. That gives odds; for weights the score's own
-    exponential belongs to the sum."""
+    """Each exponential is divided by the sum of the *others*. That gives odds; for weights, the sum includes the
+    score's own exponential."""
     return softmax_with(total=lambda e, dim: e.sum(dim, keepdim=True) - e)(scores, dim)
 
 
 @mistake
 def axis_put_back_last(scores, dim=-1):
-    """The axis that the sum has lost is put back at the end. That is its place for the last axis only; for other
+    """The axis that the sum has lost is put back at the end. That is right only if it was the last axis; for other
     values of `dim` it belongs where it was."""
     return softmax_with(total=lambda e, dim: e.sum(dim).unsqueeze(-1))(scores, dim)
 
 
 @mistake
 def moved_and_left(scores, dim=-1):
-    """The axis `dim` is brought to the end, and stays there. The result needs the axes in their old order."""
+    """The axis `dim` is moved to the end and stays there. The result needs the axes in their original order."""
     return softmax(scores.transpose(dim, -1), -1)
 
 
 @mistake
 def nan_replaced(scores, dim=-1):
-    """Where the exponentials overflow, `nan` is replaced afterwards. The numbers that follow are made up; keep the
-    exponents in range, and no `nan` appears."""
+    """Where the exponentials overflow, `nan` is replaced afterwards. The replacements are not the right weights; if the
+    exponents stay in range, no `nan` appears."""
     return UNSTABLE(scores, dim).nan_to_num()

@@ -1,4 +1,4 @@
-"""Mistakes in `softmax`: what is taken off the scores, and along which axis."""
+"""Mistakes in `softmax`: what is subtracted from the scores, and along which axis."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ mistake = Mistakes()
 
 @mistake
 def unstable(scores, dim=-1):
-    """Right for small scores, but large ones overflow to inf, and far negative ones vanish, so that 0 is divided by
-    0. A constant added to all scores of a row cancels in the fraction: which one keeps the exponents in range?"""
+    """Right for small scores, but the exponentials of large ones overflow to inf, and those of very negative ones
+    become 0, so 0 is divided by 0. A constant added to all scores of a row cancels in the fraction: which constant
+    keeps the exponents in range?"""
     return UNSTABLE(scores, dim)
 
 
 @mistake
 def largest_of_all(scores, dim=-1):
-    """The largest score of the whole tensor is taken off every row. A row that lies far below it vanishes
-    altogether. Each row may have its own constant."""
+    """The largest score of the whole tensor is subtracted from every row. In a row far below it, all exponentials
+    become 0. Each row may have its own constant."""
     return softmax_with(shift=lambda s, dim: s.max())(scores, dim)
 
 
 @mistake
 def largest_of_all_and_sum_of_all(scores, dim=-1):
-    """The whole tensor sums to one, as if it were one long row. Along `dim` every row has to sum to one by itself."""
+    """The whole tensor sums to one, as if it were one long row. Each row along `dim` has to sum to one by itself."""
     return softmax_with(shift=lambda s, dim: s.max(), total=lambda e, dim: e.sum())(scores, dim)
 
 
 @mistake
 def sum_of_all(scores, dim=-1):
-    """The exponentials are divided by the sum of all of them, so that the whole tensor sums to one. Along `dim`
-    every row has to."""
+    """The exponentials are divided by the sum of all of them, so the whole tensor sums to one. Every row along `dim`
+    has to."""
     return softmax_with(total=lambda e, dim: e.sum())(scores, dim)
 
 
@@ -48,7 +49,7 @@ def unstable_and_sum_of_all(scores, dim=-1):
 
 @mistake
 def dim_ignored(scores, dim=-1):
-    """It always runs along the last axis, whatever `dim` says. What the argument is for: the axis that sums to one."""
+    """It always runs along the last axis, whatever `dim` is. The argument names the axis that sums to one."""
     return softmax(scores, -1)
 
 
@@ -60,8 +61,7 @@ def dim_ignored_unstable(scores, dim=-1):
 
 @mistake
 def first_axis(scores, dim=-1):
-    """It always runs along the first axis. The contract's axis is `dim`, and that is the last one unless told
-    otherwise."""
+    """It always runs along the first axis. The axis should be `dim`, which is the last one by default."""
     return softmax(scores, 0)
 
 
@@ -74,35 +74,35 @@ def first_axis_by_default(scores, dim=0):
 
 @mistake
 def axis_1(scores, dim=-1):
-    """It always runs along axis 1. That is the last axis of a matrix, and of nothing else; the axis to use is `dim`."""
+    """It always runs along axis 1. That is the last axis only of a matrix; the axis to use is `dim`."""
     return softmax(scores, 1)
 
 
 @mistake
 def axis_1_by_default(scores, dim=1):
-    """When no axis is named, it runs along axis 1, counted from the left. A vector has no such axis; the last one
-    has a number that is the same for all tensors."""
+    """When no axis is named, it runs along axis 1, counted from the left. A vector has no such axis; the last axis has
+    an index that works for all tensors."""
     return softmax(scores, dim)
 
 
 @mistake
 def torch_softmax_without_dim(scores, dim=-1):
-    """PyTorch's softmax without `dim` picks an axis by the number of axes: the first of three, the second of two or
-    four. It is deprecated for that reason; here `dim` says which."""
+    """PyTorch's softmax without `dim` picks an axis according to the number of axes: the first of three, the second of
+    two or four. It is deprecated for that reason; use `dim`."""
     return F.softmax(scores)
 
 
 @mistake
 def slice_by_slice(scores, dim=-1):
-    """A loop over the first axis makes each slice sum to one. A slice is a row in a matrix only; `dim` says which
-    axis it is, whatever the number of axes, and no loop is needed."""
+    """A loop over the first axis makes each slice sum to one. A slice is a row only in a matrix; `dim` names the axis,
+    whatever the number of axes, and no loop is needed."""
     return torch.stack([(s - s.max()).exp() / (s - s.max()).exp().sum() for s in scores])
 
 
 @mistake
 def axis_dropped(scores, dim=-1):
-    """The maximum or the sum along `dim` has lost that axis. Axes are lined up from the right, so what is left meets
-    the wrong ones. There is an option that keeps the axis, with length 1."""
+    """The maximum or the sum along `dim` has lost that axis. Axes are lined up from the right, so the remaining axes
+    are combined with the wrong ones. There is an option that keeps the axis, with length 1."""
     return softmax_with(total=lambda e, dim: e.sum(dim))(scores, dim)
 
 
@@ -115,12 +115,12 @@ def max_gives_a_pair(scores, dim=-1):
 
 @mistake
 def sum_over_last_axis(scores, dim=-1):
-    """The largest score is sought along `dim`, but the sum runs along the last axis. Both belong to the same row."""
+    """The maximum is taken along `dim`, but the sum runs along the last axis. Both belong to the same row."""
     return softmax_with(total=lambda e, dim: e.sum(-1, keepdim=True))(scores, dim)
 
 
 @mistake
 def shift_over_last_axis(scores, dim=-1):
-    """The sum runs along `dim`, but the largest score is sought along the last axis. What is taken off cancels only
-    if it is the same for all scores that are summed together."""
+    """The sum runs along `dim`, but the maximum is taken along the last axis. The number subtracted cancels only if it
+    is the same for all scores that are summed together."""
     return softmax_with(shift=lambda s, dim: s.amax(-1, keepdim=True))(scores, dim)

@@ -64,35 +64,35 @@ def best_of_each(next_log_probs, bos_id, eos_id, beam_size, max_length, length_p
 
 @mistake
 def greedy(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The answer is that of greedy search. Is more than one hypothesis kept open? And does the beam begin with one?
-    Several copies of bos have the same extensions, and fill the beam with copies of one hypothesis for ever."""
+    """The answer is that of greedy search. Is more than one hypothesis kept open? And does the beam begin with exactly
+    one? Several copies of bos have the same extensions, so they fill the beam with copies of one hypothesis."""
     return greedy_for_beam(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake
 def parents_forgotten(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The new tokens are appended to the hypotheses in the order of their ranks. Each of them belongs to the
-    hypothesis that it extends, and the ranks have changed."""
+    """The new tokens are appended to the hypotheses in rank order. Each token belongs to the hypothesis that it
+    extends, and the ranks have changed."""
     return search_without_parents(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake
 def finished_stay_in_the_beam(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Finished hypotheses stay in the beam, and take places from open ones step after step. They are set aside, and
+    """Finished hypotheses stay in the beam, and take the place of open ones at every step. Set them aside;
     the next `beam_size` survivors are chosen among the new candidates alone."""
     return staying(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake(look=LENGTH)
 def finished_stay_and_compete_by_score(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Finished hypotheses stay in the beam, and survival is decided by the penalised score. Sums of new candidates
-    alone decide who survives; the penalty comes at the end."""
+    """Finished hypotheses stay in the beam, and survival depends on the penalised score. Only the sums of new
+    candidates decide which survive; the penalty is applied at the end."""
     return staying_by_score(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake
 def beam_shrinks(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """With every finished hypothesis the beam gets narrower for good. Its place is free again in the next step."""
+    """Every finished hypothesis makes the beam narrower for good. Its place should be free again in the next step."""
     return beam(survivors=shrinking)(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
@@ -112,8 +112,8 @@ def every_eos_counts(next_log_probs, bos_id, eos_id, beam_size, max_length, leng
 
 @mistake
 def eos_outside_the_beam(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Candidates in eos are kept apart: all of them are finished, and the beam is filled with others. eos competes
-    for its place like every other token."""
+    """Candidates that end in eos are kept apart: all of them are finished, and the beam is filled with others. eos
+    competes for its place like every other token."""
     return beam(split=eos_set_aside)(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
@@ -145,8 +145,8 @@ def stops_when_no_open_one_is_ahead(next_log_probs, bos_id, eos_id, beam_size, m
 
 @mistake
 def only_the_last_step(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Only the survivors of the last step compete. Those that ended in earlier steps are candidates too: where do
-    you keep them?"""
+    """Only the survivors of the last step compete. Those that ended in earlier steps also compete: where do you keep
+    them?"""
     return _last_step(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
@@ -159,8 +159,8 @@ def eos_forced_at_the_end(next_log_probs, bos_id, eos_id, beam_size, max_length,
 
 @mistake
 def beam_size_of_each(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Each hypothesis keeps its `beam_size` best extensions, and all of them go on, so the beam grows with every
-    step. It is all candidates of a step that share `beam_size` places."""
+    """Each hypothesis keeps its `beam_size` best extensions, and all of them are kept, so the beam grows with every
+    step. All candidates of a step share `beam_size` places."""
     return _some_of_each(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 

@@ -17,7 +17,7 @@ mistake = Mistakes()
 
 
 def _split(choose):
-    """A step of which `choose(candidates, still_open, beam_size, eos)` are the survivors."""
+    """A step whose survivors are `choose(candidates, still_open, beam_size, eos)`."""
     return lambda candidates, still_open, finished, beam_size, eos: parted(
         choose(candidates, still_open, beam_size, eos), eos
     )
@@ -91,7 +91,7 @@ def one_survivor_too_few(next_log_probs, bos_id, eos_id, beam_size, max_length, 
 
 @mistake
 def more_than_the_vocabulary(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """`topk` is asked for `beam_size` tokens, and there are fewer. The beam may be wider than the vocabulary."""
+    """`topk` is called with `beam_size`, but there are fewer tokens. The beam may be wider than the vocabulary."""
 
     def checked(tokens):
         log_probs = next_log_probs(tokens)
@@ -110,14 +110,14 @@ def as_wide_as_the_vocabulary(next_log_probs, bos_id, eos_id, beam_size, max_len
 
 @mistake(key="extended_ones_compete")
 def extended_ones_compete_(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Where all survivors have ended, the hypotheses that they extend are still in the list of the open ones, and
-    win with one token less. Nothing is open then."""
+    """Where all survivors have ended, the hypotheses that they extend are still in the list of open ones, and win with
+    one token fewer. The list should be empty then."""
     return extended_ones_compete(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake
 def sorted_by_ids(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The candidates are sorted by their ids, not by their sums: tuples are compared by what stands first."""
+    """The candidates are sorted by their ids, not by their sums: tuples are compared by their first element."""
     return beam(
         split=_split(lambda candidates, still_open, beam_size, eos: sorted(candidates, reverse=True)[:beam_size])
     )(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
@@ -125,7 +125,7 @@ def sorted_by_ids(next_log_probs, bos_id, eos_id, beam_size, max_length, length_
 
 @mistake
 def first_candidates_survive(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The first candidates survive, as they come: they are cut before they are sorted."""
+    """The first candidates survive, whatever their sums: the list is cut before it is sorted."""
     return beam(split=_split(lambda candidates, still_open, beam_size, eos: candidates[:beam_size]))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -151,14 +151,14 @@ def old_candidates_compete_again(next_log_probs, bos_id, eos_id, beam_size, max_
 
 @mistake
 def twice_the_beam_looked_at(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Twice as many candidates as the beam is wide may end. Whatever ends in eos has to be among the `beam_size`
-    best of its step."""
+    """Twice as many candidates as the beam is wide may end. A candidate that ends in eos has to be among the
+    `beam_size` best of its step."""
     return beam(split=twice_as_many)(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake
 def open_ones_compete_at_every_step(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Every beginning of a sentence competes at the end as if it were one: open hypotheses are added at each step.
+    """Every prefix competes at the end like a finished hypothesis: open hypotheses are added at each step.
     Only those that are open after the last step compete as they stand."""
     return beam(split=_open_ones_compete_at_every_step)(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
@@ -183,7 +183,7 @@ def last_id_never(next_log_probs, bos_id, eos_id, beam_size, max_length, length_
 
 @mistake
 def eos_never_tried(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """No hypothesis is extended by eos, so none ever ends. It is a token like the others."""
+    """No hypothesis is extended by eos, so none ever ends. eos is a token like the others."""
     return beam(split=_without_id(lambda vocab, eos: eos))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )

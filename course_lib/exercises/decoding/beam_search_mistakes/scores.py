@@ -47,7 +47,7 @@ def open_ones_counted_longer(next_log_probs, bos_id, eos_id, beam_size, max_leng
 
 @mistake(look=LENGTH)
 def open_ones_not_penalised(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Finished hypotheses are divided by their length, open ones are not. At the end the same score is for all."""
+    """Finished hypotheses are divided by their length, open ones are not. At the end, the same score applies to all."""
     return open_as_sums(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
@@ -86,8 +86,8 @@ def other_formula(next_log_probs, bos_id, eos_id, beam_size, max_length, length_
 
 @mistake(look=LENGTH)
 def divided_at_every_step(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The sum is divided at every step, and what is left is carried on, so the first tokens are divided again and
-    again. Sums stay sums until the end."""
+    """The sum is divided at every step and the quotient is carried on, so the first tokens are divided again and again.
+    Do not divide the sums before the end."""
     return beam(
         add=lambda total, log_prob, n, penalty: (total + log_prob) / n**penalty, score=lambda total, n, penalty: total
     )(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
@@ -95,8 +95,7 @@ def divided_at_every_step(next_log_probs, bos_id, eos_id, beam_size, max_length,
 
 @mistake(look=LENGTH)
 def each_token_divided(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Each log-probability is divided by the length at its own step. What is divided is the whole sum, by the length
-    at the end."""
+    """Each log-probability is divided by the length at its own step. The whole sum is divided, by the final length."""
     return beam(
         add=lambda total, log_prob, n, penalty: total + log_prob / n**penalty, score=lambda total, n, penalty: total
     )(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
@@ -112,8 +111,8 @@ def sum_forgotten(next_log_probs, bos_id, eos_id, beam_size, max_length, length_
 
 @mistake
 def probabilities_added(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Probabilities are added up. The probability of a sequence is a product; it is the logarithms that add up, and
-    the model gives logarithms already."""
+    """Probabilities are added up. The probability of a sequence is a product; logarithms are added, and the model
+    returns logarithms already."""
     return beam(add=lambda total, log_prob, n, penalty: total + math.exp(log_prob))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -135,7 +134,7 @@ def lowest_sums(next_log_probs, bos_id, eos_id, beam_size, max_length, length_pe
 
 @mistake
 def worst_wins(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The right hypotheses are collected, and the one with the lowest score is returned."""
+    """The right hypotheses are collected, but the one with the lowest score is returned."""
     return beam(choose=min)(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
@@ -148,14 +147,14 @@ def open_ones_lost(next_log_probs, bos_id, eos_id, beam_size, max_length, length
 
 @mistake
 def finished_ones_lost(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Only hypotheses that are still in the beam after the last step compete. Those that ended before are candidates
-    too: where do you keep them?"""
+    """Only hypotheses that are still in the beam after the last step compete. Those that ended earlier also compete:
+    where do you keep them?"""
     return only_open(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake
 def open_ones_need_eos(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """At the end, hypotheses that have not ended never win, and where none has ended nothing comes back."""
+    """At the end, hypotheses that have not ended never win, and if none has ended, nothing is returned."""
     return beam(competing=lambda finished, still_open: finished or [([], 0.0)])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )

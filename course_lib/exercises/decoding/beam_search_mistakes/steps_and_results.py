@@ -1,4 +1,4 @@
-"""Mistakes in `beam_search`: steps, and what comes back."""
+"""Mistakes in `beam_search`: steps, and what is returned."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def one_step_too_many(next_log_probs, bos_id, eos_id, beam_size, max_length, len
 
 @mistake
 def eos_included(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """eos stands at the end of the result. It counts in n, and is not part of the result."""
+    """The result ends with eos. It counts in n but is not part of the result."""
     return beam(result=lambda tokens, total, bos, eos: tokens)(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -40,7 +40,7 @@ def eos_included(next_log_probs, bos_id, eos_id, beam_size, max_length, length_p
 
 @mistake
 def bos_included(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """bos stands at the beginning of the result. The model needs it, the reader does not."""
+    """The result begins with bos. The model needs it, but the result should not contain it."""
     return beam(result=lambda tokens, total, bos, eos: [bos, *_cut(tokens, eos)])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -48,7 +48,7 @@ def bos_included(next_log_probs, bos_id, eos_id, beam_size, max_length, length_p
 
 @mistake
 def bos_and_eos_included(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """bos and eos are in the result. Both are signs for the model; the result has the generated tokens alone."""
+    """bos and eos are in the result. Both are meant for the model; the result contains only the generated words."""
     return beam(result=lambda tokens, total, bos, eos: [bos, *tokens])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -56,7 +56,7 @@ def bos_and_eos_included(next_log_probs, bos_id, eos_id, beam_size, max_length, 
 
 @mistake
 def last_token_dropped(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The last token is cut off where it is not eos, too."""
+    """The last token is cut off even if it is not eos."""
     return beam(result=lambda tokens, total, bos, eos: tokens[:-1])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -64,7 +64,7 @@ def last_token_dropped(next_log_probs, bos_id, eos_id, beam_size, max_length, le
 
 @mistake
 def score_returned_too(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """A pair comes back, the ids and a score. Only the ids are asked for."""
+    """A pair is returned, the ids and a score. The contract asks only for the ids."""
     return beam(result=lambda tokens, total, bos, eos: (_cut(tokens, eos), total))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -72,7 +72,7 @@ def score_returned_too(next_log_probs, bos_id, eos_id, beam_size, max_length, le
 
 @mistake
 def all_hypotheses_returned(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """A list of hypotheses comes back. Only the best one is asked for."""
+    """A list of hypotheses is returned. The contract asks only for the best one."""
     return beam(result=lambda tokens, total, bos, eos: [_cut(tokens, eos)])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -80,7 +80,7 @@ def all_hypotheses_returned(next_log_probs, bos_id, eos_id, beam_size, max_lengt
 
 @mistake
 def tensor_returned(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The ids come back as a tensor. The contract asks for a list of ints."""
+    """The ids are returned as a tensor. The contract asks for a list of ints."""
     return beam(result=lambda tokens, total, bos, eos: torch.tensor(_cut(tokens, eos), dtype=torch.long))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -88,8 +88,7 @@ def tensor_returned(next_log_probs, bos_id, eos_id, beam_size, max_length, lengt
 
 @mistake(look=GREEDILY)
 def only_the_last_token(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The model is asked with the last token alone. It has no memory of its own: it wants to see all tokens so far,
-    bos first."""
+    """The model is given only the last token. It has no memory of its own, so it needs all tokens so far, bos first."""
     return beam(asked=lambda tokens, bos: tokens[-1:] or [bos])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -97,13 +96,13 @@ def only_the_last_token(next_log_probs, bos_id, eos_id, beam_size, max_length, l
 
 @mistake(look=GREEDILY)
 def without_bos(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The model is asked without bos. It was trained on sequences that begin with it."""
+    """The model is called without bos. It was trained on sequences that begin with it."""
     return beam(asked=lambda tokens, bos: tokens)(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake(look=GREEDILY)
 def bos_and_the_last_token(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The model sees bos and the last token, and nothing of what stands between. The next token depends on all of
+    """The model is given bos and the last token, and nothing in between. The next token depends on all of
     them."""
     return beam(asked=lambda tokens, bos: [bos, *tokens[-1:]])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
@@ -112,7 +111,7 @@ def bos_and_the_last_token(next_log_probs, bos_id, eos_id, beam_size, max_length
 
 @mistake
 def nothing_is_pruned(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """All candidates survive, so this searches everything there is. The beam keeps `beam_size` of them."""
+    """All candidates survive, so this is an exhaustive search. The beam keeps only `beam_size` of them."""
     return unpruned(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 

@@ -36,7 +36,7 @@ _COMMON_IN_BEAM: dict[str, tuple[str, dict]] = {
         {"count": lambda tokens, eos: max(1, len([t for t in tokens if t != eos]))},
     ),
     "open_ones_lost": (
-        "what has not ended does not compete",
+        "hypotheses that have not ended do not compete",
         {"competing": lambda finished, still_open: finished or still_open},
     ),
     "penalty_ignored": ("the penalty has no effect", {"score": lambda total, n, penalty: total}),
@@ -74,7 +74,7 @@ def log_probabilities_multiplied(next_log_probs, bos_id, eos_id, beam_size, max_
 
 @mistake
 def multiplied_by_zero(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Every sum is 0: the start is 0, and log-probabilities are multiplied with it. They are added."""
+    """Every sum is 0: the initial value is 0, and log-probabilities are multiplied by it. They should be added."""
     return beam(add=lambda total, log_prob, n, penalty: total * log_prob)(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -82,7 +82,7 @@ def multiplied_by_zero(next_log_probs, bos_id, eos_id, beam_size, max_length, le
 
 @mistake
 def subtracted(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Log-probabilities are subtracted, which makes costs of them: then the *lowest* would have to survive."""
+    """Log-probabilities are subtracted, which turns them into costs: then the *lowest* would have to survive."""
     return beam(add=lambda total, log_prob, n, penalty: total - log_prob)(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -90,7 +90,8 @@ def subtracted(next_log_probs, bos_id, eos_id, beam_size, max_length, length_pen
 
 @mistake
 def mean_before_the_penalty(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """A mean over the tokens is carried on, and the penalty divides once more. Sums stay sums until the end."""
+    """A mean over the tokens is carried on, and the penalty divides once more. Do not divide the sums before the
+    end."""
     return beam(score=lambda total, n, penalty: total / n / n**penalty)(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -106,7 +107,7 @@ def finished_penalised_twice(next_log_probs, bos_id, eos_id, beam_size, max_leng
 
 @mistake
 def no_tokens_but_eos(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """n is counted without eos, and a hypothesis of eos alone divides by 0. eos was generated: it counts."""
+    """n is counted without eos, and for a hypothesis of eos alone the divisor is 0. eos was generated: it counts."""
     return _with_count(lambda tokens, eos: len([t for t in tokens if t != eos]))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -146,7 +147,7 @@ def penalty_added_to_n(next_log_probs, bos_id, eos_id, beam_size, max_length, le
 
 @mistake
 def penalty_to_the_n(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Base and exponent are exchanged: n to the power of the penalty is meant."""
+    """Base and exponent are exchanged: n should be raised to the power of the penalty."""
     return beam(score=lambda total, n, penalty: total / (penalty**n or 1))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -154,7 +155,7 @@ def penalty_to_the_n(next_log_probs, bos_id, eos_id, beam_size, max_length, leng
 
 @mistake
 def largest_ids_win(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """At the end the hypotheses are compared by their ids: `max` without a key compares what stands first."""
+    """At the end the hypotheses are compared by their ids: `max` without a key compares the first elements."""
     return beam(choose=_by_tokens)(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
@@ -166,7 +167,8 @@ def longest_wins(next_log_probs, bos_id, eos_id, beam_size, max_length, length_p
 
 @mistake
 def only_the_last_finished_kept(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Of the finished hypotheses only the last one is kept: `=` stands where one should be added to the list."""
+    """Only the last of the finished hypotheses is kept: `=` is used where the hypothesis should be appended to the
+    list."""
     return beam(competing=lambda finished, still_open: finished[-1:] + still_open)(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -174,7 +176,7 @@ def only_the_last_finished_kept(next_log_probs, bos_id, eos_id, beam_size, max_l
 
 @mistake
 def only_the_first_finished_kept(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Of the finished hypotheses only the first one competes. All of them do."""
+    """Only the first of the finished hypotheses competes. All of them should."""
     return beam(competing=lambda finished, still_open: finished[:1] + still_open)(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -182,7 +184,7 @@ def only_the_first_finished_kept(next_log_probs, bos_id, eos_id, beam_size, max_
 
 @mistake
 def only_the_best_open_one_competes(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """Of those that have not ended only the last one competes at the end. All of them do."""
+    """Of those that have not ended, only the last one competes at the end. All of them should."""
     return beam(competing=lambda finished, still_open: finished + still_open[-1:])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -190,7 +192,7 @@ def only_the_best_open_one_competes(next_log_probs, bos_id, eos_id, beam_size, m
 
 @mistake
 def score_only(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The best score comes back, and not the ids that it belongs to."""
+    """The best score is returned instead of the ids that it belongs to."""
     return search_with(
         lambda next_log_probs, bos_id, eos_id: {"result": lambda tokens, total, bos, eos: float(total)},
     )(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
@@ -206,7 +208,7 @@ def first_token_dropped(next_log_probs, bos_id, eos_id, beam_size, max_length, l
 
 @mistake
 def tuple_returned(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The ids come back as a tuple. The contract asks for a list."""
+    """The ids are returned as a tuple. The contract asks for a list."""
     return beam(result=lambda tokens, total, bos, eos: tuple(_cut(tokens, eos)))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -214,7 +216,7 @@ def tuple_returned(next_log_probs, bos_id, eos_id, beam_size, max_length, length
 
 @mistake
 def asked_with_a_tensor(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The model is asked with a tensor. The contract says a list of ints."""
+    """The model is called with a tensor. The contract says a list of ints."""
     return beam(asked=lambda tokens, bos: torch.tensor([bos, *tokens]))(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -222,13 +224,13 @@ def asked_with_a_tensor(next_log_probs, bos_id, eos_id, beam_size, max_length, l
 
 @mistake
 def bos_at_every_step(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The model is asked with bos alone, at every step. What a hypothesis has so far has to go in."""
+    """The model is given bos alone, at every step. It needs all tokens of the hypothesis so far."""
     return beam(asked=lambda tokens, bos: [bos])(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake
 def asked_backwards(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """The model sees the tokens of a hypothesis in the wrong order: the newest one stands at the end."""
+    """The model is given the tokens of a hypothesis in the wrong order: the newest one belongs at the end."""
     return beam(asked=lambda tokens, bos: [bos, *tokens[::-1]])(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
@@ -236,7 +238,7 @@ def asked_backwards(next_log_probs, bos_id, eos_id, beam_size, max_length, lengt
 
 @mistake
 def only_one_survivor(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """One candidate survives, whatever `beam_size` says, and others only compete if they end in eos."""
+    """One candidate survives, whatever `beam_size` is, and others compete only if they end in eos."""
     return beam(
         split=lambda candidates, still_open, finished, beam_size, eos: (
             best_first(candidates)[:1] if best_first(candidates)[0][0][-1] != eos else [],

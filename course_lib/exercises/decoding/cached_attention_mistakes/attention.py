@@ -21,7 +21,7 @@ def _top_left(scores, dim):
 @mistake(look="masking: Causal mask")
 def causal_mask_from_the_top_left(query, key, value, cache=None):
     """A causal mask is cut from the top left corner, where row 0 is the first token. Here the only row is the *last*
-    token: with this mask it sees the oldest key alone."""
+    token: with this mask it can attend only to the oldest key."""
     return cached(attend=lambda query, key, value: attention(query, key, value, weights=_top_left))(
         query, key, value, cache
     )
@@ -29,7 +29,7 @@ def causal_mask_from_the_top_left(query, key, value, cache=None):
 
 @mistake(look="scaled_dot_product: Why divide by the root of d")
 def no_scale(query, key, value, cache=None):
-    """The scores are not scaled. Attention is the same as ever, 1/√d included."""
+    """The scores are not scaled. This is the same attention as before, including the factor 1/√d."""
     return cached(attend=lambda query, key, value: attention(query, key, value, scale=1.0))(query, key, value, cache)
 
 
@@ -71,7 +71,7 @@ def softmax_over_the_batch(query, key, value, cache=None):
 
 @mistake
 def no_softmax(query, key, value, cache=None):
-    """The values are averaged with the raw scores: the softmax is missing."""
+    """The values are weighted by the raw scores: the softmax is missing."""
     return cached(attend=lambda query, key, value: attention(query, key, value, weights=lambda scores, dim: scores))(
         query, key, value, cache
     )
@@ -79,7 +79,8 @@ def no_softmax(query, key, value, cache=None):
 
 @mistake(look="attention: The softmax turns scores into weights")
 def unstable_softmax(query, key, value, cache=None):
-    """Large scores overflow: their exponentials leave the range of the dtype. `torch.softmax` takes a constant off."""
+    """Large scores overflow: their exponentials leave the range of the dtype. `torch.softmax` subtracts a constant
+    first."""
     return cached(
         attend=lambda query, key, value: attention(
             query, key, value, weights=lambda s, dim: s.exp() / s.exp().sum(dim, keepdim=True)
@@ -89,11 +90,11 @@ def unstable_softmax(query, key, value, cache=None):
 
 @mistake
 def plain_mean(query, key, value, cache=None):
-    """All tokens get the same weight, whatever the query. Attention weighs them."""
+    """All tokens get the same weight, whatever the query. Attention weights them by the scores."""
     return cached(attend=lambda query, key, value: attention(query * 0, key, value))(query, key, value, cache)
 
 
 @mistake
 def keys_averaged(query, key, value, cache=None):
-    """The keys are averaged, and not the values."""
+    """The keys are averaged instead of the values."""
     return cached(attend=lambda query, key, value: attention(query, key, key))(query, key, value, cache)

@@ -1,4 +1,4 @@
-"""Mistakes in `cached_attention`: one step of the attention is another one."""
+"""Mistakes in `cached_attention`: one step of the attention is replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _masked(hidden):
     return weights
 
 
-# Inside of the attention.
+# Inside the attention.
 @mistake
 def multiplied_by_the_root(query, key, value, cache=None):
     """The scores are multiplied by √d. They are divided by it."""
@@ -43,7 +43,8 @@ def scaled_by_batch(query, key, value, cache=None):
 
 @mistake
 def scaled_by_the_width_of_the_model(query, key, value, cache=None):
-    """The scores are divided by the root of heads · d. A head has d features, and only those are multiplied."""
+    """The scores are divided by the root of heads · d. A head has d features, and the dot product sums only over
+    those."""
     return step(divisor=lambda query, keys: math.sqrt(query.shape[-1] * query.shape[1]))(query, key, value, cache)
 
 
@@ -58,7 +59,7 @@ def softmax_before_the_scale(query, key, value, cache=None):
 
 @mistake
 def sigmoid(query, key, value, cache=None):
-    """A sigmoid stands where the softmax belongs: the weights of a token do not sum to one."""
+    """A sigmoid is used instead of the softmax, so the weights of a token do not sum to one."""
     return step(weights=torch.sigmoid)(query, key, value, cache)
 
 
@@ -78,26 +79,26 @@ def log_softmax(query, key, value, cache=None):
 
 @mistake
 def values_not_added_up(query, key, value, cache=None):
-    """The values are weighed and not added up, so there is a result for each of them. The output has one."""
+    """The values are weighted but not summed, so there is a result for each of them. There should be one per query."""
     return step(average=lambda weights, values: weights.transpose(-2, -1) * values)(query, key, value, cache)
 
 
 @mistake
 def not_transposed(query, key, value, cache=None):
-    """Query and keys do not fit: either the keys are not transposed, so that their tokens stand where features are
-    multiplied, or `*` multiplies number by number. A score is a sum of products over the features."""
+    """Query and keys do not fit: either the keys are not transposed, so that the sum would run over tokens instead of
+    features, or `*` multiplies entry by entry. A score is a sum of products over the features."""
     return step(scores=lambda query, keys: query @ keys)(query, key, value, cache)
 
 
 @mistake
 def heads_transposed(query, key, value, cache=None):
-    """Heads and tokens change places in the keys. For scores it is tokens and features that do."""
+    """Heads and tokens are exchanged in the keys. For the scores, exchange tokens and features."""
     return step(scores=lambda query, keys: query @ keys.transpose(1, 2))(query, key, value, cache)
 
 
 @mistake
 def all_axes_transposed(query, key, value, cache=None):
-    """`.T` turns all axes round. Only the last two change places."""
+    """`.T` reverses all axes. Exchange only the last two."""
     return step(scores=lambda query, keys: query @ keys.permute(3, 2, 1, 0))(query, key, value, cache)
 
 
@@ -110,7 +111,7 @@ def feature_sum_loses_an_axis(query, key, value, cache=None):
 
 @mistake
 def sum_loses_an_axis(query, key, value, cache=None):
-    """The sum of the exponentials has lost the axis of the keys, and is divided along another one. A sum can keep
+    """The sum of the exponentials has lost the axis of the keys, so the division runs along another one. A sum can keep
     its axis."""
     return step(weights=lambda scores: scores.exp() / scores.exp().sum(-1))(query, key, value, cache)
 
@@ -135,7 +136,7 @@ def heads_averaged(query, key, value, cache=None):
 
 @mistake
 def half_precision(query, key, value, cache=None):
-    """The weights go through half precision, and lose most of their digits."""
+    """The weights are converted to half precision and lose most of their digits."""
     return step(average=lambda weights, values: (weights.half() @ values.half()).to(values.dtype))(
         query, key, value, cache
     )

@@ -1,4 +1,4 @@
-"""Mistakes in `cached_attention`: what is kept, and how old and new are put together."""
+"""Mistakes in `cached_attention`: what is kept, and how old and new entries are joined."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def _old(key, value, cache):
 
 @mistake
 def cache_ignored(query, key, value, cache=None):
-    """The cache has no effect: the newest token attends to itself alone, and the next cache has nothing else."""
+    """The cache has no effect: the newest token attends only to itself, and the next cache contains nothing else."""
     return cached(join=lambda key, value, cache: (key, value))(query, key, value, cache)
 
 
 @mistake
 def sees_itself_only(query, key, value, cache=None):
-    """The cache grows as it should, but the newest token attends to itself alone: the others are left out, or
-    masked. They are what the cache is for."""
+    """The cache grows as it should, but the newest token attends only to itself: the others are left out, or masked.
+    The cache exists so that it can attend to them."""
     return cached(seen=lambda key, value, cache: (key, value))(query, key, value, cache)
 
 
@@ -36,20 +36,20 @@ def does_not_see_itself(query, key, value, cache=None):
 
 @mistake
 def old_cache_returned(query, key, value, cache=None):
-    """The cache that comes back is the old one. The next step needs the new key and value as well."""
+    """The returned cache is the old one. The next step needs the new key and value as well."""
     return cached(kept=lambda query, key, value, cache, output: _old(key, value, cache))(query, key, value, cache)
 
 
 @mistake
 def only_the_new_one_kept(query, key, value, cache=None):
-    """The output is right, but only the newest key and value come back. The next step needs all of them."""
+    """The output is right, but only the newest key and value are returned. The next step needs all of them."""
     return cached(kept=lambda query, key, value, cache, output: (key, value))(query, key, value, cache)
 
 
 @mistake
 def new_before_old(query, key, value, cache=None):
-    """The new token is put before the old ones. The output does not show it, but the cache is in order of time, the
-    oldest first."""
+    """The new token is put before the old ones. The output does not show it, but the cache is ordered by time, the
+    oldest token first."""
     return joined_by(lambda key, value, cache: (torch.cat((key, cache[0]), -2), torch.cat((value, cache[1]), -2)))(
         query, key, value, cache
     )
@@ -57,7 +57,7 @@ def new_before_old(query, key, value, cache=None):
 
 @mistake
 def keys_in_another_order_than_values(query, key, value, cache=None):
-    """Keys and values are put together in different orders, so a weight goes to the value of another token."""
+    """Keys and values are concatenated in different orders, so a weight is applied to the value of another token."""
     return joined_by(lambda key, value, cache: (torch.cat((key, cache[0]), -2), torch.cat((cache[1], value), -2)))(
         query, key, value, cache
     )
@@ -66,13 +66,13 @@ def keys_in_another_order_than_values(query, key, value, cache=None):
 for axis, name in ((0, "batch"), (1, "heads"), (-1, "features")):
     mistake.named(
         f"joined_along_{name}",
-        f"Old and new are put together along the axis of the {name}. Which axis counts the tokens?",
+        f"Old and new entries are concatenated along the axis of the {name}. Which axis counts the tokens?",
     )(joined_by(lambda key, value, cache, axis=axis: joined_cache(key, value, cache, axis)))
 
 
 @mistake
 def stacked(query, key, value, cache=None):
-    """`torch.stack` makes a new axis, and wants equal lengths. The tokens have their axis already."""
+    """`torch.stack` makes a new axis and needs equal shapes. The tokens have an axis already."""
     return joined_by(lambda key, value, cache: (torch.stack((cache[0], key)), torch.stack((cache[1], value))))(
         query, key, value, cache
     )
@@ -80,20 +80,22 @@ def stacked(query, key, value, cache=None):
 
 @mistake
 def added(query, key, value, cache=None):
-    """The new key and value are added to every old one. They are a further token: the length grows by one."""
+    """The new key and value are added to every old one. They belong to a further token, so the length should grow by
+    one."""
     return joined_by(lambda key, value, cache: (cache[0] + key, cache[1] + value))(query, key, value, cache)
 
 
 @mistake
 def one_of_two_appended(query, key, value, cache=None):
-    """Only one of the new key and the new value is appended, so there is a weight too many or too few. Each key owns
-    one value."""
+    """Only one of the new key and the new value is appended, so there is a weight too many or too few. Each key has one
+    value."""
     return joined_by(lambda key, value, cache: (torch.cat((cache[0], key), -2), cache[1]))(query, key, value, cache)
 
 
 @mistake
 def oldest_dropped(query, key, value, cache=None):
-    """The oldest token is dropped when a new one comes, so the cache never grows. Every token before may be seen."""
+    """The oldest token is dropped when a new one comes, so the cache never grows. Every earlier token may be attended
+    to."""
     return joined_by(lambda key, value, cache: tuple(x[..., 1:, :] for x in joined_cache(key, value, cache)))(
         query, key, value, cache
     )

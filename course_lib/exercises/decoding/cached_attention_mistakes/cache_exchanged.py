@@ -98,7 +98,7 @@ _HIDDEN = [
 # The cache.
 @mistake
 def values_in_front(query, key, value, cache=None):
-    """The new value is put in front of the old ones, the new key behind them, so a weight goes to another token's
+    """The new value is put before the old ones and the new key after them, so a weight is applied to another token's
     value."""
     return step(join=_joined_by(lambda key, value, keys, values: (_cat(keys, key), _cat(value, values))))(
         query, key, value, cache
@@ -131,7 +131,7 @@ def appended_twice(query, key, value, cache=None):
 
 @mistake
 def kept_twice(query, key, value, cache=None):
-    """The output is right, and the new token is appended to the cache once more."""
+    """The output is right, but the new token is appended to the cache once more."""
     return step(
         kept=lambda keys, values, query, old: (_cat(keys, keys[..., -1:, :]), _cat(values, values[..., -1:, :]))
     )(query, key, value, cache)
@@ -139,7 +139,7 @@ def kept_twice(query, key, value, cache=None):
 
 @mistake
 def one_axis_for_both(query, key, value, cache=None):
-    """Keys are put together along the tokens, values along another axis."""
+    """Keys are concatenated along the tokens, values along another axis."""
     return step(join=_joined_by(lambda key, value, keys, values: (_cat(keys, key), torch.cat((values, value), 1))))(
         query, key, value, cache
     )
@@ -147,7 +147,7 @@ def one_axis_for_both(query, key, value, cache=None):
 
 @mistake
 def keys_scaled_in_the_cache(query, key, value, cache=None):
-    """The keys that are kept are divided by √d, and so will be again in every later step."""
+    """The cached keys are divided by √d, and will be divided again in every later step."""
     return step(kept=lambda keys, values, query, old: (keys / math.sqrt(keys.shape[-1]), values))(
         query, key, value, cache
     )
@@ -155,26 +155,27 @@ def keys_scaled_in_the_cache(query, key, value, cache=None):
 
 @mistake
 def keys_transposed_in_the_cache(query, key, value, cache=None):
-    """The keys that are kept are transposed, as the scores need them. The cache has `(B, H, t, d)`."""
+    """The cached keys are transposed, as the scores need them. The cache should be `(B, H, t, d)`."""
     return step(kept=lambda keys, values, query, old: (keys.transpose(-2, -1), values))(query, key, value, cache)
 
 
 @mistake
 def queries_grow(query, key, value, cache=None):
-    """The query is put together with the old keys, and so there is an output for every token. Only the newest token
-    asks."""
+    """The query is concatenated with the old keys, so there is an output for every token. Only the newest token has a
+    query."""
     return _query_grows(query, key, value, cache)
 
 
 @mistake
 def all_keys_ask(query, key, value, cache=None):
-    """The keys ask in place of the query, and there is an output for every token. The newest query asks, alone."""
+    """The keys are used as queries, so there is an output for every token. The only query is that of the newest
+    token."""
     return _all_keys_ask(query, key, value, cache)
 
 
 @mistake
 def no_cache_after_the_first_step(query, key, value, cache=None):
-    """The first step gives no cache back, so the second has none to continue from."""
+    """The first step returns no cache, so the second has none to continue from."""
     return _none_at_first(query, key, value, cache)
 
 
@@ -186,7 +187,7 @@ def query_at_the_first_step(query, key, value, cache=None):
 
 @mistake
 def new_cache_detached(query, key, value, cache=None):
-    """The values are right, but no gradient flows through the cache that comes back: `detach`, `no_grad` or `.data`
+    """The values are right, but no gradient flows through the returned cache: `detach`, `no_grad` or `.data`
     cuts it off."""
     return _detached(query, key, value, cache)
 
@@ -197,22 +198,22 @@ def everything_detached(query, key, value, cache=None):
     return _all_detached(query, key, value, cache)
 
 
-# What comes back.
+# What is returned.
 @mistake
 def weights_too(query, key, value, cache=None):
-    """The weights come back as well. The contract asks for two: the output, and the pair `(keys, values)`."""
+    """The weights are returned as well. The contract asks for two: the output, and the pair `(keys, values)`."""
     return _with_weights(query, key, value, cache)
 
 
 @mistake
 def weights_for_output(query, key, value, cache=None):
-    """The weights come back in place of the output. They say how the values are averaged."""
+    """The weights are returned instead of the output. They determine how the values are averaged."""
     return _weights_for_output(query, key, value, cache)
 
 
 @mistake
 def cache_as_a_dictionary(query, key, value, cache=None):
-    """The cache comes back as a dictionary. The contract asks for a pair, `(keys, values)`."""
+    """The cache is returned as a dictionary. The contract asks for a pair, `(keys, values)`."""
     return step(kept=lambda keys, values, query, old: {"keys": keys, "values": values})(query, key, value, cache)
 
 
@@ -224,7 +225,7 @@ def heads_merged(query, key, value, cache=None):
 
 @mistake
 def heads_after_tokens(query, key, value, cache=None):
-    """Heads and tokens have changed places in the output. It is `(B, H, 1, d)`."""
+    """Heads and tokens are exchanged in the output. It is `(B, H, 1, d)`."""
     return step(form=lambda output: output.transpose(1, 2))(query, key, value, cache)
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in `cached_attention`: those of the attention in it."""
+"""Mistakes in `cached_attention`: those of the attention inside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ mistake = Mistakes()
 
 
 def _with_attention(attention):
-    """The step whose attention is a wrong one."""
+    """The step with a wrong attention."""
     return cached(attend=lambda query, key, value: attention(query, key, value)[0])
 
 

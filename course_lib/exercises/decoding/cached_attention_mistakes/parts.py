@@ -1,4 +1,4 @@
-"""What the mistakes in `cached_attention` are made of."""
+"""The building blocks of the mistakes in `cached_attention`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def attention(query, key, value, scale=None, dim=-1, weights=torch.softmax):
 
 
 def cached(*, join=joined_cache, attend=attention, seen=None, kept=None):
-    """The step with one part exchanged: how the cache is joined, who is seen, what is kept."""
+    """The step with one part replaced: how the cache is joined, what is attended to, what is kept."""
 
     def step(query, key, value, cache=None):
         keys, values = join(key, value, cache)
@@ -32,7 +32,7 @@ def cached(*, join=joined_cache, attend=attention, seen=None, kept=None):
 
 
 def joined_by(function):
-    """The step with another way to put cache and new token together."""
+    """The step with another way to join the cache and the new token."""
     return cached(join=lambda key, value, cache: (key, value) if cache is None else function(key, value, cache))
 
 

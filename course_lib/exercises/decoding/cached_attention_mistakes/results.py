@@ -1,4 +1,4 @@
-"""Mistakes in `cached_attention`: what comes back, and what is changed."""
+"""Mistakes in `cached_attention`: what is returned, and what is changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _kept(change):
 
 @mistake
 def cache_swapped(query, key, value, cache=None):
-    """Values and keys come back in the wrong order: the cache is `(keys, values)`."""
+    """Values and keys are returned in the wrong order: the cache is `(keys, values)`."""
     return _kept(lambda keys, values: (values, keys))(query, key, value, cache)
 
 
@@ -47,13 +47,13 @@ def output_kept(query, key, value, cache=None):
 
 @mistake
 def three_results(*args):
-    """Three values come back. The contract asks for two: the output, and the pair `(keys, values)`."""
+    """Three values are returned. The contract asks for two: the output, and the pair `(keys, values)`."""
     return (lambda output, cache: (output, *cache))(*cached_attention(*args))
 
 
 @mistake
 def only_the_output(*args):
-    """Only the output comes back. Without the cache there is no next step."""
+    """Only the output is returned. Without the cache there is no next step."""
     return cached_attention(*args)[0]
 
 
@@ -65,7 +65,7 @@ def results_swapped(*args):
 
 @mistake
 def cache_as_one_tensor(query, key, value, cache=None):
-    """The cache comes back as one tensor. The contract asks for a pair, `(keys, values)`."""
+    """The cache is returned as one tensor. The contract asks for a pair, `(keys, values)`."""
     return _kept(lambda keys, values: torch.stack((keys, values)))(query, key, value, cache)
 
 
@@ -77,7 +77,7 @@ def query_axis_dropped(*args):
 
 @mistake
 def squeezed(*args):
-    """`squeeze()` takes away every axis of length one, and a batch or a number of heads of one goes with them."""
+    """`squeeze()` removes every axis of length one, including that of a single sequence or a single head."""
     return (lambda output, cache: (output.squeeze().unsqueeze(-2), cache))(*cached_attention(*args))
 
 
@@ -90,7 +90,7 @@ def cache_detached(query, key, value, cache=None):
 
 @mistake
 def cache_never_none(query, key, value, cache=None):
-    """The first step has no cache: None cannot be taken apart."""
+    """The first step has no cache, and None cannot be unpacked."""
     return cached(join=lambda key, value, cache: (torch.cat((cache[0], key), -2), torch.cat((cache[1], value), -2)))(
         query, key, value, cache
     )
@@ -98,15 +98,15 @@ def cache_never_none(query, key, value, cache=None):
 
 @mistake
 def if_cache(query, key, value, cache=None):
-    """`if keys:` asks a whole tensor for one truth value. What you want to know is whether there is a cache."""
+    """`if keys:` asks a whole tensor for one truth value. Test whether there is a cache instead."""
     keys, values = cache if cache is not None else (None, None)
     return cached_attention(query, key, value, (keys, values) if keys else None)
 
 
 @mistake
 def cache_overwritten(query, key, value, cache=None):
-    """The new key and value are written into the old cache. It belongs to the caller, and other hypotheses may go on
-    from it: the length of the past, and what is in it, should stay."""
+    """The new key and value are written into the old cache. It belongs to the caller, and other hypotheses may continue
+    from it, so neither its length nor its contents should change."""
     if cache is None:
         return cached_attention(query, key, value)
     result = cached_attention(query, key, value, cache)

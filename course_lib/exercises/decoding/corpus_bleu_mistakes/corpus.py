@@ -24,7 +24,7 @@ mistake = Mistakes()
 
 
 def _zero_at_once(hypotheses, references):
-    """The question for a match stands inside the loop over the sentences."""
+    """The test for a match is inside the loop over the sentences."""
     seen = Counter()
     for h, r in zip(hypotheses, references, strict=True):
         for n in (1, 2, 3, 4):
@@ -49,7 +49,7 @@ def _only_words_guarded(hypotheses, references):
 
 
 def _some(keep: Callable[[list, list], bool], *, lengths: bool):
-    """Only some pairs are looked at; the lengths are those of all, or of the same ones."""
+    """Only some pairs are counted; the lengths are those of all pairs, or of the same ones."""
 
     def kept(hypotheses, references):
         return [(h, r) for h, r in zip(hypotheses, references, strict=True) if keep(h, r)]
@@ -91,7 +91,7 @@ _COMMON: dict[str, tuple[str, dict]] = {
     "no_brevity_penalty": ("the brevity penalty is missing", {"brevity": _no_penalty}),
     "product_without_root": ("the fourth root is missing", {"mean": math.prod}),
     "arithmetic_mean": ("the mean is arithmetic", {"mean": arithmetic, "guarded": True}),
-    "recall": ("the n-grams of the references divide", {"total": _of_references}),
+    "recall": ("the divisor is the n-grams of the references", {"total": _of_references}),
     "between_0_and_1": ("the result is not in percent", {"times": 1}),
     "smoothed": ("one is added to each count", {"share": smoothed, "guarded": True}),
     "reward_for_short_output": (
@@ -101,16 +101,16 @@ _COMMON: dict[str, tuple[str, dict]] = {
 }
 
 
-# Which sentences, and when the counts come together.
+# Which sentences are counted, and when the counts are summed.
 @mistake
 def matches_of_the_last_sentence(hypotheses, references):
-    """The matches are those of the last sentence alone: `=` stands where `+=` belongs."""
+    """Only the matches of the last sentence are counted: `=` is used instead of `+=`."""
     return bleu(add=(_last, sum))(hypotheses, references)
 
 
 @mistake
 def matches_overwritten(hypotheses, references):
-    """The number of matches is that of the last n-gram alone: `=` stands where `+=` belongs."""
+    """Only the matches of the last n-gram are counted: `=` is used instead of `+=`."""
     return bleu(
         clip=lambda found, wanted: [min(c, wanted[g]) for g, c in found.items()] or [0], add=(_last_of_all, sum)
     )(hypotheses, references)
@@ -118,32 +118,33 @@ def matches_overwritten(hypotheses, references):
 
 @mistake
 def only_the_last_sentence_counts(hypotheses, references):
-    """Matches and n-grams are those of the last sentence alone: both are overwritten in the loop, and not summed up."""
+    """Only the matches and n-grams of the last sentence are counted: both are overwritten in the loop instead of
+    summed."""
     return bleu(add=(_last, _last))(hypotheses, references)
 
 
 @mistake
 def totals_of_the_last_sentence(hypotheses, references):
-    """The matches of all sentences are divided by the n-grams of the last one: `=` stands where `+=` belongs."""
+    """The matches of all sentences are divided by the n-grams of the last one: `=` is used instead of `+=`."""
     return bleu(add=(sum, _last))(hypotheses, references)
 
 
 @mistake
 def only_the_first_sentence(hypotheses, references):
-    """Only the first pair of sentences counts: a `return` or `break` stands inside the loop."""
+    """Only the first pair of sentences counts: there is a `return` or `break` inside the loop."""
     return _first(hypotheses, references)
 
 
 @mistake
 def each_with_each(hypotheses, references):
-    """Every hypothesis is compared with every reference. Two lists side by side are gone through together."""
+    """Every hypothesis is compared with every reference. Go through the two lists in parallel."""
     return _each_with_each(hypotheses, references)
 
 
 @mistake
 def empty_ones_left_out(hypotheses, references):
-    """Pairs with an empty hypothesis are left out altogether. Nothing was written, and what should have been counts
-    in the brevity penalty."""
+    """Pairs with an empty hypothesis are left out altogether. The length of their references still counts in the
+    brevity penalty."""
     return _some(lambda h, r: bool(h), lengths=True)(hypotheses, references)
 
 
@@ -156,48 +157,48 @@ def short_ones_left_out(hypotheses, references):
 
 @mistake
 def ngrams_of_short_ones_left_out(hypotheses, references):
-    """The n-grams of hypotheses with fewer than four tokens are left out. They have words, and count in the orders
-    that they have."""
+    """The n-grams of hypotheses with fewer than four tokens are left out. They have words, and count in the orders for
+    which they have n-grams."""
     return _some(lambda h, r: len(h) >= 4, lengths=False)(hypotheses, references)
 
 
 @mistake
 def zero_after_the_first_sentences(hypotheses, references):
-    """0.0 comes back as soon as the sentences so far have no match of some order. Whether there is one is known when
-    all sentences are through: what stands inside the loop?"""
+    """0.0 is returned as soon as the sentences so far have no match of some order. Whether there is one is known only
+    after all sentences: what is inside the loop?"""
     return _zero_at_once(hypotheses, references)
 
 
 @mistake
 def zero_for_one_sentence(hypotheses, references):
-    """0.0 comes back where one sentence has no match of some order. What counts is the whole corpus."""
+    """0.0 is returned if one sentence has no match of some order. The whole corpus counts."""
     return _none_where_a_sentence_has_none(hypotheses, references)
 
 
 # Zeros.
 @mistake
 def smoothed_guarded(hypotheses, references):
-    """One is added to each count. There is no smoothing here: a precision is matches over n-grams, nothing more."""
+    """One is added to each count. There is no smoothing here: a precision is simply matches divided by n-grams."""
     return bleu(share=smoothed, guarded=True)(hypotheses, references)
 
 
 @mistake
 def smoothed_above_one_guarded(hypotheses, references):
-    """One is added to the counts of n-grams above one, also where there are matches. There is no smoothing here."""
+    """One is added to the counts of n-grams above one, even where there are matches. There is no smoothing here."""
     return bleu(share=smoothed_above_one, guarded=True)(hypotheses, references)
 
 
 @mistake
 def zeros_left_out_of_the_sum(hypotheses, references):
-    """The logarithm of an order without a match is left out of the sum, as if its precision were 1. It makes BLEU
-    0.0."""
+    """The logarithm of an order without a match is left out of the sum, as if its precision were 1. Such an order makes
+    BLEU 0.0."""
     return bleu(mean=lambda precisions: math.exp(sum(math.log(p) for p in precisions if p) / 4))(hypotheses, references)
 
 
 @mistake
 def nothing_guarded(hypotheses, references):
-    """An order without a match has no logarithm, and one without n-grams divides by zero. Both have to be looked at
-    before."""
+    """For an order without a match there is no logarithm, and for one without n-grams the divisor is zero. Test for
+    both first."""
     return bleu(
         share=lambda matches, total, n: matches / total,
         mean=lambda precisions: math.exp(sum(map(math.log, precisions)) / 4),
@@ -218,12 +219,12 @@ def logarithm_of_zero_where_there_are_ngrams(hypotheses, references):
 
 @mistake
 def only_words_guarded(hypotheses, references):
-    """It is asked whether any word matches, and not whether there are matches of the longer orders, which may be
-    without n-grams too."""
+    """The test is whether any word matches, not whether there are matches of the longer orders, which may also have no
+    n-grams."""
     return _only_words_guarded(hypotheses, references)
 
 
-# What comes back.
+# What is returned.
 @mistake
 def a_tensor(hypotheses, references):
     """The result is a tensor. The contract asks for a float."""
@@ -232,7 +233,7 @@ def a_tensor(hypotheses, references):
 
 @mistake
 def whole_number(hypotheses, references):
-    """The result is cut down to a whole number. Round only where the number is printed."""
+    """The result is truncated to a whole number. Round only where the number is printed."""
     return bleu(form=int)(hypotheses, references)
 
 
@@ -251,5 +252,5 @@ def rounded_to_one(hypotheses, references):
 for a, (first, one) in _COMMON.items():
     for b, (second, other) in _COMMON.items():
         if a < b and not one.keys() & other.keys():
-            says = f"Two mistakes meet here: {first}, and {second}. Mend them one at a time."
+            says = f"There are two mistakes here: {first}, and {second}. Correct them one at a time."
             mistake.named(f"{a}+{b}", says)(bleu(**one, **other))

@@ -37,10 +37,10 @@ def _lengths_first(h, r):
     return 1.0 if h > r else math.exp(1 - r / h)
 
 
-# One number from four.
+# Combining four precisions into one number.
 @mistake
 def arithmetic_mean_guarded(hypotheses, references):
-    """The four precisions are averaged by their sum. BLEU takes the geometric mean, which one low precision pulls
+    """The arithmetic mean of the four precisions is taken. BLEU takes the geometric mean, which one low precision pulls
     down."""
     return bleu(mean=arithmetic, guarded=True)(hypotheses, references)
 
@@ -68,13 +68,13 @@ def sum_of_precisions(hypotheses, references):
 
 @mistake
 def square_root(hypotheses, references):
-    """The product of four precisions has the square root taken of it. How many factors are there?"""
+    """The square root of the product of four precisions is taken. How many factors are there?"""
     return bleu(mean=lambda precisions: math.prod(precisions) ** 0.5)(hypotheses, references)
 
 
 @mistake
 def quarter_of_the_product(hypotheses, references):
-    """The product is divided by 4, and no root is taken of it: a power binds more tightly than a division."""
+    """The product is divided by 4 instead of taking its fourth root: a power binds more tightly than a division."""
     return bleu(mean=lambda precisions: math.prod(precisions) / 4)(hypotheses, references)
 
 
@@ -86,13 +86,13 @@ def power_of_zero(hypotheses, references):
 
 @mistake
 def binary_logarithm(hypotheses, references):
-    """The logarithm has base 2, and what undoes it has base e. Both have to be of one kind."""
+    """The logarithm has base 2, but its inverse has base e. Both need the same base."""
     return bleu(mean=_logs(math.log2))(hypotheses, references)
 
 
 @mistake
 def decimal_logarithm(hypotheses, references):
-    """The logarithm has base 10, and what undoes it has base e. Both have to be of one kind."""
+    """The logarithm has base 10, but its inverse has base e. Both need the same base."""
     return bleu(mean=_logs(math.log10))(hypotheses, references)
 
 
@@ -110,7 +110,7 @@ def divided_by_n(hypotheses, references):
 
 @mistake
 def three_orders_and_a_fourth_root(hypotheses, references):
-    """Three orders are multiplied, and the fourth root is taken: `range(1, 4)` ends before 4."""
+    """Three precisions are multiplied, but the fourth root is taken: `range(1, 4)` ends before 4."""
     return bleu(orders=(1, 2, 3), mean=_logs(math.log))(hypotheses, references)
 
 
@@ -156,8 +156,8 @@ def exponential_missing(hypotheses, references):
 
 @mistake
 def condition_of_the_penalty_inverted(hypotheses, references):
-    """The penalty has the right formula, and the wrong side gets it: output that is long enough is changed, and
-    short output goes free."""
+    """The penalty has the right formula, but is applied in the wrong case: output that is long enough is penalised, and
+    short output is not."""
     return bleu(brevity=lambda h, r: (1.0 if h <= r else math.exp(1 - r / h)) if h else 0.0)(hypotheses, references)
 
 
@@ -176,7 +176,7 @@ def penalty_subtracted(hypotheses, references):
 
 @mistake
 def lengths_of_the_last_sentence(hypotheses, references):
-    """The penalty looks at the last sentence alone: the lengths are overwritten in the loop, and not summed up."""
+    """The penalty uses only the last sentence: the lengths are overwritten in the loop instead of summed."""
     return bleu(lengths=_last_lengths)(hypotheses, references)
 
 

@@ -34,7 +34,7 @@ def last_ngram_missing(hypotheses, references):
 
 @mistake
 def pieces_at_the_end(hypotheses, references):
-    """Pieces shorter than n are counted at the end of a sentence: a slice that goes past the end is only shorter."""
+    """Pieces shorter than n are counted at the end of a sentence: a slice that goes past the end is merely shorter."""
     return bleu(count=lambda tokens, n: Counter(tuple(tokens[i : i + n]) for i in range(len(tokens))))(
         hypotheses, references
     )
@@ -50,7 +50,7 @@ def ngrams_side_by_side(hypotheses, references):
 
 @mistake
 def order_of_words_ignored(hypotheses, references):
-    """The words of an n-gram are sorted or put into a set, so their order is lost."""
+    """The words of an n-gram are sorted or put into a set, which loses their order."""
     return bleu(count=lambda tokens, n: Counter(tuple(sorted(tokens[i : i + n])) for i in range(len(tokens) - n + 1)))(
         hypotheses, references
     )
@@ -58,8 +58,8 @@ def order_of_words_ignored(hypotheses, references):
 
 @mistake
 def same_place(hypotheses, references):
-    """An n-gram matches only at the same place of the sentence. One word too many shifts all that follow: places do
-    not count."""
+    """An n-gram matches only at the same place in the sentence. One extra word shifts everything after it; places
+    should not count."""
     return bleu(count=lambda tokens, n: Counter((i, *tokens[i : i + n]) for i in range(len(tokens) - n + 1)))(
         hypotheses, references
     )
@@ -73,7 +73,7 @@ def lists_cannot_be_counted(hypotheses, references):
 
 @mistake
 def references_emptied(hypotheses, references):
-    """Matched tokens are taken out of the caller's lists. The number is right; the lists belong to the caller."""
+    """Matched tokens are taken out of the caller's lists. The number is right, but the lists belong to the caller."""
     score = corpus_bleu(hypotheses, references)
     for reference in references:
         reference.clear()
@@ -81,7 +81,8 @@ def references_emptied(hypotheses, references):
 
 
 def _sizes(length: Callable[[int, int], int]):
-    """The number of n-grams by a formula of a sentence's length, its n-grams being counted as they should."""
+    """The number of n-grams comes from a formula with the sentence's length; the n-grams themselves are counted
+    correctly."""
 
     def solution(hypotheses, references):
         precisions = []
@@ -97,7 +98,7 @@ def _sizes(length: Callable[[int, int], int]):
 
 
 def _with_full_totals(count):
-    """Matches of other pieces, over the right number of n-grams."""
+    """Matches of other pieces, divided by the right number of n-grams."""
 
     def matches(hypotheses, references, n):
         pairs = zip(hypotheses, references, strict=True)
@@ -123,8 +124,8 @@ def _pieces(start, stop, size, step=1):
 # Matches of a sentence.
 @mistake
 def larger_count(hypotheses, references):
-    """Where counts differ, the larger one is taken as the number of matches, so a match is counted that is not in
-    both. What is common to both is the smaller number."""
+    """Where counts differ, the larger one is taken as the number of matches, so some matches are counted that are not
+    in both. The smaller number is common to both."""
     return bleu(clip=lambda found, wanted: sum(max(count, wanted[g]) for g, count in found.items()), guarded=True)(
         hypotheses, references
     )
@@ -132,22 +133,22 @@ def larger_count(hypotheses, references):
 
 @mistake
 def count_of_the_reference(hypotheses, references):
-    """An n-gram of the hypothesis matches as often as it stands in the reference, however often it was written: a
-    word that is written once may match twice."""
+    """An n-gram of the hypothesis matches as often as it occurs in the reference, so a word that the hypothesis
+    contains once may match twice."""
     return bleu(clip=lambda found, wanted: sum(wanted[g] for g in found))(hypotheses, references)
 
 
 @mistake
 def each_match_once(hypotheses, references):
-    """A repeated n-gram matches once only, while the number that divides counts every occurrence. It may match as
-    often as it stands in the reference."""
+    """A repeated n-gram matches only once, while the divisor counts every occurrence. It may match as often as it
+    occurs in the reference."""
     return bleu(clip=lambda found, wanted: len(found.keys() & wanted.keys()))(hypotheses, references)
 
 
 @mistake
 def equal_counts_only(hypotheses, references):
-    """An n-gram counts only where hypothesis and reference have it equally often, and then once. Unequal counts
-    match as often as both have it."""
+    """An n-gram counts only if hypothesis and reference contain it equally often, and then once. With unequal counts,
+    the number of matches is the smaller count."""
     return bleu(clip=lambda found, wanted: sum(wanted[g] == count for g, count in found.items()))(
         hypotheses, references
     )
@@ -168,13 +169,14 @@ def words_counted_for_every_order(hypotheses, references):
 
 @mistake
 def one_ngram_too_few_divides(hypotheses, references):
-    """The matches are divided by one n-gram too few for each sentence: L tokens have L − n + 1."""
+    """The divisor has one n-gram too few for each sentence: L tokens have L − n + 1."""
     return _sizes(lambda length, n: max(length - n, 0))(hypotheses, references)
 
 
 @mistake
 def negative_numbers_of_ngrams(hypotheses, references):
-    """A hypothesis shorter than n has a negative number of n-grams here, which is taken off the others. It has none."""
+    """A hypothesis shorter than n has a negative number of n-grams here, which is subtracted from the others. It has
+    none."""
     return _sizes(lambda length, n: length - n + 1)(hypotheses, references)
 
 
@@ -219,7 +221,7 @@ def slice_ends_at_n(hypotheses, references):
 
 @mistake
 def last_match_missing(hypotheses, references):
-    """The last n-gram of each sentence never matches, though it is counted in the number that divides."""
+    """The last n-gram of each sentence never matches, although it is counted in the divisor."""
     return _with_full_totals(lambda tokens, n: [tuple(tokens[i : i + n]) for i in range(len(tokens) - n)])(
         hypotheses, references
     )
@@ -227,8 +229,8 @@ def last_match_missing(hypotheses, references):
 
 @mistake
 def pieces_match(hypotheses, references):
-    """Pieces shorter than n match at the end of a sentence, and are not in the number that divides: a slice that
-    goes past the end is only shorter."""
+    """Pieces shorter than n match at the end of a sentence, but are not in the divisor: a slice that goes past the end
+    is merely shorter."""
     return _with_full_totals(lambda tokens, n: [tuple(tokens[i : i + n]) for i in range(len(tokens))])(
         hypotheses, references
     )
@@ -253,7 +255,7 @@ def set_of_words(hypotheses, references):
 
 @mistake
 def glued_together(hypotheses, references):
-    """The words of an n-gram are glued together without anything between, so that “ab c” matches “a bc”."""
+    """The words of an n-gram are joined without a separator, so that “ab c” matches “a bc”."""
     return bleu(
         count=lambda tokens, n: Counter("".join(map(str, tokens[i : i + n])) for i in range(len(tokens) - n + 1))
     )(hypotheses, references)

@@ -1,4 +1,4 @@
-"""What the mistakes in `corpus_bleu` are made of."""
+"""The building blocks of the mistakes in `corpus_bleu`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["arithmetic", "shorter_only"]
 
 
 def shorter_only(penalty):
-    """1.0 for output that is long enough, and this for shorter output."""
+    """1.0 for output that is long enough, and the given penalty for shorter output."""
     return lambda h, r: (1.0 if h >= r else penalty(h, r)) if h else 0.0
 
 

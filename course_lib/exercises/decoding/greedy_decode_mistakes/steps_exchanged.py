@@ -1,4 +1,4 @@
-"""Mistakes in `greedy_decode`: one step of the loop is another one."""
+"""Mistakes in `greedy_decode`: one step of the loop is replaced."""
 
 from __future__ import annotations
 
@@ -58,20 +58,21 @@ _COMMON_IN_GREEDY: dict[str, tuple[str, dict]] = {
 
 @mistake
 def two_too_few(next_log_probs, bos_id, eos_id, max_length):
-    """Where eos does not come the result is two tokens too short. Neither bos nor eos is one of the `max_length`
+    """If eos is not generated, the result is two tokens too short. Neither bos nor eos is one of the `max_length`
     generated tokens."""
     return greedy(steps=lambda max_length: max_length - 2)(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def first_token_dropped(next_log_probs, bos_id, eos_id, max_length):
-    """The first generated token is missing: more is cut off in front than bos."""
+    """The first generated token is missing: more than bos is cut off at the front."""
     return greedy(result=lambda tokens, ended, eos: tokens[2:])(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def first_dropped_eos_kept(next_log_probs, bos_id, eos_id, max_length):
-    """Where eos ends the sequence, it stays, and the first token goes in its place: `pop(0)` takes from the front."""
+    """Where eos ends the sequence, it stays, and the first token is removed instead: `pop(0)` removes from the
+    front."""
     return greedy(result=lambda tokens, ended, eos: [*tokens[2:], eos] if ended else tokens[1:])(
         next_log_probs, bos_id, eos_id, max_length
     )
@@ -79,7 +80,7 @@ def first_dropped_eos_kept(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def nothing_at_eos(next_log_probs, bos_id, eos_id, max_length):
-    """Where eos comes nothing is returned: a bare `return` gives None. `break` only leaves the loop."""
+    """If eos is generated, nothing is returned: a bare `return` gives None. `break` only leaves the loop."""
     return greedy(result=lambda tokens, ended, eos: None if ended else tokens[1:])(
         next_log_probs, bos_id, eos_id, max_length
     )
@@ -87,7 +88,7 @@ def nothing_at_eos(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def one_token_only(next_log_probs, bos_id, eos_id, max_length):
-    """Only one token is generated: a `return` stands inside the loop."""
+    """Only one token is generated: there is a `return` inside the loop."""
     return greedy(steps=lambda max_length: 1, result=lambda tokens, ended, eos: None if ended else tokens[1:])(
         next_log_probs, bos_id, eos_id, max_length
     )
@@ -95,20 +96,20 @@ def one_token_only(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def stops_unless_eos(next_log_probs, bos_id, eos_id, max_length):
-    """The search ends at every token that is *not* eos: the condition is turned round."""
+    """The search ends at every token that is *not* eos: the condition is reversed."""
     return greedy(stop=lambda token, bos, eos: token != eos)(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def probability_for_the_id(next_log_probs, bos_id, eos_id, max_length):
-    """The highest log-probability itself is taken as the id. What is asked for is the *place* where it stands."""
+    """The highest log-probability itself is taken as the id. The id is its *index*."""
     return greedy(choose=lambda log_probs, bos, eos: int(log_probs.max()))(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def put_in_front(next_log_probs, bos_id, eos_id, max_length):
-    """Each new token is put in front of the earlier ones, right after bos, for the model and in the result. It
-    belongs at the end."""
+    """Each new token is put before the earlier ones, right after bos, both for the model and in the result. It belongs
+    at the end."""
     return greedy(asked=lambda tokens, bos: [bos, *tokens[:0:-1]], result=lambda tokens, ended, eos: tokens[:0:-1])(
         next_log_probs, bos_id, eos_id, max_length
     )
@@ -116,43 +117,43 @@ def put_in_front(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def backwards(next_log_probs, bos_id, eos_id, max_length):
-    """The result runs backwards."""
+    """The result is in reverse order."""
     return greedy(result=lambda tokens, ended, eos: tokens[:0:-1])(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake(key="sorted")
 def sorted_(next_log_probs, bos_id, eos_id, max_length):
-    """The ids are sorted. Their order is the sentence."""
+    """The ids are sorted. They should stay in the order of the sentence."""
     return greedy(result=lambda tokens, ended, eos: sorted(tokens[1:]))(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def no_repetition(next_log_probs, bos_id, eos_id, max_length):
-    """A token that has come before is not appended again, or ends the search. Words may come back."""
+    """A token that has occurred before is not appended again, or ends the search. Words may be repeated."""
     return _only_new(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def only_the_last_two(next_log_probs, bos_id, eos_id, max_length):
-    """The model is asked with the last two tokens alone. It wants to see all tokens so far, bos first."""
+    """The model is given only the last two tokens. It needs all tokens so far, bos first."""
     return greedy(asked=lambda tokens, bos: tokens[-2:])(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def asked_with_a_tensor(next_log_probs, bos_id, eos_id, max_length):
-    """The model is asked with a tensor. The contract says a list of ints."""
+    """The model is called with a tensor. The contract says a list of ints."""
     return greedy(asked=lambda tokens, bos: torch.tensor(tokens))(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def asked_with_a_batch(next_log_probs, bos_id, eos_id, max_length):
-    """The model is asked with a list in a list, as if there were a batch. It takes one list of ints."""
+    """The model is called with a nested list, as if there were a batch. It takes one list of ints."""
     return greedy(asked=lambda tokens, bos: [tokens])(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def ids_as_floats(next_log_probs, bos_id, eos_id, max_length):
-    """The ids are floats. They are ints: the model looks them up."""
+    """The ids are floats. They should be ints, because the model uses them as indices."""
     return greedy(choose=lambda log_probs, bos, eos: float(log_probs.argmax()))(
         next_log_probs, bos_id, eos_id, max_length
     )
@@ -160,7 +161,7 @@ def ids_as_floats(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def eos_always_added(next_log_probs, bos_id, eos_id, max_length):
-    """eos is put at the end of every result, also where it was never generated. It is not part of the result."""
+    """eos is put at the end of every result, even where it was never generated. It is not part of the result."""
     return greedy(result=lambda tokens, ended, eos: [*tokens[1:], eos])(next_log_probs, bos_id, eos_id, max_length)
 
 
@@ -172,7 +173,7 @@ def begins_with_eos(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def as_text(next_log_probs, bos_id, eos_id, max_length):
-    """The ids come back as text. The contract asks for a list of ints."""
+    """The ids are returned as text. The contract asks for a list of ints."""
     return greedy(result=lambda tokens, ended, eos: " ".join(map(str, tokens[1:])))(
         next_log_probs, bos_id, eos_id, max_length
     )
@@ -180,14 +181,14 @@ def as_text(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def error_without_eos(next_log_probs, bos_id, eos_id, max_length):
-    """Where eos does not come an error is raised. After `max_length` tokens the search is over, and what was
+    """If eos is not generated, an error is raised. After `max_length` tokens the search is over, and what was
     generated is the result."""
     return _refuses_without_eos(next_log_probs, bos_id, eos_id, max_length)
 
 
 @mistake
 def nothing_without_eos(next_log_probs, bos_id, eos_id, max_length):
-    """Where eos does not come the result is empty. After `max_length` tokens the search is over, and what was
+    """If eos is not generated, the result is empty. After `max_length` tokens the search is over, and what was
     generated is the result."""
     return greedy(result=lambda tokens, ended, eos: tokens[1:] if ended else [])(
         next_log_probs, bos_id, eos_id, max_length
@@ -196,8 +197,8 @@ def nothing_without_eos(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def first_id_left_out(next_log_probs, bos_id, eos_id, max_length):
-    """The id 0 is left out before the best one is looked for, so that all others are one too small. A part of a
-    tensor counts its places from 0 again."""
+    """The id 0 is left out before the maximum is taken, so all other ids are one too small. The indices of a slice
+    start from 0 again."""
     return greedy(choose=lambda log_probs, bos, eos: int(log_probs[1:].argmax()))(
         next_log_probs, bos_id, eos_id, max_length
     )
@@ -220,8 +221,8 @@ def as_if_rows(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def ranks_of_the_first_step(next_log_probs, bos_id, eos_id, max_length):
-    """The model is asked once, and its most probable tokens are listed one after the other. After each token it has
-    to be asked again."""
+    """The model is called once, and its most probable tokens are listed one after the other. It has to be called again
+    after each token."""
     return _ranks_of_the_first_step(next_log_probs, bos_id, eos_id, max_length)
 
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `top_p_filter` are made of."""
+"""The building blocks of the mistakes in `top_p_filter`."""
 
 from __future__ import annotations
 

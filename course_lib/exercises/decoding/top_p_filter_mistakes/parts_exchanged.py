@@ -1,4 +1,4 @@
-"""Mistakes in `top_p_filter`: one part of the computation is another one, and two at once."""
+"""Mistakes in `top_p_filter`: one part of the computation is replaced, and two at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _filter(
 
 
 def _count(number: Callable):
-    """The first tokens of the order are kept, so many of them."""
+    """The first tokens in the order are kept, the given number of them."""
     return lambda sums, ranked, p: torch.arange(len(sums)) >= number(sums, ranked, p)
 
 
@@ -64,40 +64,40 @@ _COMMON: dict[str, tuple[str, dict]] = {
         "the token that reaches `p` is dropped unless it is the first",
         {"remove": lambda sums, ranked, p: (sums > p) & (torch.arange(len(sums)) > 0)},
     ),
-    "order_not_restored": ("ranks are taken for tokens", {"place": lambda logits, removed, order: removed}),
+    "order_not_restored": ("ranks are used as token ids", {"place": lambda logits, removed, order: removed}),
     "least_probable_kept": ("the sum begins with the least probable token", {"descending": False}),
     "filled_with_zero": ("the others get 0", {"fill": 0.0}),
     "filled_with_a_large_number": ("the others get a large negative number", {"fill": -1e9}),
     "probabilities_returned": (
-        "probabilities come back, 0 for the others",
+        "probabilities are returned, 0 for the others",
         {"of": lambda logits: logits.softmax(-1), "fill": 0.0},
     ),
-    "log_probabilities_returned": ("log-probabilities come back", {"of": lambda logits: logits.log_softmax(-1)}),
+    "log_probabilities_returned": ("log-probabilities are returned", {"of": lambda logits: logits.log_softmax(-1)}),
 }
 
 
 @mistake
 def first_still_removed(logits, p):
-    """What is removed is moved on by one rank, and the first rank keeps its old answer: where one token reaches `p`
-    alone, it is removed itself. The most probable token always belongs to the set."""
+    """The marks for removal are shifted by one rank, but the first rank keeps its old mark: if a single token reaches
+    `p`, it is removed itself. The most probable token always belongs to the set."""
     return _filter(remove=_pushed_without_first)(logits, p)
 
 
 @mistake
 def moved_the_wrong_way(logits, p):
-    """What is removed is moved by one rank in the wrong direction, so two tokens too few are kept."""
+    """The marks for removal are shifted by one rank in the wrong direction, so two tokens too few are kept."""
     return _filter(remove=_pulled)(logits, p)
 
 
 @mistake
 def head_removed(logits, p):
-    """The tokens before the sum reaches `p` are removed, and the tail is kept: the comparison is turned round."""
+    """The tokens before the sum reaches `p` are removed, and the tail is kept: the comparison is reversed."""
     return _filter(remove=lambda sums, ranked, p: sums < p)(logits, p)
 
 
 @mistake
 def rest_of_p(logits, p):
-    """The sum is compared with 1 − p. From the most probable token on it has to reach `p`."""
+    """The sum is compared with 1 − p. Counted from the most probable token, it has to reach `p`."""
     return _filter(remove=lambda sums, ranked, p: sums - ranked >= 1 - p)(logits, p)
 
 
@@ -110,34 +110,33 @@ def crossing_token_dropped_at_the_rest_of_p(logits, p):
 
 @mistake
 def own_probability_first_kept(logits, p):
-    """A token is kept where its own probability reaches `p`, and the first one always. It is the sum over a set that
-    has to reach it."""
+    """A token is kept where its own probability reaches `p`, and the first one always. The sum over a set has to reach
+    it."""
     return _filter(remove=lambda sums, ranked, p: (ranked < p) & (torch.arange(len(ranked)) > 0))(logits, p)
 
 
 @mistake
 def own_probability_above_the_rest_first_kept(logits, p):
-    """A token is kept where its own probability reaches 1 − p, and the first one always. It is the sum over a set
-    that counts."""
+    """A token is kept where its own probability reaches 1 − p, and the first one always. The sum over a set counts."""
     return _filter(remove=lambda sums, ranked, p: (ranked < 1 - p) & (torch.arange(len(ranked)) > 0))(logits, p)
 
 
 @mistake
 def rounded_share_of_the_vocabulary(logits, p):
-    """A share `p` of the vocabulary is kept, rounded down. How many tokens it takes depends on their probabilities."""
+    """A share `p` of the vocabulary is kept, rounded down. The number of tokens depends on their probabilities."""
     return _filter(remove=_count(lambda sums, ranked, p: int(p * len(sums))))(logits, p)
 
 
 @mistake
 def rounded_share_of_the_vocabulary_one_kept(logits, p):
-    """A share `p` of the vocabulary is kept, rounded down, and at least one. How many tokens it takes depends on
-    their probabilities."""
+    """A share `p` of the vocabulary is kept, rounded down, and at least one. The number of tokens depends on their
+    probabilities."""
     return _filter(remove=_count(lambda sums, ranked, p: max(1, int(p * len(sums)))))(logits, p)
 
 
 @mistake
 def sigmoid(logits, p):
-    """The sums are over sigmoids, which do not sum to one. Probabilities of a choice among tokens come from a
+    """The sums are over sigmoids, which do not sum to one. The probabilities of a choice among tokens come from a
     softmax."""
     return _filter(probs=lambda logits, p: logits.sigmoid())(logits, p)
 
@@ -151,20 +150,20 @@ def p_as_a_temperature(logits, p):
 
 @mistake
 def logits_summed_before_the_softmax(logits, p):
-    """The softmax is taken of a running sum of logits. It is the other way round: first probabilities, then their
-    running sum."""
+    """The softmax is applied to a running sum of logits. It should be the other way round: first probabilities, then
+    their running sum."""
     return _filter(remove=lambda sums, ranked, p: sums > p, probs=lambda logits, p: logits)(logits, p)
 
 
 @mistake
 def products(logits, p):
-    """Probabilities are multiplied along the ranks. What has to reach `p` is their sum."""
+    """Probabilities are multiplied along the ranks. Their sum has to reach `p`."""
     return _filter(remove=lambda sums, ranked, p: ranked.cumprod(-1) > p)(logits, p)
 
 
 @mistake
 def plus_infinity(logits, p):
-    """The others get +∞, which has all probability. It should be −∞."""
+    """The others get +∞, which takes all the probability. They should get −∞."""
     return _filter(fill=INF)(logits, p)
 
 
@@ -182,19 +181,19 @@ def multiplied_by_minus_infinity(logits, p):
 
 @mistake
 def probabilities_with_infinity(logits, p):
-    """Probabilities come back, with −∞ for the others. The kept *logits* should stay as they are."""
+    """Probabilities are returned, with −∞ for the others. The kept *logits* should stay as they are."""
     return _filter(of=lambda logits: logits.softmax(-1))(logits, p)
 
 
 @mistake
 def tokens_returned(logits, p):
-    """The ids of the set come back. Logits are asked for, with −∞ outside."""
+    """The ids of the set are returned. The contract asks for logits, with −∞ for the others."""
     return _filter(form=lambda filtered, kept, order: order[kept[order]])(logits, p)
 
 
 @mistake
 def order_returned_too(logits, p):
-    """The places of the sort come back as well. Only the logits are asked for."""
+    """The indices of the sort are returned as well. The contract asks only for the logits."""
     return _filter(form=lambda filtered, kept, order: (filtered, order))(logits, p)
 
 

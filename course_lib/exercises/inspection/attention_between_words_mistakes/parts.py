@@ -1,4 +1,4 @@
-"""What the mistakes in `attention_between_words` are made of."""
+"""The building blocks of the mistakes in `attention_between_words`."""
 
 from __future__ import annotations
 

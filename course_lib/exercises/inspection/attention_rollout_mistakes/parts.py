@@ -1,4 +1,4 @@
-"""What the mistakes in `attention_rollout` are made of."""
+"""The building blocks of the mistakes in `attention_rollout`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `head_switched_off` are made of."""
+"""The building blocks of the mistakes in `head_switched_off`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `previous_token_score` are made of."""
+"""The building blocks of the mistakes in `previous_token_score`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes in `masked_softmax` with dtypes, with what comes back, and with what is changed."""
+"""Mistakes in `masked_softmax`: dtypes, what is returned, and what is changed."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ FILL = "masks_in_half_precision: Which number to fill in"
 
 @mistake(look=FILL)
 def infinity_times_zero(scores, mask):
-    """The mask is multiplied with −∞, and 0 · ∞ is `nan`: every allowed score is spoilt. A condition chooses; a
-    product cannot."""
+    """The mask is multiplied with −∞, and 0 · ∞ is `nan`: every allowed score becomes `nan`. Select by a condition
+    instead of multiplying."""
     return add(lambda scores, mask: ~mask * -INF)(scores, mask)
 
 
 @mistake(look=FILL)
 def bias_in_float32(scores, mask):
-    """The values are right, but the numbers that are added to the scores are float32, and so half-precision scores
-    come out as float32. Fully masked rows have a `nan` in the gradient, too."""
+    """The values are right, but the numbers that are added to the scores are float32, so half-precision scores give a
+    float32 result. Fully masked rows have a `nan` in the gradient, too."""
     return add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -INF), repaired)(scores, mask)
 
 
 @mistake(look=EMPTY)
 def bias_in_float32_nan(scores, mask):
-    """Fully masked rows are `nan`, and half-precision scores come out as float32: the numbers that are added to them
+    """Fully masked rows are `nan`, and half-precision scores give a float32 result: the numbers that are added to them
     have a dtype of their own."""
     return add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -INF))(scores, mask)
 
 
 @mistake(look=FILL)
 def billion_subtracted_in_float32(scores, mask):
-    """A large number is *subtracted* from masked scores, as float32. So half-precision scores come out as float32,
-    and a fully masked row is a softmax of what rounding has left of its scores."""
+    """A large number is *subtracted* from masked scores, as float32. So half-precision scores give a float32 result,
+    and a fully masked row is a softmax of its scores after coarse rounding."""
     return add(lambda scores, mask: (1.0 - mask.float()) * -1e9)(scores, mask)
 
 
 @mistake
 def half_precision_lost(scores, mask):
-    """The values are right, but half-precision scores come out as float32: on the way they are turned into float32,
-    or meet a float32 tensor made from the mask. The dtype of the scores should be kept."""
+    """The values are right, but half-precision scores give a float32 result: they are converted to float32, or combined
+    with a float32 tensor made from the mask. The dtype of the scores should be kept."""
     return add(lambda scores, mask: (1.0 - mask.float()) * -1e9, zeroed)(scores, mask)
 
 
 @mistake(look=FILL)
 def billion_subtracted(scores, mask):
-    """A large number is *subtracted* from masked scores. A fully masked row is still a softmax: of what rounding has
-    left of its scores, or of −∞, where the number does not fit the dtype."""
+    """A large number is *subtracted* from masked scores. A fully masked row is still a softmax: of its scores after
+    coarse rounding, or of −∞ where the number does not fit the dtype."""
     return add(lambda scores, mask: (1.0 - mask.to(scores.dtype)) * -1e9)(scores, mask)
 
 
 @mistake(look=FILL)
 def ten_thousand_subtracted(scores, mask):
-    """10000 is subtracted from masked scores. Against scores of that size it is not enough, and in a fully masked
-    row it takes the same from all."""
+    """10000 is subtracted from masked scores. Against scores of that size it is not enough, and in a fully masked row
+    it is subtracted from all alike."""
     return add(lambda scores, mask: (1.0 - mask.to(scores.dtype)) * -1e4)(scores, mask)
 
 
@@ -79,7 +79,7 @@ def ten_thousand_subtracted_zeroed(scores, mask):
 
 @mistake
 def float32_comes_back(scores, mask):
-    """The values are right, the dtype is not: the scores are turned into float32, and the weights stay float32."""
+    """The values are right, but the dtype is not: the scores are converted to float32, and the weights stay float32."""
     return masked_softmax(scores.float(), mask)
 
 
@@ -91,65 +91,65 @@ def float32_inside(scores, mask):
 
 @mistake
 def scores_returned(scores, mask):
-    """The masked scores come back, with −∞ in them. The weights are what the softmax makes of them."""
+    """The masked scores are returned, with −∞ in them. The weights are the softmax of these scores."""
     return scores.masked_fill(~mask, -INF)
 
 
 @mistake
 def logarithm_returned(scores, mask):
-    """The logarithms of the weights come back: `log_softmax` is not asked for."""
+    """The logarithms of the weights are returned: use `softmax`, not `log_softmax`."""
     return scores.masked_fill(~mask, -INF).log_softmax(-1)
 
 
 @mistake(look=EXP)
 def sigmoid(scores, mask):
-    """Every weight depends on its own score only, and rows do not sum to one: that is a sigmoid, not a softmax."""
+    """Every weight depends only on its own score, and rows do not sum to one: this is a sigmoid, not a softmax."""
     return scores.sigmoid() * mask
 
 
 @mistake
 def scaled_again(scores, mask):
-    """The scores are divided by the root of the number of keys. They come scaled already, and by another number."""
+    """The scores are divided by the root of the number of keys. They are scaled already, and by another number."""
     return masked_softmax(scores / math.sqrt(scores.shape[-1]), mask)
 
 
 @mistake(look=FILL)
 def one_minus_a_bool(scores, mask):
-    """`1 - mask` is not defined for a bool tensor. Its opposite is written with another sign, or the mask can be
-    made a number first; but then, what would you add?"""
+    """`1 - mask` is not defined for a bool tensor. Its negation has its own operator. You could also convert the mask
+    to numbers first; but then, what would you add?"""
     return add(lambda scores, mask: (1 - mask) * -1e9)(scores, mask)
 
 
 @mistake
 def minus_a_bool(scores, mask):
-    """`-mask` is not defined for a bool tensor. The opposite of a bool is written with another sign."""
+    """`-mask` is not defined for a bool tensor. The negation of a bool has its own operator."""
     return fill(hide=operator.neg)(scores, mask)
 
 
 @mistake(look=EXP)
 def largest_with_its_place(scores, mask):
-    """`max` along an axis gives two things, the largest values and where they stand; a subtraction wants one of
-    them."""
+    """`max` along an axis returns two things, the largest values and their indices; a subtraction needs only the
+    values."""
     return divided(lambda scores, mask: (scores - scores.max(-1, keepdim=True)).exp())(scores, mask)
 
 
 @mistake
 def numpy(scores, mask):
-    """NumPy knows no gradients and no bfloat16. What you do here with arrays can be done with tensors."""
+    """NumPy has neither gradients nor bfloat16. Use tensors instead of arrays here."""
     return torch.from_numpy(scores.numpy() * 1.0).masked_fill(~mask, -INF).softmax(-1).nan_to_num(0.0)
 
 
 @mistake
 def allowed_scores_cut_out(scores, mask):
-    """Indexing with a mask gives a list of the allowed scores, without rows, so one softmax runs over all of them.
-    The shape of the scores must stay."""
+    """Indexing with a mask gives a list of the allowed scores, without rows, so one softmax runs over all of them. Keep
+    the shape of the scores."""
     return scores[mask.expand_as(scores)].softmax(-1)
 
 
 @mistake
 def allowed_scores_indexed(scores, mask):
-    """`scores[mask]` gives a list of the allowed scores, without rows, and needs a mask of the very shape of the
-    scores. The shape must stay; which operation fills where a condition holds?"""
+    """`scores[mask]` gives a list of the allowed scores, without rows, and needs a mask of exactly the shape of the
+    scores. Keep the shape; which operation fills where a condition holds?"""
     return scores[mask].softmax(-1)
 
 
@@ -168,55 +168,55 @@ def _filled_in_place(number=-INF, then=as_it_is):
 
 @mistake
 def indexing(scores, mask):
-    """`scores[~mask] = …` needs a mask of the very shape of the scores, and this one broadcasts. Fully masked rows
+    """`scores[~mask] = …` needs a mask of exactly the shape of the scores, and this one broadcasts. Fully masked rows
     are a second problem."""
     return _indexed(copy=True)(scores, mask)
 
 
 @mistake
 def indexing_repaired(scores, mask):
-    """`scores[~mask] = …` needs a mask of the very shape of the scores. A mask may have fewer axes, or axes of
+    """`scores[~mask] = …` needs a mask of exactly the shape of the scores. A mask may have fewer axes, or axes of
     length one."""
     return _indexed(copy=True, then=repaired)(scores, mask)
 
 
 @mistake
 def indexing_in_place(scores, mask):
-    """`scores[~mask] = …` changes the caller's scores, and it needs a mask of their very shape, while this one may
+    """`scores[~mask] = …` changes the caller's scores, and it needs a mask of exactly their shape, while this one may
     broadcast. Fully masked rows are a third problem."""
     return _indexed(copy=False)(scores, mask)
 
 
 @mistake
 def indexing_in_place_repaired(scores, mask):
-    """`scores[~mask] = …` changes the caller's scores, and it needs a mask of their very shape, while this one may
+    """`scores[~mask] = …` changes the caller's scores, and it needs a mask of exactly their shape, while this one may
     broadcast."""
     return _indexed(copy=False, then=repaired)(scores, mask)
 
 
 @mistake
 def scores_overwritten(scores, mask):
-    """The weights are right, but the scores are changed in place, and they belong to the caller: a name that ends in
-    `_` says so."""
+    """The weights are right, but the scores, which belong to the caller, are changed in place: methods whose name ends
+    in `_` do that."""
     return _filled_in_place(then=zeroed)(scores, mask)
 
 
 @mistake
 def scores_overwritten_nan(scores, mask):
-    """The scores are changed in place, and they belong to the caller: a name that ends in `_` says so. And fully
-    masked rows are `nan`."""
+    """The scores, which belong to the caller, are changed in place: methods whose name ends in `_` do that. Besides,
+    fully masked rows are `nan`."""
     return _filled_in_place()(scores, mask)
 
 
 @mistake(look=FILL)
 def scores_overwritten_with_minus_a_billion(scores, mask):
-    """A large negative number is filled in, and in place. The scores belong to the caller. And the number shows in
-    two ways: float16 cannot hold it, and where it can be held, a fully masked row comes out uniform."""
+    """A large negative number is filled in, and in place, although the scores belong to the caller. The number has two
+    effects: float16 cannot represent it, and in other dtypes a fully masked row becomes uniform."""
     return _filled_in_place(-1e9)(scores, mask)
 
 
 @mistake(look=BEFORE)
 def minus_infinity_after_softmax(scores, mask):
-    """−∞ is filled into the finished weights. It belongs in the scores, before the softmax, which makes a zero of
-    it."""
+    """−∞ is filled into the finished weights. It belongs in the scores, before the softmax, which turns it into
+    zero."""
     return scores.softmax(-1).masked_fill(~mask, -INF)

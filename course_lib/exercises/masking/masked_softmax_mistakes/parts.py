@@ -1,4 +1,4 @@
-"""What the mistakes in `masked_softmax` are made of."""
+"""The building blocks of the mistakes in `masked_softmax`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INF = float("inf")
 
 
 def zeroed(weights, mask):
-    """Zeros for rows without a key, whatever the weights hold there."""
+    """Zeros for rows without a key, whatever the weights are there."""
     return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
@@ -24,7 +24,7 @@ def as_it_is(weights, mask):
 
 
 def fill(number=-INF, then=as_it_is, dim=-1, hide=operator.inv):
-    """Fill, softmax, and what is done with the weights."""
+    """Fill, softmax, and a step that changes the weights."""
 
     def masked_softmax(scores, mask):
         filled = scores.masked_fill(hide(mask), number(scores) if callable(number) else number)
@@ -39,7 +39,7 @@ def add(bias, then=as_it_is):
 
 
 def divided(top, bottom=None):
-    """What the mask leaves of some positive numbers, divided by its sum."""
+    """The positive numbers that the mask allows, divided by their sum."""
     bottom = bottom or (lambda total: total)
 
     def masked_softmax(scores, mask):

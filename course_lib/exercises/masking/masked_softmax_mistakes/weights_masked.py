@@ -1,4 +1,4 @@
-"""Mistakes in `masked_softmax`: weights, and not scores, are masked."""
+"""Mistakes in `masked_softmax`: masking weights instead of scores."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ def _softmax_of_all(scores, mask):
 
 @mistake(look=BEFORE)
 def mask_after_softmax(scores, mask):
-    """The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step
-    must a key be out?"""
+    """The mask is applied to the finished weights, so the remaining weights of a row sum to less than one. At which
+    step must a key be excluded?"""
     return scores.softmax(-1) * mask
 
 
 @mistake(look=BEFORE)
 def renormalised(scores, mask):
-    """Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off.
-    What the mask leaves is divided by its sum, and that is 0 / 0 in a fully masked row, and in a row whose masked
+    """Masked keys still count before the mask is applied: in the softmax, or in the largest score that is subtracted.
+    The remaining weights are divided by their sum, which is 0 / 0 in a fully masked row, and in a row whose masked
     score is far above the others."""
     return divided(_softmax_of_all)(scores, mask)
 
 
 @mistake(look=BEFORE)
 def renormalised_repaired(scores, mask):
-    """Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off.
-    Where one is far above the others, nothing is left of them. Hiding the `nan` loses that row, and leaves `nan` in
-    the gradient of fully masked rows."""
+    """Masked keys still count before the mask is applied: in the softmax, or in the largest score that is subtracted.
+    Where one is far above the others, their weights become 0. Hiding the `nan` loses that row, and leaves `nan` in the
+    gradient of fully masked rows."""
     return divided(_softmax_of_all)(scores, mask).nan_to_num(0.0)
 
 
 @mistake(look=BEFORE)
 def renormalised_or_one(scores, mask):
-    """Masked keys still take part before the mask comes: in the softmax, or in the largest score that is taken off.
-    Where one is far above the others, nothing is left of them to be divided by a sum."""
+    """Masked keys still count before the mask is applied: in the softmax, or in the largest score that is subtracted.
+    Where one is far above the others, all remaining weights and their sum become 0."""
     return divided(_softmax_of_all, lambda total: total + (total == 0))(scores, mask)
 
 
@@ -96,66 +96,66 @@ for _eps in (1e-9, 1e-8, 1e-6, 1e-5):
         f"eps_in_the_sum_{_eps:g}",
         f"The sum that the weights are divided by gets about {_eps:g} more, against a division by 0. So rows do not "
         f"sum to "
-        "1, and in float16 such a number is 0. Which rows need help, and which do not?",
+        "1, and in float16 such a number is 0. Which rows need such a protection, and which do not?",
         look=EMPTY,
     )(divided(_shifted_by_the_allowed, lambda total, eps=_eps: total + eps))
 
 
 @mistake(look=BEFORE)
 def shifted_exp_with_eps(scores, mask):
-    """The largest score of *all* keys is taken off, and the sum gets about 1e-6 more. A masked key far above the
-    others leaves nothing of them, rows do not sum to 1, and in float16 such a number is nearly lost. Which keys are
-    in the sum, and should one of them not be sure to count e⁰ there?"""
+    """The largest score of *all* keys is subtracted, and about 1e-6 is added to the sum. A masked key far above the
+    others makes their weights 0, rows do not sum to 1, and in float16 such a number is nearly lost. Which keys are in
+    the sum, and which constant ensures that one of them contributes e⁰?"""
     return divided(_shifted, lambda total: total + 1e-6)(scores, mask)
 
 
 @mistake(look=EXP)
 def unstable(scores, mask):
-    """Large scores overflow: e¹⁰⁰ is more than a float32 can hold. And a fully masked row is 0 / 0. One number may
-    be taken from all scores of a row, and the weights stay. Only open keys stand in the sum: which number makes its
-    largest term e⁰, whatever a masked key says?"""
+    """Large scores overflow: e¹⁰⁰ is more than a float32 can hold. And a fully masked row is 0 / 0. Subtracting one
+    number from all scores of a row does not change the weights. Only allowed keys are in the sum: which number makes
+    its largest term e⁰, whatever the masked scores are?"""
     return divided(_exp_of_all)(scores, mask)
 
 
 @mistake(look=EXP)
 def unstable_repaired(scores, mask):
-    """Large scores overflow, low ones all become 0, and the `nan` that this gives is hidden. One number may be taken
-    from all scores of a row, and the weights stay. Only open keys stand in the sum: which number makes its largest
-    term e⁰, whatever a masked key says?"""
+    """Large scores overflow, low ones all become 0, and the resulting `nan` is hidden. Subtracting one number from all
+    scores of a row does not change the weights. Only allowed keys are in the sum: which number makes its largest term
+    e⁰, whatever the masked scores are?"""
     return divided(_exp_of_all)(scores, mask).nan_to_num(0.0)
 
 
 @mistake(look=EXP)
 def unstable_or_one(scores, mask):
-    """Large scores overflow: e¹⁰⁰ is more than a float32 can hold; low ones all become 0. Fully masked rows are
-    well, but a number has to be taken from the scores of a row first. Only open keys stand in the sum: which number
-    makes its largest term e⁰, whatever a masked key says?"""
+    """Large scores overflow: e¹⁰⁰ is more than a float32 can hold; low ones all become 0. Fully masked rows are right,
+    but a number has to be subtracted from the scores of each row first. Only allowed keys are in the sum: which number
+    makes its largest term e⁰, whatever the masked scores are?"""
     return divided(_exp_of_all, lambda total: total + (total == 0))(scores, mask)
 
 
 @mistake(look=EXP)
 def unstable_filled_or_one(scores, mask):
-    """Fully masked rows are well, and e to a masked score is replaced by 0. But e to an open one overflows where it
-    is high, and where all are low nothing is left. One number may be taken from all scores of a row, and the weights
-    stay: which one makes the largest term of the sum e⁰, whatever a masked key says?"""
+    """Fully masked rows are right, and e to a masked score is replaced by 0. But e to an allowed score overflows if the
+    score is high, and if all are low, every term becomes 0. Subtracting one number from all scores of a row does not
+    change the weights: which number makes the largest term of the sum e⁰, whatever the masked scores are?"""
     return _exp_filled(scores, mask)
 
 
 @mistake(look=EXP)
 def one_largest_for_all_rows(scores, mask):
-    """The largest score of *all rows* is taken off before the exponential. Rows far below it have nothing left: 0 /
-    0."""
+    """The largest score of *all rows* is subtracted before the exponential. In rows far below it, every exponential is
+    0, which gives 0 / 0."""
     return divided(_shifted_by_one_number)(scores, mask)
 
 
 @mistake(look=EXP)
 def one_largest_for_all_rows_or_one(scores, mask):
-    """The largest score of *all rows* is taken off before the exponential. Rows far below it have nothing left, and
-    come out as zeros."""
+    """The largest score of *all rows* is subtracted before the exponential. In rows far below it, every exponential is
+    0, so the row becomes zeros."""
     return divided(_shifted_by_one_number, lambda total: total + (total == 0))(scores, mask)
 
 
 @mistake(look=EXP)
 def no_exponential(scores, mask):
-    """The scores themselves are divided by their sum. A softmax makes positive numbers of them first."""
+    """The scores themselves are divided by their sum. A softmax turns them into positive numbers first."""
     return divided(lambda scores, mask: scores)(scores, mask)

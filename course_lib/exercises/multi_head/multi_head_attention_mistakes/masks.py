@@ -17,7 +17,7 @@ MASKS = "notation: Conventions"
 @mistake.built(look=MASKS)
 def mask_turned_round():
     """Attention goes exactly where the mask forbids it. True means *may attend* (`nn.MultiheadAttention` has it the
-    other way round); look at the condition with which you fill."""
+    other way round); check the condition of the fill."""
     return variant(mask_as=torch.logical_not)
 
 
@@ -36,7 +36,7 @@ def mask_filled_with_zero():
 
 @mistake.built
 def mask_added():
-    """The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is not a number to add."""
+    """The mask is added as it is: True adds 1 to a score. Use a bool mask to select scores, not as a number to add."""
     return variant(attend=attend_with(hide=lambda scores, mask: scores + mask))
 
 
@@ -114,8 +114,8 @@ def one_minus_a_bool():
 
 @mistake.built
 def if_mask():
-    """`if mask:` asks a whole tensor for one truth value, which it does not have. What you want to know is whether
-    there is a mask."""
+    """`if mask:` asks a whole tensor for one truth value, which it does not have. Test whether there is a mask
+    instead."""
     return variant(mask_as=lambda mask: mask if mask else None)
 
 
@@ -151,8 +151,8 @@ for _key, _merge, _then in (
 
 @mistake(look="masking: A mask acts before the softmax", by=attending)
 def mask_after_softmax(q, k, v, mask):
-    """The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step
-    must a key be out?"""
+    """The mask is applied to the finished weights, so the remaining weights of a row sum to less than one. At which
+    step must a key be excluded?"""
     weights = attend_with()(q, k, v)[1]
     weights = weights if mask is None else weights * mask
     return weights @ v, weights

@@ -1,4 +1,4 @@
-"""What the mistakes in `MultiHeadAttention` are made of."""
+"""The building blocks of the mistakes in `MultiHeadAttention`."""
 
 from __future__ import annotations
 

@@ -78,13 +78,13 @@ def weights_side_by_side():
 
 @mistake.built
 def outputs_swapped():
-    """Weights and output come back in the wrong order: the contract says `(output, weights)`."""
+    """Weights and output are returned in the wrong order: the contract says `(output, weights)`."""
     return variant(finish=lambda output, weights: (weights, output))
 
 
 @mistake.built
 def only_output():
-    """Only the output comes back. The contract asks for `(output, weights)`."""
+    """Only the output is returned. The contract asks for `(output, weights)`."""
     return variant(finish=lambda output, weights: output)
 
 

@@ -102,7 +102,7 @@ def softmax_in_float32():
 
 @mistake.built
 def softmax_over_queries():
-    """Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over
+    """Each column of the weights sums to one, but each row should. Every query shares out one unit of attention: over
     which axis?"""
     return variant(attend=attend_with(dim=-2))
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `apply_rotary` are made of."""
+"""The building blocks of the mistakes in `apply_rotary`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `LearnedPositionalEmbedding` are made of."""
+"""The building blocks of the mistakes in `LearnedPositionalEmbedding`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `sinusoidal_encoding` are made of."""
+"""The building blocks of the mistakes in `sinusoidal_encoding`."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def filled_with_the_smallest_positive(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def mask_in_the_indices(query, key, value, mask=None):
-    """`scores[~mask] = …` needs a mask of the very shape of the scores, and this one may have fewer axes, or axes of
+    """`scores[~mask] = …` needs a mask of exactly the shape of the scores, and this one may have fewer axes, or axes of
     length one."""
     return attention_with(hide=lambda s, mask: s.clone().index_put_((~mask,), torch.tensor(-INF, dtype=s.dtype)))(
         query, key, value, mask

@@ -1,4 +1,4 @@
-"""What the mistakes in `scaled_dot_product_attention` are made of."""
+"""The building blocks of the mistakes in `scaled_dot_product_attention`."""
 
 from __future__ import annotations
 

@@ -70,29 +70,28 @@ def scale_by_value_width(query, key, value, mask=None):
 
 @mistake
 def softmax_over_queries(query, key, value, mask=None):
-    """Each column of the weights sums to one, each row should. Every query shares out one unit of attention: over
+    """Each column of the weights sums to one, but each row should. Every query shares out one unit of attention: over
     which axis?"""
     return _variant(dim=-2)(query, key, value, mask)
 
 
 @mistake
 def softmax_first_axis(query, key, value, mask=None):
-    """The softmax runs over the first axis. That is the right one for no number of batch dimensions; count axes from
-    the right."""
+    """The softmax runs over the first axis. That is wrong for any number of batch dimensions; count axes from the
+    right."""
     return _variant(dim=0)(query, key, value, mask)
 
 
 @mistake
 def softmax_dim_1(query, key, value, mask=None):
-    """The softmax runs over axis 1, counted from the left. That is the axis of the keys without a batch only; count
-    from the right."""
+    """The softmax runs over axis 1, counted from the left. That is the axis of the keys only if there is no batch;
+    count from the right."""
     return _variant(dim=1)(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def mask_turned_round(query, key, value, mask=None):
-    """Attention goes exactly where the mask forbids it. True means *may attend*; look at the condition with which
-    you fill."""
+    """Attention goes exactly where the mask forbids it. True means *may attend*; check the condition of the fill."""
     return attention_with(hide=lambda scores, mask: scores.masked_fill(mask, float("-inf")))(query, key, value, mask)
 
 
@@ -118,8 +117,8 @@ def unstable_softmax(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def mask_after_softmax(query, key, value, mask=None):
-    """The mask is applied to the finished weights, so what is left in a row sums to less than one. At which step
-    must a key be out?"""
+    """The mask is applied to the finished weights, so the remaining weights of a row sum to less than one. At which
+    step must a key be excluded?"""
     weights = (query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])).softmax(-1)
     if mask is not None:
         weights = weights * mask
@@ -128,7 +127,7 @@ def mask_after_softmax(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def mask_added(query, key, value, mask=None):
-    """The mask is added as it is: True adds 1 to a score. A bool mask chooses; it is not a number to add."""
+    """The mask is added as it is: True adds 1 to a score. Use a bool mask to select scores, not as a number to add."""
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     if mask is not None:
         scores = scores + mask
@@ -138,8 +137,8 @@ def mask_added(query, key, value, mask=None):
 
 @mistake
 def if_mask(query, key, value, mask=None):
-    """`if mask:` asks a whole tensor for one truth value, which it does not have. What you want to know is whether
-    there is a mask."""
+    """`if mask:` asks a whole tensor for one truth value, which it does not have. Test whether there is a mask
+    instead."""
     return _attention(query, key, value, mask if mask else None)
 
 
@@ -167,13 +166,13 @@ def transposes_axes_1_and_2(query, key, value, mask=None):
 
 @mistake
 def outputs_swapped(query, key, value, mask=None):
-    """Weights and output come back in the wrong order: the contract says `(output, weights)`."""
+    """Weights and output are returned in the wrong order: the contract says `(output, weights)`."""
     return _attention(query, key, value, mask)[::-1]
 
 
 @mistake
 def only_output(query, key, value, mask=None):
-    """Only the output comes back. The contract asks for `(output, weights)`."""
+    """Only the output is returned. The contract asks for `(output, weights)`."""
     return _attention(query, key, value, mask)[0]
 
 

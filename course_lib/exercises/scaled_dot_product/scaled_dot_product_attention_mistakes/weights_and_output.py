@@ -159,5 +159,5 @@ def output_twice(query, key, value, mask=None):
 
 @mistake
 def only_weights(query, key, value, mask=None):
-    """Only the weights come back. The contract asks for `(output, weights)`."""
+    """Only the weights are returned. The contract asks for `(output, weights)`."""
     return attention_with(finish=lambda output, weights: weights)(query, key, value, mask)

@@ -51,7 +51,7 @@ def one_loss_a_real_position(logits, targets, smoothing, pad_id):
 
 @mistake(look="training: The loss")
 def only_padding_counts(logits, targets, smoothing, pad_id):
-    """The mean runs over the padded positions: the condition is turned round."""
+    """The mean runs over the padded positions: the condition is reversed."""
     return _with_mean(lambda each, real: each[~real].mean())(logits, targets, smoothing, pad_id)
 
 

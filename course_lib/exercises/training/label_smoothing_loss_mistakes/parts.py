@@ -1,4 +1,4 @@
-"""What the mistakes in `label_smoothing_loss` are made of."""
+"""The building blocks of the mistakes in `label_smoothing_loss`."""
 
 from __future__ import annotations
 

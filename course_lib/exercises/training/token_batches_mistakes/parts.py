@@ -1,4 +1,4 @@
-"""What the mistakes in `token_batches` are made of."""
+"""The building blocks of the mistakes in `token_batches`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `warmup_rate` are made of."""
+"""The building blocks of the mistakes in `warmup_rate`."""
 
 from __future__ import annotations
 

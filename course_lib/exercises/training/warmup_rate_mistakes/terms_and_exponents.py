@@ -12,7 +12,7 @@ mistake = Mistakes()
 
 @mistake
 def max_for_min(step, d_model, warmup_steps):
-    """The larger of the two terms is taken (or the condition is turned round): the rate begins with the fall, and
+    """The larger of the two terms is taken (or the condition is reversed): the rate begins with the fall, and
     rises without end after the warm-up."""
     return rate(choose=max)(step, d_model, warmup_steps)
 

@@ -1,4 +1,4 @@
-"""What the mistakes in `DecoderLayer` are made of."""
+"""The building blocks of the mistakes in `DecoderLayer`."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def mask_as_numbers():
 
 @mistake.built(look=IN_ENCODER)
 def if_mask():
-    """`if mask:` asks a whole tensor for one truth value, which it does not have. What you want to know is whether
-    there is a mask."""
+    """`if mask:` asks a whole tensor for one truth value, which it does not have. Test whether there is a mask
+    instead."""
     return encoder(mask=lambda mask, x: mask if mask else None)
 
 

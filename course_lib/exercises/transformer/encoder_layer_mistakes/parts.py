@@ -1,4 +1,4 @@
-"""What the mistakes in `EncoderLayer` are made of."""
+"""The building blocks of the mistakes in `EncoderLayer`."""
 
 from __future__ import annotations
 

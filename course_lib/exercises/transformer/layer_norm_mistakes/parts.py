@@ -1,4 +1,4 @@
-"""What the mistakes in `layer_norm` are made of."""
+"""The building blocks of the mistakes in `layer_norm`."""
 
 from __future__ import annotations
 

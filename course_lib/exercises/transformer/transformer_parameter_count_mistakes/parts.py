@@ -1,4 +1,4 @@
-"""What the mistakes in `transformer_parameter_count` are made of."""
+"""The building blocks of the mistakes in `transformer_parameter_count`."""
 
 from __future__ import annotations
 
