@@ -114,8 +114,8 @@ def batch_axis_added(length):
 
 @mistake
 def batch_and_head_axes_added(length):
-    """The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores of any number, and the
-    contract asks for `(L, L)`."""
+    """The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores with any number of axes, and
+    the contract asks for `(L, L)`."""
     return square(length).tril()[None, None]
 
 

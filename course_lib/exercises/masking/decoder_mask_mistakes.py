@@ -298,8 +298,8 @@ def ones_and_zeros(tokens, pad_id):
 
 @mistake
 def sum_of_ints(tokens, pad_id):
-    """The two masks are added as numbers, which gives 0, 1 and 2. A pair must pass both: that is a bool, and another
-    operation."""
+    """The two masks are added as numbers, which gives 0, 1 and 2. A pair must pass both masks: that is a logical
+    operation with a bool result."""
     return _decoder(join=lambda real, past: real.long() + past.long())(tokens, pad_id)
 
 
@@ -312,8 +312,8 @@ def floats(tokens, pad_id):
 
 @mistake
 def sum_of_floats(tokens, pad_id):
-    """The two masks are added as floats, which gives 0, 1 and 2. A pair must pass both: that is a bool, and another
-    operation."""
+    """The two masks are added as floats, which gives 0, 1 and 2. A pair must pass both masks: that is a logical
+    operation with a bool result."""
     return _decoder(past=lambda length: torch.ones(length, length).tril(), join=operator.add)(tokens, pad_id)
 
 

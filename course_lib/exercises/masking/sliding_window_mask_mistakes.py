@@ -201,8 +201,8 @@ def zero_and_minus_infinity(length, window):
 
 @mistake
 def batch_and_head_axes_added(length, window):
-    """The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores of any number, and the
-    contract asks for `(L, L)`."""
+    """The mask has two axes too many: `(1, 1, L, L)`. Two axes broadcast against scores with any number of axes, and
+    the contract asks for `(L, L)`."""
     return sliding_window_mask(length, window)[None, None]
 
 

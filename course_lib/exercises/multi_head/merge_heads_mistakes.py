@@ -12,9 +12,9 @@ mistake = Mistakes()
 
 @mistake(look="view_transpose_contiguous: What view and transpose do to memory")
 def not_transposed(x):
-    """The shape is right, the numbers are not: heads and positions are still in the order in which they came, so a
-    position gets the features of one head at several positions. What has to stand next to what before axes are put
-    together?"""
+    """The shape is right, but the numbers are not: heads and positions are still in their original order, so a position
+    gets the features of one head at several positions. Which axes have to be next to each other before they are
+    merged?"""
     return x.reshape(*x.shape[:-3], x.shape[-2], x.shape[-3] * x.shape[-1])
 
 
@@ -27,162 +27,162 @@ def heads_interleaved(x):
 
 @mistake
 def wrong_axes_exchanged(x):
-    """Positions and features of a head change places before the reshape. It is the heads that have to move next to
-    their features."""
+    """Positions and features of a head are exchanged before the reshape. The heads have to move next to their features
+    instead."""
     return x.transpose(-2, -1).reshape(*x.shape[:-3], x.shape[-2], -1)
 
 
 @mistake
 def features_and_positions_exchanged(x):
-    """The outcome has one row a feature and one column a position: the last two axes are exchanged."""
+    """The result has one row per feature and one column per position: the last two axes are exchanged."""
     return x.transpose(-2, -1).flatten(-3, -2)
 
 
 @mistake
 def heads_and_features_exchanged(x):
-    """Heads and features of a head change places, which leaves the positions where they were, between them."""
+    """Heads and features of a head are exchanged, which leaves the positions where they were, between them."""
     return x.transpose(-3, -1).reshape(*x.shape[:-3], x.shape[-2], -1)
 
 
 @mistake
 def heads_averaged(x):
-    """The heads are averaged. They found different things, so all their features are kept, side by side."""
+    """The heads are averaged. Each head contributes features of its own, so keep them all, side by side."""
     return x.mean(-3)
 
 
 @mistake
 def averaged_over_axis_1(x):
-    """There is an average over axis 1. The heads found different things, so all their features are kept, side by
-    side; and counted from the left, axis 1 is not always theirs."""
+    """The result is averaged over axis 1. Each head contributes features of its own, so keep them all, side by side.
+    Besides, counted from the left, axis 1 is not always that of the heads."""
     return x.mean(1)
 
 
 @mistake
 def heads_summed(x):
-    """The heads are added up. They found different things, so all their features are kept, side by side."""
+    """The heads are added up. Each head contributes features of its own, so keep them all, side by side."""
     return x.sum(-3)
 
 
 @mistake
 def heads_one_after_the_other(x):
-    """The heads are laid one after the other along the positions. A position should get wider, not appear H times."""
+    """The heads are placed one after the other along the positions. A position should get wider, not appear H times."""
     return x.flatten(-3, -2)
 
 
 @mistake
 def positions_times_heads(x):
-    """Positions and heads end up in one axis. The heads belong to the features: which two axes should be put
-    together?"""
+    """Positions and heads end up in one axis. The heads belong to the features: which two axes should be merged?"""
     return x.transpose(-3, -2).flatten(-3, -2)
 
 
 @mistake
 def only_transposed(x):
-    """The heads have moved next to their features, but there are two axes still: (..., L, H, d_head)."""
+    """The heads have moved next to their features, but these are still two axes: (..., L, H, d_head)."""
     return x.transpose(-3, -2)
 
 
 @mistake
 def everything_flattened(x):
-    """Position and feature end up in one axis together. Every position keeps a row of its own."""
+    """Position and feature end up in one axis together. Every position should keep a row of its own."""
     return x.transpose(-3, -2).flatten(-3)
 
 
 @mistake
 def transposes_axes_1_and_2(x):
-    """`transpose(1, 2)` counts axes from the left and fits exactly one batch dimension. Counted from the right it
-    fits any number."""
+    """`transpose(1, 2)` counts axes from the left and works only with exactly one batch dimension. Counted from the
+    right, the axes fit any number."""
     return x.transpose(1, 2).flatten(-2)
 
 
 @mistake
 def transposes_axes_0_and_1(x):
-    """`transpose(0, 1)` exchanges heads and positions without a batch only. Count axes from the right."""
+    """`transpose(0, 1)` exchanges heads and positions only without a batch. Count axes from the right."""
     return x.transpose(0, 1).flatten(-2)
 
 
 @mistake
 def flattens_from_axis_2(x):
-    """Axes are put together from axis 2 on, counted from the left. That fits exactly one batch dimension."""
+    """Axes from axis 2 on are merged, counted from the left. That works only with exactly one batch dimension."""
     return x.transpose(-3, -2).flatten(2)
 
 
 @mistake
 def axes_from_the_left(x):
-    """Both steps count axes from the left, so they fit exactly one batch dimension. Counted from the right, −3, −2
-    and −1 are heads, positions and features in any number of them."""
+    """Both steps count axes from the left, so they work only with exactly one batch dimension. Counted from the right,
+    −3, −2 and −1 are always heads, positions and features."""
     return x.transpose(1, 2).flatten(2)
 
 
 @mistake
 def permutes_four_axes(x):
-    """`permute` with four numbers needs a tensor of four axes, so it works with one batch dimension only. Two axes
-    have to change places, and they can be counted from the right."""
+    """`permute` with four numbers needs a tensor of four axes, so it works with one batch dimension only. Exchange just
+    two axes, counted from the right."""
     return x.permute(0, 2, 1, 3).flatten(-2)
 
 
 @mistake
 def first_axis_is_heads(x):
-    """The slices along the first axis are taken for the heads. With a batch, that axis is the batch."""
+    """The slices along the first axis are treated as the heads. With a batch, that axis is the batch."""
     return torch.cat(list(x), -1)
 
 
 @mistake
 def second_axis_is_heads(x):
-    """The slices along axis 1 are taken for the heads. That is their place for one batch dimension only; which axis
-    is it, counted from the right?"""
+    """The slices along axis 1 are treated as the heads. That is right only with one batch dimension; which axis is it,
+    counted from the right?"""
     return torch.cat(x.unbind(1), -1)
 
 
 @mistake(look="view_transpose_contiguous: What view and transpose do to memory")
 def view_of_transposed(x):
-    """`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. Which
+    """`view` never copies, so it cannot merge axes that a transpose has separated in memory. Which
     relatives of `view` copy where they have to?"""
     return x.transpose(-3, -2).view(*x.shape[:-3], x.shape[-2], -1)
 
 
 @mistake
 def batch_flattened(x):
-    """All batch dimensions end up in one. It is right with exactly one of them; the others have to come out as they
-    went in."""
+    """All batch dimensions are merged into one. That is right only if there is exactly one; otherwise all of them have
+    to be kept."""
     return x.transpose(-3, -2).reshape(-1, x.shape[-2], x.shape[-3] * x.shape[-1])
 
 
 @mistake
 def batch_times_positions(x):
-    """Batch and positions end up in one axis. Only the heads and their features are put together."""
+    """Batch and positions end up in one axis. Only the heads and their features should be merged."""
     return x.transpose(-3, -2).reshape(-1, x.shape[-3] * x.shape[-1])
 
 
 @mistake
 def squeezed(x):
-    """`squeeze` removes every axis of length one, a batch of one or a single position among them. Only the axis of
-    the heads disappears here, and not by being short."""
+    """`squeeze` removes every axis of length one, including that of a single sequence or position. Only the axis of the
+    heads should disappear, by being merged."""
     return merge_heads(x).squeeze()
 
 
 @mistake(look="view_transpose_contiguous: What view and transpose do to memory")
 def axes_0_and_2_not_transposed(x):
-    """Batch and length are read off axes 0 and 2, which fits one batch dimension only; and the axes are put together
-    in the order in which they came, with the positions between the heads and their features."""
+    """Batch and length are read off axes 0 and 2, which works only with one batch dimension; and the axes are merged in
+    their original order, with the positions between the heads and their features."""
     return x.reshape(x.shape[0], x.shape[2], -1)
 
 
 @mistake
 def hstack(x):
-    """`hstack` puts tensors together along axis 1, whatever their shape. With a batch the features are another axis."""
+    """`hstack` concatenates tensors along axis 1, whatever their shape. With a batch, the features are another axis."""
     return torch.hstack(x.unbind(-3))
 
 
 @mistake
 def heads_joined_on_axis_2(x):
-    """The heads are joined along axis 2, counted from the left. There the features are for one batch dimension only."""
+    """The heads are joined along axis 2, counted from the left. That is the axis of the features only with one batch
+    dimension."""
     return torch.cat(x.unbind(-3), 2)
 
 
 @mistake
 def heads_stacked(x):
-    """The heads are stacked, which makes a new axis, and are left so. Side by side means along the axis of the
+    """The heads are stacked along a new axis, which is still there. They should be side by side along the axis of the
     features."""
     return torch.stack(x.unbind(-3), -1)
 
@@ -190,7 +190,7 @@ def heads_stacked(x):
 @mistake
 def four_axes_unpacked(x):
     """The shape is unpacked into four names, so exactly one batch dimension works. The contract allows any number,
-    none included: what can be said of the last three axes alone?"""
+    including none: which operations need only the last three axes?"""
     batch, num_heads, length, d_head = x.shape
     return x.transpose(1, 2).reshape(batch, length, num_heads * d_head)
 
@@ -205,7 +205,7 @@ def four_axes_unpacked_interleaved(x):
 
 @mistake(look="view_transpose_contiguous: What view and transpose do to memory")
 def four_axes_unpacked_not_transposed(x):
-    """Two things: the shape is unpacked into four names, so only one batch dimension works; and the axes are put
-    together in the order in which they came, with the positions between the heads and their features."""
+    """Two things: the shape is unpacked into four names, so only one batch dimension works; and the axes are merged in
+    their original order, with the positions between the heads and their features."""
     batch, num_heads, length, d_head = x.shape
     return x.reshape(batch, length, num_heads * d_head)

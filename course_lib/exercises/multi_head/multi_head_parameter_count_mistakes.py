@@ -27,19 +27,19 @@ def biases_always(d_model, num_heads, bias=True):
 
 @mistake
 def bias_turned_round(d_model, num_heads, bias=True):
-    """The biases are counted exactly where there are none."""
+    """The biases are counted exactly when there are none."""
     return 4 * d_model * d_model + (0 if bias else 4 * d_model)
 
 
 @mistake
 def three_projections(d_model, num_heads, bias=True):
-    """Three projections are counted, one is missing: what happens to the heads' results after they are merged?"""
+    """Three projections are counted, but one is missing: what happens to the heads' results after they are merged?"""
     return _count(lambda d, h: 3 * d * d, lambda d, h: 3 * d)(d_model, num_heads, bias)
 
 
 @mistake
 def three_projections_with_bias_turned_off(d_model, num_heads, bias=True):
-    """One projection is missing, and the biases with it: think of what follows after the heads are merged."""
+    """One projection is missing, and so are the biases: what follows after the heads are merged?"""
     return _count(lambda d, h: 3 * d * d, lambda d, h: 0)(d_model, num_heads, bias)
 
 
@@ -51,7 +51,7 @@ def one_projection(d_model, num_heads, bias=True):
 
 @mistake
 def times_heads(d_model, num_heads, bias=True):
-    """The number grows with the heads. They share the features among them: how wide is one head's projection?"""
+    """The number grows with the number of heads. The heads share the features: how wide is one head's projection?"""
     return _count(lambda d, h: 4 * h * d * d, lambda d, h: 4 * h * d)(d_model, num_heads, bias)
 
 
@@ -63,50 +63,50 @@ def inputs_times_heads(d_model, num_heads, bias=True):
 
 @mistake
 def matrices_times_heads(d_model, num_heads, bias=True):
-    """The biases are right; the matrices are counted once a head, at full width. How many of the d_model features
+    """The biases are right, but the matrices are counted once per head, at full width. How many of the d_model features
     does the projection of one head give?"""
     return _count(lambda d, h: 4 * h * d * d)(d_model, num_heads, bias)
 
 
 @mistake
 def matrices_times_heads_biases_forgotten(d_model, num_heads, bias=True):
-    """Two things: the matrices are counted once a head, at full width, while the heads share the features among
-    them; and the biases are never counted."""
+    """Two things: the matrices are counted once per head, at full width, while the heads share the features; and the
+    biases are never counted."""
     return _count(lambda d, h: 4 * h * d * d, lambda d, h: 0)(d_model, num_heads, bias)
 
 
 @mistake
 def input_matrices_times_heads(d_model, num_heads, bias=True):
-    """The biases and the output projection are right; the matrices of the three other projections are counted once a
-    head, at full width. How many of the d_model features does the projection of one head give?"""
+    """The biases and the output projection are right, but the matrices of the three other projections are counted once
+    per head, at full width. How many of the d_model features does the projection of one head give?"""
     return _count(lambda d, h: 3 * h * d * d + d * d)(d_model, num_heads, bias)
 
 
 @mistake
 def input_matrices_times_heads_biases_forgotten(d_model, num_heads, bias=True):
-    """Two things: the matrices of the inputs' projections are counted once a head, at full width, while more heads
-    are narrower heads; and the biases are never counted."""
+    """Two things: the matrices of the inputs' projections are counted once per head, at full width, while more heads
+    means narrower heads; and the biases are never counted."""
     return _count(lambda d, h: 3 * h * d * d + d * d, lambda d, h: 0)(d_model, num_heads, bias)
 
 
 @mistake
 def input_matrices_times_heads_without_output(d_model, num_heads, bias=True):
-    """Two things: the matrices of the inputs' projections are counted once a head, at full width, while the heads
-    share the features among them; and one layer is missing, the one after the heads are merged."""
+    """Two things: the matrices of the inputs' projections are counted once per head, at full width, while the heads
+    share the features; and one layer is missing, the one after the heads are merged."""
     return _count(lambda d, h: 3 * h * d * d, lambda d, h: 3 * d)(d_model, num_heads, bias)
 
 
 @mistake
 def inputs_times_heads_without_output(d_model, num_heads, bias=True):
-    """Two things: the projections of the inputs are counted for every head at full width, while more heads make
+    """Two things: the projections of the inputs are counted for every head at full width, while more heads means
     narrower heads; and one layer is missing, the one after the heads are merged."""
     return _count(lambda d, h: 3 * h * d * d, lambda d, h: 3 * h * d)(d_model, num_heads, bias)
 
 
 @mistake
 def heads_as_wide_as_the_model(d_model, num_heads, bias=True):
-    """Each head is counted as wide as the model, and the output projection as wide as all of them together. The
-    heads share d_model among them."""
+    """Each head is counted as wide as the model, and the output projection as wide as all of them together. The heads
+    share the d_model features."""
     return _count(lambda d, h: 4 * h * d * d, lambda d, h: 3 * h * d + d)(d_model, num_heads, bias)
 
 
@@ -130,15 +130,15 @@ def one_head_inputs_and_output(d_model, num_heads, bias=True):
 
 @mistake
 def slices_projected(d_model, num_heads, bias=True):
-    """Each head's projection is counted as d_head by d_head. It sees all d_model features of the input, and chooses
-    d_head from them."""
+    """Each head's projection is counted as d_head by d_head. It takes all d_model features of the input and produces
+    d_head."""
     return _count(lambda d, h: 3 * h * (d // h) ** 2 + d * d, lambda d, h: 4 * d)(d_model, num_heads, bias)
 
 
 @mistake
 def slices_projected_everywhere(d_model, num_heads, bias=True):
-    """All projections are counted as d_head by d_head, once a head. A head sees all d_model features of the input,
-    not just its slice."""
+    """All projections are counted as d_head by d_head, once per head. A head uses all d_model features of the input,
+    not just a slice."""
     return _count(lambda d, h: 4 * h * (d // h) ** 2, lambda d, h: 4 * d)(d_model, num_heads, bias)
 
 
@@ -156,7 +156,7 @@ def one_bias_number_each(d_model, num_heads, bias=True):
 
 @mistake
 def one_bias_for_all(d_model, num_heads, bias=True):
-    """The matrices are counted four times, the bias once. Which of the four layers has one?"""
+    """The matrices are counted four times, but the bias once. Which of the four layers have one?"""
     return _count(biases=lambda d, h: d)(d_model, num_heads, bias)
 
 
@@ -168,26 +168,27 @@ def three_biases(d_model, num_heads, bias=True):
 
 @mistake
 def biases_of_one_head(d_model, num_heads, bias=True):
-    """The biases are counted for one head. They are as wide as the layer, whatever the heads do."""
+    """The biases are counted for one head. They are as wide as the layer, whatever the number of heads."""
     return _count(biases=lambda d, h: 4 * (d // h))(d_model, num_heads, bias)
 
 
 @mistake
 def input_biases_of_one_head(d_model, num_heads, bias=True):
-    """The biases of the inputs are counted for one head. They are as wide as the layer, whatever the heads do."""
+    """The biases of the inputs are counted for one head. They are as wide as the layer, whatever the number of
+    heads."""
     return _count(biases=lambda d, h: 3 * (d // h) + d)(d_model, num_heads, bias)
 
 
 @mistake
 def biases_times_heads(d_model, num_heads, bias=True):
-    """The biases are counted once a head, at full width. All heads of a projection share one bias of d_model
+    """The biases are counted once per head, at full width. All heads of a projection share one bias of d_model
     numbers."""
     return _count(biases=lambda d, h: 4 * d * h)(d_model, num_heads, bias)
 
 
 @mistake
 def input_biases_times_heads(d_model, num_heads, bias=True):
-    """The biases of the inputs are counted once a head, at full width. The heads share them as they share the
+    """The biases of the inputs are counted once per head, at full width. The heads share them as they share the
     matrix."""
     return _count(biases=lambda d, h: 3 * d * h + d)(d_model, num_heads, bias)
 
@@ -212,15 +213,15 @@ def width_not_squared(d_model, num_heads, bias=True):
 
 @mistake
 def float_result(d_model, num_heads, bias=True):
-    """The number is right, its type is not: a count is an int. `/` and `**` with a fraction give floats, and for
+    """The number is right, but its type is not: a count is an int. `/` and `**` with a fraction give floats, and for
     wide models those are not exact."""
     return 4.0 * d_model * d_model + (4 * d_model if bias else 0)
 
 
 @mistake
 def through_floats(d_model, num_heads, bias=True):
-    """The number went through a float, and wide models lost its last digits. `/`, `sqrt` and powers of floats are
-    not exact; `//` and `*` of ints are."""
+    """The number was converted to a float, which loses the last digits for wide models. `/`, `sqrt` and powers of
+    floats are not exact; `//` and `*` of ints are."""
     return int(4.0 * d_model * d_model) + (4 * d_model if bias else 0)
 
 

@@ -15,7 +15,7 @@ BUG = "view_transpose_contiguous: The bug"
 
 
 def _checked(function):
-    """The same function, which refuses a number of heads that does not divide the features."""
+    """The same function, but it refuses a number of heads that does not divide the features."""
 
     def wrapped(x, num_heads):
         if x.shape[-1] % num_heads:
@@ -32,23 +32,23 @@ def _slices(x, num_heads):
 
 @mistake(look=BUG)
 def view_straight(x, num_heads):
-    """The shape is right, the numbers are not: a `view` or `reshape` straight to the final shape only cuts the
-    memory anew, so a head gets some positions instead of some features. In which order do the numbers of one
-    position lie?"""
+    """The shape is right, but the numbers are not: a `view` or `reshape` straight to the final shape only regroups the
+    numbers in memory, so a head gets some positions instead of some features. In which order are the numbers of one
+    position stored?"""
     return _checked(cut_straight)(x, num_heads)
 
 
 @mistake
 def not_transposed(x, num_heads):
-    """The features are cut rightly, but the heads stand after the positions: (..., L, H, d_head). Which two axes
-    should change places?"""
+    """The features are cut correctly, but the heads come after the positions: (..., L, H, d_head). Which two axes
+    should be exchanged?"""
     return _checked(lambda x, num_heads: x.unflatten(-1, (num_heads, -1)))(x, num_heads)
 
 
 @mistake
 def every_hth_feature(x, num_heads):
-    """Head h takes every num_heads-th feature, like cards that are dealt in turn. The contract wants slices:
-    neighbouring features stay together."""
+    """Head h takes every num_heads-th feature, like cards dealt in turn. The contract asks for slices: neighbouring
+    features stay together."""
     return _checked(every_hth)(x, num_heads)
 
 
@@ -67,15 +67,15 @@ def cut_exchanged_not_moved(x, num_heads):
 
 @mistake
 def view_straight_exchanged(x, num_heads):
-    """The shape starts with d_head where the number of heads should be, and comes from a `view` straight to its end.
-    Both have to change: what is cut, and how the axes get into their order."""
+    """The shape has d_head where the number of heads should be, and comes from a `view` straight to the final shape.
+    Both have to change: what is cut, and how the axes are put in order."""
     return _checked(lambda x, n: x.reshape(*x.shape[:-2], x.shape[-1] // n, x.shape[-2], n))(x, num_heads)
 
 
 @mistake
 def heads_before_the_batch(x, num_heads):
-    """The heads have become the very first axis. They belong between batch and positions; without a batch that is
-    the same place."""
+    """The heads have become the first axis of all. They belong between batch and positions, which is the same only
+    without a batch."""
     return _checked(lambda x, num_heads: torch.stack(x.chunk(num_heads, -1)))(x, num_heads)
 
 
@@ -87,93 +87,95 @@ def heads_stacked_last(x, num_heads):
 
 @mistake
 def heads_stacked_on_axis_1(x, num_heads):
-    """The heads are stacked on axis 1, counted from the left. That is their place for one batch dimension only;
-    count from the right."""
+    """The heads are stacked on axis 1, counted from the left. That is right only with one batch dimension; count from
+    the right."""
     return _checked(lambda x, num_heads: torch.stack(x.chunk(num_heads, -1), 1))(x, num_heads)
 
 
 @mistake
 def transposes_axes_1_and_2(x, num_heads):
-    """`transpose(1, 2)` counts axes from the left and fits exactly one batch dimension. Counted from the right it
-    fits any number."""
+    """`transpose(1, 2)` counts axes from the left and works only with exactly one batch dimension. Counted from the
+    right, the axes fit any number."""
     return _checked(lambda x, num_heads: x.unflatten(-1, (num_heads, -1)).transpose(1, 2))(x, num_heads)
 
 
 @mistake
 def permutes_four_axes(x, num_heads):
-    """`permute` with four numbers needs a tensor of four axes, so it works with one batch dimension only. Two axes
-    have to change places, and they can be counted from the right."""
+    """`permute` with four numbers needs a tensor of four axes, so it works with one batch dimension only. Exchange just
+    two axes, counted from the right."""
     return _checked(lambda x, num_heads: x.unflatten(-1, (num_heads, -1)).permute(0, 2, 1, 3))(x, num_heads)
 
 
 @mistake
 def features_before_positions(x, num_heads):
-    """Each head comes out as (d_head, L), turned round. The key is transposed later, in the scores; here positions
-    come first."""
+    """Each head is (d_head, L), which is transposed. The key is transposed later, in the scores; here positions come
+    first."""
     return _checked(lambda x, num_heads: split_heads(x, num_heads).transpose(-2, -1))(x, num_heads)
 
 
 @mistake
 def batch_and_heads_in_one(x, num_heads):
-    """Batch and heads share one axis, as some code does it for `torch.bmm`. The contract keeps them apart."""
+    """Batch and heads share one axis, as some code does for `torch.bmm`. The contract keeps them apart."""
     return _checked(lambda x, num_heads: split_heads(x, num_heads).flatten(0, -3))(x, num_heads)
 
 
 @mistake
 def slices_overlap(x, num_heads):
-    """The slice of head h starts at feature h, so neighbouring heads share features. How many features have the
-    heads before it used up?"""
+    """The slice of head h starts at feature h, so neighbouring heads share features. How many features belong to the
+    heads before it?"""
     return _checked(overlapping)(x, num_heads)
 
 
 @mistake
 def tuple_of_heads(x, num_heads):
-    """The heads come back as a tuple or a list of tensors. The contract asks for one tensor with an axis of heads."""
+    """The heads are returned as a tuple or a list of tensors. The contract asks for one tensor with an axis of
+    heads."""
     return _checked(lambda x, num_heads: x.chunk(num_heads, -1))(x, num_heads)
 
 
 @mistake
 def positions_cut(x, num_heads):
-    """The positions are dealt out to the heads. Every head sees all positions, and a part of the features."""
+    """The positions are distributed over the heads. Every head should have all positions and a part of the features."""
     return _checked(lambda x, num_heads: torch.stack(x.tensor_split(num_heads, -2), -3))(x, num_heads)
 
 
 @mistake
 def positions_regrouped(x, num_heads):
-    """The last axis is right, but the heads are cut from the wrong one: `reshape` was given the positions in the
-    place of the heads."""
+    """The last axis is right, but the heads are cut from the wrong one: `reshape` was given the positions in place of
+    the heads."""
     return _checked(lambda x, n: x.reshape(*x.shape[:-2], n, x.shape[-2], -1).transpose(-3, -2))(x, num_heads)
 
 
 @mistake
 def transposed_before_the_cut(x, num_heads):
-    """Positions and features change places before the axis is cut, so the cut goes through the memory in another
-    order. First cut, then exchange."""
+    """Positions and features are exchanged before the axis is cut, so the cut groups the numbers in another order.
+    First cut, then exchange."""
     return _checked(lambda x, n: x.transpose(-2, -1).reshape(*x.shape[:-2], n, x.shape[-2], -1))(x, num_heads)
 
 
 @mistake
 def cut_across_positions(x, num_heads):
-    """The numbers are cut into (heads, d_head, L) and then turned: that cut goes through the memory of several
-    positions. Cut the last axis alone."""
+    """The numbers are cut into (heads, d_head, L) and then transposed, so the cut mixes several positions. Cut only the
+    last axis."""
     return _checked(lambda x, n: x.reshape(*x.shape[:-2], n, -1, x.shape[-2]).transpose(-2, -1))(x, num_heads)
 
 
 @mistake
 def width_is_a_float(x, n):
-    """`/` gives a float even where it divides, and a size has to be an int. Which division of ints gives an int?"""
+    """`/` gives a float even if the division is exact, and a size has to be an int. Which division of ints gives an
+    int?"""
     return x.reshape(*x.shape[:-1], n, x.shape[-1] / n).transpose(-3, -2)
 
 
 @mistake
 def width_is_a_float_in_view(x, n):
-    """`/` gives a float even where it divides, and `view` wants ints. Which division of ints gives an int?"""
+    """`/` gives a float even if the division is exact, and `view` needs ints. Which division of ints gives an int?"""
     return x.view(*x.shape[:-1], n, x.shape[-1] / n).transpose(-3, -2)
 
 
 @mistake
 def squeezed(x, num_heads):
-    """`squeeze` removes every axis of length one, a batch of one or a single head among them. No axis is to be
+    """`squeeze` removes every axis of length one, including that of a single sequence or head. No axis should be
     removed here."""
     return split_heads(x, num_heads).squeeze()
 
@@ -181,7 +183,7 @@ def squeezed(x, num_heads):
 @mistake
 def three_axes_unpacked(x, num_heads):
     """The shape is unpacked into three names, so exactly one batch dimension works. The contract allows any number,
-    none included: what can be said of the last two axes alone?"""
+    including none: which operations need only the last two axes?"""
     batch, length, d_model = x.shape
     if d_model % num_heads:
         raise ValueError("num_heads must divide d_model")
@@ -200,15 +202,15 @@ def three_axes_unpacked_view_straight(x, num_heads):
 
 @mistake(by=_checked)
 def axes_0_and_1(x, num_heads):
-    """Batch and length are read off axes 0 and 1. That fits one batch dimension only; the last two axes are the ones
-    that are always there."""
+    """Batch and length are read off axes 0 and 1. That works only with one batch dimension; the last two axes are
+    always there."""
     return x.reshape(x.shape[0], x.shape[1], num_heads, x.shape[-1] // num_heads).transpose(1, 2)
 
 
 @mistake(by=_checked)
 def batch_flattened(x, num_heads):
-    """All batch dimensions end up in one. It is right with exactly one of them; the others have to come out as they
-    went in."""
+    """All batch dimensions are merged into one. That is right only if there is exactly one; otherwise all of them have
+    to be kept."""
     return x.reshape(-1, x.shape[-2], num_heads, x.shape[-1] // num_heads).transpose(1, 2)
 
 
@@ -218,23 +220,23 @@ NOT_CHECKED = (
 )
 
 
-mistake.named("unflatten_complains", NOT_CHECKED.format("it is `unflatten` that fails, with a RuntimeError"))(unchecked)
+mistake.named("unflatten_complains", NOT_CHECKED.format("`unflatten` fails with a RuntimeError"))(unchecked)
 
 
 mistake.named(
     "unflatten_complains_of_sizes",
-    NOT_CHECKED.format("`unflatten` is told two sizes that do not multiply up, and fails with a RuntimeError"),
+    NOT_CHECKED.format("`unflatten` is given two sizes whose product is wrong, and fails with a RuntimeError"),
 )(lambda x, n: x.unflatten(-1, (n, x.shape[-1] // n)).transpose(-3, -2))
 
 
-mistake.named("reshape_complains", NOT_CHECKED.format("it is `view` or `reshape` that fails, with a RuntimeError"))(
+mistake.named("reshape_complains", NOT_CHECKED.format("`view` or `reshape` fails with a RuntimeError"))(
     lambda x, n: x.reshape(*x.shape[:-1], n, x.shape[-1] // n).transpose(-3, -2)
 )
 
 
 mistake.named(
     "reshape_with_minus_one_complains",
-    NOT_CHECKED.format("a `view` or `reshape` with −1 in it fails, with a RuntimeError"),
+    NOT_CHECKED.format("a `view` or `reshape` with −1 fails with a RuntimeError"),
 )(lambda x, n: x.reshape(*x.shape[:-1], n, -1).transpose(-3, -2))
 
 
@@ -244,14 +246,14 @@ mistake.named(
 
 
 mistake.named(
-    "remainder_dropped", NOT_CHECKED.format("the features that are left over are silently dropped, or heads are empty")
+    "remainder_dropped", NOT_CHECKED.format("the remaining features are silently dropped, or heads are empty")
 )(_slices)
 
 
 @mistake
 def assertion(x, num_heads):
-    """A number of heads that does not divide is noticed, by an `assert`: that is an AssertionError, and it is gone
-    under `python -O`. The contract names a ValueError."""
+    """A number of heads that does not divide is detected by an `assert`. That raises an AssertionError, and is skipped
+    under `python -O`. The contract asks for a ValueError."""
     if x.shape[-1] % num_heads:
         raise AssertionError
     return split_heads(x, num_heads)
@@ -259,8 +261,8 @@ def assertion(x, num_heads):
 
 @mistake
 def assertion_with_text(x, num_heads):
-    """The number of heads is checked by an `assert` with a text. An AssertionError is not the ValueError that the
-    contract names, and disappears under `python -O`."""
+    """The number of heads is checked by an `assert` with a message. That raises an AssertionError instead of a
+    ValueError, and is skipped under `python -O`."""
     if x.shape[-1] % num_heads:
         raise AssertionError("d_model must be divisible by num_heads")
     return split_heads(x, num_heads)
@@ -268,8 +270,8 @@ def assertion_with_text(x, num_heads):
 
 @mistake
 def divides_the_other_way_round(x, num_heads):
-    """The check is turned round: it asks whether the features divide the heads. Which of the two has to be a
-    multiple of the other?"""
+    """The check is reversed: it tests whether the number of features divides the number of heads. Which of the two has
+    to be a multiple of the other?"""
     if num_heads % x.shape[-1] != 0:
         raise ValueError("num_heads must divide d_model")
     return unchecked(x, num_heads)
@@ -277,7 +279,7 @@ def divides_the_other_way_round(x, num_heads):
 
 @mistake
 def raises_where_it_divides(x, num_heads):
-    """The check is turned round: the ValueError comes where the number of heads divides the features. What is the
+    """The check is reversed: the ValueError is raised when the number of heads divides the features. What is the
     remainder then?"""
     if x.shape[-1] % num_heads == 0:
         raise ValueError("num_heads must divide d_model")
@@ -286,7 +288,7 @@ def raises_where_it_divides(x, num_heads):
 
 @mistake
 def length_checked(x, num_heads):
-    """The check looks at the number of positions. What is dealt out to the heads are the features."""
+    """The check looks at the number of positions. The features are distributed over the heads."""
     if x.shape[-2] % num_heads != 0:
         raise ValueError("num_heads must divide d_model")
     return torch.stack(x.split(x.shape[-1] // num_heads, -1), -3)
@@ -294,5 +296,5 @@ def length_checked(x, num_heads):
 
 @mistake
 def error_returned(x, num_heads):
-    """The ValueError is made and handed back like a result. An exception has to be raised to stop the caller."""
+    """The ValueError is created and returned like a result. It has to be raised."""
     return split_heads(x, num_heads) if x.shape[-1] % num_heads == 0 else ValueError()

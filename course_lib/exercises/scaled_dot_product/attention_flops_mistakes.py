@@ -47,7 +47,7 @@ def square_of_keys(len_q, len_k, d_k, d_v):
 
 @mistake
 def float_result(len_q, len_k, d_k, d_v):
-    """The number is right, its type is not: a count is an int. `/` gives a float, and for long sequences it is not
+    """The number is right, but its type is not: a count is an int. `/` gives a float, and for long sequences it is not
     exact."""
     return 2 * len_q * len_k * (d_k + d_v) / 1
 

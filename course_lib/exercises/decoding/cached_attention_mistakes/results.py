@@ -98,7 +98,8 @@ def cache_never_none(query, key, value, cache=None):
 
 @mistake
 def if_cache(query, key, value, cache=None):
-    """`if keys:` asks a whole tensor for one truth value. Test whether there is a cache instead."""
+    """`if keys:` needs one truth value for a whole tensor, which is not defined. Test whether there is a cache
+    instead."""
     keys, values = cache if cache is not None else (None, None)
     return cached_attention(query, key, value, (keys, values) if keys else None)
 

@@ -71,7 +71,7 @@ def minus_ten_thousand_times_mask(scores, mask):
 
 @mistake(look=FILL)
 def filled_with_zero(scores, mask):
-    """Masked scores become 0, filled or multiplied. A score of 0 is not a small score: its weight is e⁰ over the
+    """Masked scores become 0, by filling or multiplying. A score of 0 is not a small score: its weight is e⁰ over the
     sum."""
     return fill(0.0)(scores, mask)
 

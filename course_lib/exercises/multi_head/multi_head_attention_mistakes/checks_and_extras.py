@@ -1,4 +1,4 @@
-"""Mistakes in `MultiHeadAttention`: the check of the constructor, and steps too many."""
+"""Mistakes in `MultiHeadAttention`: the check in the constructor, and extra steps."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ def checked(wrong: Callable[[int, int], bool]) -> type[nn.Module]:
 
 @mistake.built
 def divides_the_other_way_round():
-    """The check of the constructor is turned round: it asks whether d_model divides num_heads."""
+    """The check in the constructor is reversed: it tests whether d_model divides num_heads."""
     return checked(lambda d_model, num_heads: num_heads % d_model != 0)
 
 
 @mistake.built
 def raises_where_it_divides():
-    """The check of the constructor is turned round: it raises where the number of heads divides d_model."""
+    """The check in the constructor is reversed: it raises where the number of heads divides d_model."""
     return checked(lambda d_model, num_heads: d_model % num_heads == 0)
 
 
 @mistake.built
 def more_heads_than_features_accepted():
-    """The constructor compares sizes only. 4 heads for 6 features do not divide either: look at the remainder."""
+    """The constructor only compares sizes. But 4 heads do not divide 6 features either: test the remainder."""
     return checked(lambda d_model, num_heads: d_model < num_heads)
 
 
 @mistake.built
 def weights_missing():
-    """None comes back in place of the weights. The contract asks for `(output, weights)`, of every head."""
+    """None is returned instead of the weights. The contract asks for `(output, weights)`, of every head."""
     return variant(finish=lambda output, weights: (output, None))
 
 
 @mistake.built
 def width_is_a_float():
-    """`/` gives a float even where it divides, and the size of an axis has to be an int. Which division of ints
+    """`/` gives a float even if the division is exact, and the size of an axis has to be an int. Which division of ints
     gives an int?"""
     return variant(split=lambda x, n: x.reshape(len(x), -1, n, x.shape[-1] / n).transpose(1, 2))
 
 
 @mistake.built
 def width_is_a_float_in_view():
-    """`/` gives a float even where it divides, and `view` wants ints. Which division of ints gives an int?"""
+    """`/` gives a float even if the division is exact, and `view` needs ints. Which division of ints gives an int?"""
     return variant(split=lambda x, n: x.view(len(x), -1, n, x.shape[-1] / n).transpose(1, 2))
 
 
 @mistake.built
 def heads_averaged():
-    """The results of the heads are averaged and repeated. They found different things: all their features are kept,
+    """The results of the heads are averaged and repeated. Each head contributes features of its own, so keep them all,
     side by side."""
     return variant(merge=lambda x: x.mean(1).repeat(1, 1, x.shape[1]))
 
@@ -81,7 +81,7 @@ def projected_twice():
 
 @mistake.built
 def residual_of_the_projected_query():
-    """Something is added to what `out_proj` gives. Attention returns the output of `out_proj` itself."""
+    """Something is added to the output of `out_proj`. Attention returns the output of `out_proj` itself."""
     return variant(out=lambda self, merged, query: self.out_proj(merged) + merged)
 
 

@@ -18,28 +18,29 @@ VIEWS = "view_transpose_contiguous: What view and transpose do to memory"
 
 @mistake.built(look=BUG)
 def view_straight():
-    """The heads are split by a `view` straight to (B, H, L, d_head). It cuts the memory anew, so a head gets some
-    positions instead of some features. It trains, only worse. In which order do the numbers of one position lie?"""
+    """The heads are split by a `view` straight to (B, H, L, d_head). It only regroups the numbers in memory, so a head
+    gets some positions instead of some features. The model trains, but less well. In which order are the numbers of one
+    position stored?"""
     return variant(split=cut_straight)
 
 
 @mistake.built(look=VIEWS)
 def merged_without_transpose():
-    """The heads are split rightly, but merged in the order in which they lie: a position of the output gets features
-    of one head at several positions. Merging is splitting backwards, step by step."""
+    """The heads are split correctly, but merged without moving their axis: a position of the output gets features of
+    one head at several positions. Merging undoes the steps of splitting in reverse order."""
     return variant(merge=lambda x: x.reshape(len(x), x.shape[2], -1))
 
 
 @mistake.built(look=BUG)
 def view_straight_both_ways():
-    """Splitting and merging go straight from shape to shape, without exchanging any axes. The two undo each other,
-    but between them a head holds some positions instead of some features."""
+    """Splitting and merging go straight from shape to shape, without exchanging any axes. The two steps undo each
+    other, but between them a head holds some positions instead of some features."""
     return variant(split=cut_straight, merge=lambda x: x.reshape(len(x), x.shape[2], -1))
 
 
 @mistake.built(look="multi_head: Splitting features")
 def every_hth_feature():
-    """Head h takes every num_heads-th feature. The contract wants slices: neighbouring features stay together."""
+    """Head h takes every num_heads-th feature. The contract asks for slices: neighbouring features stay together."""
     return variant(split=every_hth, merge=lambda x: x.movedim(1, -1).flatten(-2))
 
 
@@ -59,20 +60,20 @@ def heads_interleaved():
 
 @mistake.built(look="multi_head: Splitting features")
 def heads_and_width_exchanged():
-    """There are d_head heads of num_heads features: the two numbers have changed places where the features are cut."""
+    """There are d_head heads of num_heads features: the two numbers are exchanged where the features are cut."""
     return variant(split=exchanged)
 
 
 @mistake.built(look="multi_head: Splitting features")
 def slices_overlap():
-    """The slice of head h starts at feature h, so neighbouring heads share features. How many have the heads before
-    it used up?"""
+    """The slice of head h starts at feature h, so neighbouring heads share features. How many features belong to the
+    heads before it?"""
     return variant(split=overlapping)
 
 
 @mistake.built
 def heads_not_split():
-    """There is one attention over all features, whatever num_heads says. Each head needs scores of its own, from its
+    """There is a single attention over all features, whatever num_heads is. Each head needs its own scores, from its
     own slice."""
     return variant(
         split=lambda x, num_heads: x, merge=lambda x: x, mask_as=lambda mask: mask[:, 0] if mask.dim() == 4 else mask
@@ -81,21 +82,21 @@ def heads_not_split():
 
 @mistake.built
 def heads_not_split_but_named():
-    """The weights have an axis of heads, but it has one entry: one attention over all features. Each head needs
-    scores of its own, from its own slice."""
+    """The weights have an axis for the heads, but of length one: there is a single attention over all features. Each
+    head needs its own scores, from its own slice."""
     return variant(split=lambda x, num_heads: x[:, None], merge=lambda x: x[:, 0])
 
 
 @mistake.built(look="multi_head: Splitting features")
 def attends_across_heads():
-    """The axis of heads stands where the positions should, so the heads of one position attend to each other, and no
-    position sees another. Which axes does the matrix product sum over?"""
+    """The axis of heads is where that of the positions should be, so the heads of one position attend to each other,
+    and no position attends to another. Which axes does the matrix product sum over?"""
     return variant(split=lambda x, n: x.unflatten(-1, (n, -1)), merge=lambda x: x.flatten(-2))
 
 
 @mistake.built
 def attends_across_the_batch():
-    """The first axis is taken for the positions, as PyTorch's module does by default. Here the batch comes first, so
+    """The first axis is treated as the positions, as PyTorch's module does by default. Here the batch comes first, so
     sequences of the batch attend to each other."""
     return variant(
         split=lambda x, n: unchecked(x.transpose(0, 1), n),
@@ -117,15 +118,15 @@ def _swap(x, num_heads):
 
 @mistake.built
 def one_length_for_all():
-    """The length of the queries is used to reshape keys and values too. Keys may be more or fewer than queries:
-    whose length is it?"""
+    """The length of the queries is used to reshape keys and values too. There may be more or fewer keys than queries:
+    which tensor's length do you need?"""
     return variant(project=_of_one_length(lambda self, query: query.shape[2] // self.num_heads), split=_swap)
 
 
 @mistake.built
 def one_length_for_all_and_minus_one():
-    """Keys and values are reshaped with the length of the queries, and the width of a head is left to be found by
-    −1. Keys may be more or fewer than queries: whose length is it?"""
+    """Keys and values are reshaped with the length of the queries, and the width of a head is inferred with −1. There
+    may be more or fewer keys than queries: which tensor's length do you need?"""
     return variant(project=_of_one_length(lambda self, query: -1), split=_swap)
 
 
@@ -141,34 +142,34 @@ def one_length_for_all_view_straight():
 
 @mistake.built(look="multi_head: Splitting features")
 def heads_of_full_width():
-    """Each head is given d_model features, so the reshape asks for num_heads times as many numbers as there are. How
-    many features has a head?"""
+    """Each head is given d_model features, so the reshape needs num_heads times as many numbers as there are. How many
+    features does a head have?"""
     return variant(split=lambda x, n: x.reshape(*x.shape[:2], n, x.shape[2]).transpose(1, 2))
 
 
 @mistake.built
 def keys_not_transposed():
-    """Queries are multiplied by keys as they are, (L_q, d_head) by (L_k, d_head). Which two axes of the keys have to
-    change places?"""
+    """Queries are multiplied by keys as they are, (L_q, d_head) by (L_k, d_head). Which two axes of the keys have to be
+    exchanged?"""
     return variant(attend=lambda q, k, v, mask: attend_with()(q, k.transpose(-2, -1), v, mask))
 
 
 @mistake.built
 def heads_and_keys_transposed():
-    """For the scores the keys exchange axes 1 and 2: with heads, those are heads and positions. Count from the
+    """For the scores, axes 1 and 2 of the keys are exchanged: with heads, those are heads and positions. Count from the
     right."""
     return variant(attend=lambda q, k, v, mask: attend_with()(q, k.transpose(1, 2).transpose(-2, -1), v, mask))
 
 
 @mistake.built
 def all_axes_transposed():
-    """For the scores the keys are turned round by `.T`, which reverses all axes, batch and heads too. Only the last
-    two are the matrix."""
+    """For the scores, the keys are transposed by `.T`, which reverses all axes, including batch and heads. Only the
+    last two are the matrix."""
     return variant(attend=lambda q, k, v, mask: attend_with()(q, k.permute(3, 2, 1, 0).transpose(-2, -1), v, mask))
 
 
 @mistake.built(look=VIEWS)
 def view_of_transposed():
-    """`view` never copies, so it cannot put axes together that a transpose has taken apart in memory. Which
+    """`view` never copies, so it cannot merge axes that a transpose has separated in memory. Which
     relatives of `view` copy where they have to?"""
     return variant(merge=lambda x: x.transpose(1, 2).view(len(x), x.shape[2], -1))

@@ -1,4 +1,4 @@
-"""Mistakes in `MultiHeadAttention`: those of splitting, merging and attention in it."""
+"""Mistakes in `MultiHeadAttention`: those of splitting, merging and attention inside it."""
 
 from __future__ import annotations
 

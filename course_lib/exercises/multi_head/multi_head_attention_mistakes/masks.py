@@ -29,8 +29,8 @@ def mask_ignored():
 
 @mistake.built
 def mask_filled_with_zero():
-    """Masked scores become 0 or nearly 0, filled or multiplied. A score of 0 is not a small score: its weight is e⁰
-    over the sum. Which score gives weight zero?"""
+    """Masked scores become 0 or nearly 0, by filling or multiplying. A score of 0 is not a small score: its weight is
+    e⁰ over the sum. Which score gives weight zero?"""
     return variant(attend=attend_with(hide=lambda scores, mask: scores * mask))
 
 
@@ -42,7 +42,7 @@ def mask_added():
 
 @mistake.built
 def zero_times_infinity():
-    """The mask is multiplied by −inf. Where it is 0 that is 0 · ∞, which is `nan`."""
+    """The mask is multiplied by −inf. Where the mask is 0, this gives 0 · ∞, which is `nan`."""
     return variant(attend=attend_with(hide=lambda scores, mask: scores + (~mask) * float("-inf")))
 
 
@@ -60,21 +60,21 @@ def filled_with_plus_a_billion():
 
 @mistake.built(look=MASKS)
 def mask_of_two_axes_only():
-    """The mask is taken for (L_q, L_k), and two axes are put before it. It may have up to four axes; it broadcasts
-    without help."""
+    """The mask is treated as (L_q, L_k), and two axes are put before it. It may have up to four axes, and broadcasts as
+    it is."""
     return variant(mask_as=lambda mask: mask[None, None])
 
 
 @mistake.built(look=MASKS)
 def mask_of_two_axes_moved():
-    """A mask of two axes gets more axes between its own, as if it were (B, L_k). It is (L_q, L_k), and broadcasts as
-    it comes."""
+    """A mask with two axes gets more axes between them, as if it were (B, L_k). It is (L_q, L_k), and broadcasts as it
+    is."""
     return variant(mask_as=lambda mask: mask[:, None, None] if mask.dim() == 2 else mask)
 
 
 @mistake.built(look=MASKS)
 def only_masks_of_two_axes_used():
-    """Only a mask (L_q, L_k) has an effect. It may have up to four axes: `(B, 1, 1, L_k)` says which keys are
+    """Only a mask (L_q, L_k) has an effect. It may have up to four axes: `(B, 1, 1, L_k)` marks which keys are
     padding."""
     return variant(
         attend=lambda q, k, v, mask: attend_with()(q, k, v, mask if mask is not None and mask.dim() == 2 else None)
@@ -83,7 +83,7 @@ def only_masks_of_two_axes_used():
 
 @mistake.built(look=MASKS)
 def only_masks_of_four_axes_used():
-    """A mask (L_q, L_k) has no effect. Masks broadcast, so one of two axes holds for all sequences and heads."""
+    """A mask (L_q, L_k) has no effect. Masks broadcast, so one with two axes applies to all sequences and heads."""
     return variant(
         attend=lambda q, k, v, mask: attend_with()(q, k, v, mask if mask is not None and mask.dim() == 4 else None)
     )
@@ -97,8 +97,8 @@ def mask_of_the_first_head():
 
 @mistake.built(look=MASKS)
 def always_causal():
-    """No query sees the keys after it, mask or not. Causality is not built in here: a caller who wants it passes a
-    mask."""
+    """No query can attend to the keys after it, with or without a mask. No causal mask is built in here: the caller
+    passes one if it is needed."""
     return variant(
         attend=lambda q, k, v, mask: attend_with()(
             q, k, v, (True if mask is None else mask) & torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
@@ -108,25 +108,25 @@ def always_causal():
 
 @mistake.built(look=MASKS)
 def one_minus_a_bool():
-    """`1 - mask` does not negate a bool tensor: PyTorch does not subtract bools. They have a logical *not*."""
+    """`1 - mask` does not negate a bool tensor: PyTorch does not subtract bools. Use the logical *not*."""
     return variant(mask_as=lambda mask: 1 - mask)
 
 
 @mistake.built
 def if_mask():
-    """`if mask:` asks a whole tensor for one truth value, which it does not have. Test whether there is a mask
+    """`if mask:` needs one truth value for a whole tensor, which is not defined. Test whether there is a mask
     instead."""
     return variant(mask_as=lambda mask: mask if mask else None)
 
 
-# More axes than four show in another way for every way to merge.
+# More than four axes show up differently for each way of merging.
 for _key, _merge, _then in (
     ("", merge_heads, "Merging the heads then moves the wrong axes."),
-    ("_from_the_left", lambda x: x.transpose(1, 2).flatten(2), "Merging the heads then puts too many axes together."),
+    ("_from_the_left", lambda x: x.transpose(1, 2).flatten(2), "Merging the heads then merges too many axes."),
     (
         "_by_minus_one",
         lambda x: x.transpose(1, 2).reshape(len(x), -1, x.shape[-3] * x.shape[-1]),
-        "A −1 where the heads are merged hides it, until the shape of the output shows it.",
+        "A −1 in the merging of the heads hides this until the shape of the output shows it.",
     ),
     (
         "_and_not_merged",
@@ -136,15 +136,15 @@ for _key, _merge, _then in (
 ):
     mistake.named(
         "mask_of_five_axes" + _key,
-        "The mask gets an axis more, and so do the scores: they come out with five axes at least. A mask that "
+        "The mask gets another axis, and so do the scores, which then have at least five. A mask that "
         "broadcasts to (B, H, L_q, L_k) has a 1 there already, or needs none. " + _then,
         look=MASKS,
     )(variant(mask_as=lambda mask: mask.unsqueeze(1), merge=_merge))
     if _key in ("", "_by_minus_one"):
         mistake.named(
             "mask_of_six_axes" + _key,
-            "The mask is taken for (B, L_k), a padding mask without its axes, and gets two more; with it the scores "
-            "get six. A mask that broadcasts to (B, H, L_q, L_k) needs none. " + _then,
+            "The mask is treated as (B, L_k), a padding mask without its extra axes, and gets two more, so the scores "
+            "have six. A mask that broadcasts to (B, H, L_q, L_k) needs none. " + _then,
             look=MASKS,
         )(variant(mask_as=lambda mask: mask[:, None, None], merge=_merge))
 
@@ -160,5 +160,5 @@ def mask_after_softmax(q, k, v, mask):
 
 @mistake(by=attending)
 def mask_for_the_output_only(q, k, v, mask):
-    """The output obeys the mask, the returned weights do not: they were kept from before the mask."""
+    """The output obeys the mask, but the returned weights do not: they were stored before masking."""
     return attend_with()(q, k, v, mask)[0], attend_with()(q, k, v)[1]

@@ -15,7 +15,7 @@ __all__ = ["Unchecked", "attend_with", "attending", "each_by_its_own", "fill_hid
 
 
 def attend_with(scale=None, dim=-1, hide=None, softmax=None):
-    """Attention with one step exchanged: by what the scores are divided, the softmax, how a mask is applied."""
+    """Attention with one step replaced: the divisor of the scores, the softmax, or how a mask is applied."""
 
     def attention(q, k, v, mask=None):
         scores = q @ k.transpose(-2, -1) / (math.sqrt(q.shape[-1]) if scale is None else scale(q, k))
@@ -36,7 +36,8 @@ def each_by_its_own(self, query, key, value):
 
 
 class _Linear(nn.Linear):
-    """A Linear without first values: a case brings its own, and drawing them is most of what a wrong variant costs."""
+    """A Linear without initial values: each case sets its own, and drawing them would be most of the cost of a wrong
+    variant."""
 
     def reset_parameters(self):
         pass
@@ -55,7 +56,7 @@ class _Empty(MultiHeadAttention):
 def variant(
     *, project=each_by_its_own, split=unchecked, attend=None, merge=merge_heads, out=None, finish=None, mask_as=None
 ):
-    """The module with one step exchanged."""
+    """The module with one step replaced."""
     attend = attend or attend_with()
 
     class Variant(_Empty):
@@ -76,7 +77,7 @@ def attending(attend):
 
 
 class Unchecked(nn.Module):
-    """The reference without the check of the constructor."""
+    """The reference without the check in the constructor."""
 
     def __init__(self, d_model, num_heads):
         super().__init__()

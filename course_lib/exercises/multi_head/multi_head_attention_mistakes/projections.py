@@ -79,19 +79,19 @@ def queries_by_k_proj():
 
 @mistake.built(look=WIRING)
 def q_and_k_proj_exchanged():
-    """`q_proj` and `k_proj` have changed places."""
+    """`q_proj` and `k_proj` are exchanged."""
     return variant(project=_projected("kq", "qk", "vv"))
 
 
 @mistake.built(look=WIRING)
 def k_and_v_proj_exchanged():
-    """`k_proj` and `v_proj` have changed places."""
+    """`k_proj` and `v_proj` are exchanged."""
     return variant(project=_projected("qq", "vk", "kv"))
 
 
 @mistake.built(look=WIRING)
 def keys_and_values_exchanged():
-    """`key` and `value` have changed places: the values are compared."""
+    """`key` and `value` are exchanged: the queries are compared with the values."""
     return variant(project=_projected("qq", "kv", "vk"))
 
 
@@ -121,39 +121,39 @@ def values_from_queries():
 
 @mistake.built(look=WIRING)
 def queries_for_all():
-    """`key` and `value` are never looked at: all three projections get the query. That is self-attention only."""
+    """`key` and `value` are never used: all three projections get the query. That would be self-attention only."""
     return variant(project=_projected("qq", "kq", "vq"))
 
 
 @mistake.built(look=WIRING)
 def keys_for_all():
-    """`query` is never looked at, or taken for the key: all three projections get the same input. That is
-    self-attention only."""
+    """`query` is never used, or used as the key: all three projections get the same input. That would be self-attention
+    only."""
     return variant(project=_projected("qk", "kk", "vk"))
 
 
 @mistake.built(look=WIRING)
 def query_last():
-    """The arguments are taken in the order value, key, query. The contract has query, key, value; in self-attention
-    no test of the output alone would notice."""
+    """The arguments are taken in the order value, key, query. The contract has query, key, value; in self-attention a
+    test of the output alone would not detect this."""
     return variant(project=_projected("qv", "kk", "vq"))
 
 
 @mistake.built(look=WIRING)
 def queries_not_projected():
-    """The queries are used as they come, without `q_proj`."""
+    """The queries are used directly, without `q_proj`."""
     return variant(project=_projected("-q", "kk", "vv"))
 
 
 @mistake.built(look=WIRING)
 def keys_not_projected():
-    """The keys are used as they come, without `k_proj`."""
+    """The keys are used directly, without `k_proj`."""
     return variant(project=_projected("qq", "-k", "vv"))
 
 
 @mistake.built(look=WIRING)
 def values_not_projected():
-    """The values are used as they come, without `v_proj`."""
+    """The values are used directly, without `v_proj`."""
     return variant(project=_projected("qq", "kk", "-v"))
 
 
@@ -165,21 +165,21 @@ def nothing_projected():
 
 @mistake.built(look=FORMULA)
 def no_out_proj():
-    """The heads' results come back side by side, without `out_proj`: nothing mixes what they found."""
+    """The heads' results are returned side by side, without `out_proj`, which would mix them."""
     return variant(out=lambda self, merged, query: merged)
 
 
 @mistake.built(look=WIRING)
 def queries_and_keys_not_projected():
-    """Queries and keys are used as they come. They need their projections most: there it is decided what a head
-    looks for."""
+    """Queries and keys are used directly. They need their projections most, because these determine what a head attends
+    to."""
     return variant(project=_projected("-q", "-k", "vv"))
 
 
 @mistake.built
 def weights_turned_for_values():
-    """The transposed weights multiply the values: each value would collect queries. In self-attention the shapes
-    even fit. Which axis of the weights runs over the keys?"""
+    """The transposed weights multiply the values, so the sum runs over the queries. In self-attention the shapes even
+    fit. Which axis of the weights runs over the keys?"""
     return variant(
         attend=lambda q, k, v, mask: (lambda w: (w.transpose(-2, -1) @ v, w))(attend_with()(q, k, k, mask)[1])
     )
@@ -187,32 +187,33 @@ def weights_turned_for_values():
 
 @mistake.built
 def keys_ask_queries():
-    """The scores have a row for each key: keys ask and queries are asked. In self-attention the shapes even fit."""
+    """The scores have one row per key: queries and keys are exchanged in the product. In self-attention the shapes even
+    fit."""
     return variant(attend=lambda q, k, v, mask: attend_with()(k, q, v, mask))
 
 
 @mistake.built(look=WIRING)
 def weights_times_keys():
-    """The weights average the keys. Keys decide who is listened to; what is said are the values."""
+    """The keys are averaged with the weights. The keys determine the weights, but the values should be averaged."""
     return variant(attend=lambda q, k, v, mask: attend_with()(q, k, k, mask))
 
 
 @mistake.built
 def residual_inside():
-    """The query is added to the output. The residual connection is the encoder layer's business, not attention's."""
+    """The query is added to the output. The residual connection belongs to the encoder layer, not to attention."""
     return variant(out=lambda self, merged, query: self.out_proj(merged) + query)
 
 
 @mistake.built
 def out_proj_twice():
-    """The output goes through `out_proj` twice, or what goes in has been through it already."""
+    """`out_proj` is applied twice, to its own output or to its input."""
     return variant(out=lambda self, merged, query: self.out_proj(self.out_proj(merged)))
 
 
 @mistake.built(look=WIRING)
 def matrices_not_transposed():
-    """The inputs are multiplied by the layers' `weight` as it lies. A Linear stores it as (out, in), so it computes
-    the product with the transpose; the matrix is square, and nothing complains. Calling the layer is easier."""
+    """The inputs are multiplied by the layers' `weight` without a transpose. A Linear stores it as (out, in) and
+    multiplies by the transpose; the matrix is square, so no error is raised. Calling the layer is easier."""
     return variant(
         project=lambda self, query, key, value: (
             _untransposed(self.q_proj, query),
@@ -225,7 +226,7 @@ def matrices_not_transposed():
 
 @mistake.built(look=WIRING)
 def biases_forgotten():
-    """The layers' matrices are used, their biases are not. Calling a layer applies both."""
+    """The layers' matrices are used, but their biases are not. Calling a layer applies both."""
     return variant(
         project=lambda self, query, key, value: (
             query @ self.q_proj.weight.T,

@@ -1,4 +1,4 @@
-"""Mistakes in `MultiHeadAttention`: what comes back."""
+"""Mistakes in `MultiHeadAttention`: what is returned."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ mistake = Mistakes()
 
 @mistake.built
 def weights_averaged():
-    """The weights are averaged over the heads, as `nn.MultiheadAttention` does by default. The contract wants those
+    """The weights are averaged over the heads, as `nn.MultiheadAttention` does by default. The contract asks for those
     of every head."""
     return variant(finish=lambda output, weights: (output, weights.mean(1)))
 
 
 @mistake.built
 def weights_summed():
-    """The weights are added up over the heads. The contract wants those of every head."""
+    """The weights are added up over the heads. The contract asks for those of every head."""
     return variant(finish=lambda output, weights: (output, weights.sum(1)))
 
 
 @mistake.built
 def weights_of_the_last_head():
-    """Only the last head's weights come back: does a loop over the heads overwrite them?"""
+    """Only the last head's weights are returned: does a loop over the heads overwrite them?"""
     return variant(finish=lambda output, weights: (output, weights[:, -1]))
 
 
 @mistake.built
 def weights_of_the_first_head():
-    """Only the first head's weights come back. The contract wants those of every head."""
+    """Only the first head's weights are returned. The contract asks for those of every head."""
     return variant(finish=lambda output, weights: (output, weights[:, 0]))
 
 
@@ -65,14 +65,14 @@ def weights_batch_and_heads_in_one():
 
 @mistake.built
 def weights_batch_and_heads_mixed():
-    """Batch and heads were put into one axis and taken apart in the other order, so weights stand under the wrong
-    sequence. Which of the two runs faster?"""
+    """Batch and heads were merged into one axis and split in the other order, so weights belong to the wrong sequence.
+    Which of the two indices changes faster?"""
     return variant(finish=lambda output, weights: (output, weights.transpose(0, 1).reshape(weights.shape)))
 
 
 @mistake.built
 def weights_side_by_side():
-    """The heads' weights stand side by side like their features, (B, L_q, H · L_k). They need an axis of their own."""
+    """The heads' weights are side by side like their features, (B, L_q, H · L_k). They need an axis of their own."""
     return variant(finish=lambda output, weights: (output, weights.transpose(1, 2).flatten(-2)))
 
 
@@ -90,7 +90,7 @@ def only_output():
 
 @mistake.built
 def weights_detached():
-    """The returned weights are cut off from the graph. Someone may want to train on them, so gradients have to flow."""
+    """The returned weights are detached from the graph. A loss may depend on them, so gradients have to flow."""
     return variant(finish=lambda output, weights: (output, weights.detach()))
 
 
@@ -107,13 +107,13 @@ def scores_returned():
 
 @mistake.built
 def output_squeezed():
-    """`squeeze` removes every axis of length one from the output, a batch of one or a single query among them."""
+    """`squeeze` removes every axis of length one from the output, including that of a single sequence or query."""
     return variant(finish=lambda output, weights: (output.squeeze(), weights))
 
 
 @mistake.built
 def weights_squeezed():
-    """`squeeze` removes every axis of length one from the weights, a batch of one or a single head among them."""
+    """`squeeze` removes every axis of length one from the weights, including that of a single sequence or head."""
     return variant(finish=lambda output, weights: (output, weights.squeeze()))
 
 

@@ -28,7 +28,7 @@ def scale_of_the_model():
 
 @mistake.built(look=ROOT)
 def no_scale():
-    """The scores are used as they are. Heads are narrow, but their dot products spread too: like what?"""
+    """The scores are not scaled. Heads are narrow, but their dot products still have a spread: how does it grow?"""
     return variant(attend=attend_with(scale=lambda q, k: 1.0))
 
 
@@ -53,21 +53,21 @@ def scale_by_heads():
 
 @mistake.built(look=ROOT)
 def scale_by_length():
-    """The divisor grows with the number of keys. How many terms does one dot product sum up: one a key, or one a
+    """The divisor grows with the number of keys. How many terms does one dot product sum: one per key, or one per
     feature?"""
     return variant(attend=attend_with(scale=lambda q, k: math.sqrt(k.shape[-2])))
 
 
 @mistake.built(look=ROOT)
 def scale_by_d_model_without_root():
-    """The scores are divided by d_model. Neither is that the width of a head, nor does the spread grow that fast."""
+    """The scores are divided by d_model. That is not the width of a head, and the spread does not grow that fast."""
     return variant(attend=attend_with(scale=lambda q, k: q.shape[1] * q.shape[-1]))
 
 
 @mistake.built(look=ROOT)
 def scale_by_queries():
     """The divisor grows with the number of queries. What matters is how many features one dot product sums over:
-    which axis has them by now?"""
+    which axis has them at this point?"""
     return variant(attend=attend_with(scale=lambda q, k: math.sqrt(q.shape[-2])))
 
 
@@ -116,21 +116,21 @@ def softmax_over_heads():
 
 @mistake.built
 def softmax_over_the_batch():
-    """The softmax runs over the first axis, the batch. Sequences that happen to share a batch know nothing of each
-    other."""
+    """The softmax runs over the first axis, the batch. Sequences in the same batch are independent of each other."""
     return variant(attend=attend_with(dim=0))
 
 
 @mistake.built
 def softmax_over_heads_and_keys():
-    """All entries of the scores of one sequence share one softmax. Each query of each head has a unit of its own."""
+    """All entries of the scores of one sequence share one softmax. Each query of each head has its own unit of
+    attention."""
     return variant(attend=attend_with(softmax=lambda s, dim: s.flatten(1).softmax(-1).view_as(s)))
 
 
 @mistake.built(look="attention: The softmax turns scores into weights")
 def unstable_softmax():
-    """Large scores overflow: e¹⁰⁰ is more than a float32 can hold. A constant taken from all scores of a row leaves
-    the weights alone."""
+    """Large scores overflow: e¹⁰⁰ is more than a float32 can hold. Subtracting a constant from all scores of a row does
+    not change the weights."""
     return variant(attend=attend_with(softmax=lambda s, dim: s.exp() / s.exp().sum(dim, keepdim=True)))
 
 
@@ -142,23 +142,23 @@ def no_softmax():
 
 @mistake(look=ROOT, by=attending)
 def scale_after_softmax(q, k, v, mask):
-    """The weights are divided by the root, after the softmax, so they do not sum to one. What the root should tame
-    are the scores."""
+    """The weights are divided by the root, after the softmax, so they do not sum to one. The root should limit the
+    scores."""
     weights = attend_with(scale=lambda q, k: 1.0)(q, k, v, mask)[1] / math.sqrt(q.shape[-1])
     return weights @ v, weights
 
 
 @mistake(look=ROOT, by=attending)
 def output_scaled(q, k, v, mask):
-    """The root divides the heads' results, not the scores. It is there to keep the softmax from saturating, so it
-    has to come before it."""
+    """The root divides the heads' results, not the scores. It keeps the softmax from saturating, so the division has to
+    come before it."""
     heads, weights = attend_with(scale=lambda q, k: 1.0)(q, k, v, mask)
     return heads / math.sqrt(q.shape[-1]), weights
 
 
 @mistake(look=ROOT, by=attending)
 def divided_and_rounded_down(q, k, v, mask):
-    """`//` divides and rounds down, so the scores lose what is behind the point, and their gradient."""
+    """`//` divides and rounds down, so the scores lose their fractional part and their gradient."""
     scores = q @ k.transpose(-2, -1) // math.sqrt(q.shape[-1])
     weights = (scores if mask is None else fill_hidden(scores, mask)).softmax(-1)
     return weights @ v, weights

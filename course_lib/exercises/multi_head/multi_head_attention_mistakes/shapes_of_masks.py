@@ -13,15 +13,15 @@ CONVENTIONS = "notation: Conventions"
 
 @mistake.built(look=CONVENTIONS)
 def mask_per_sequence():
-    """A mask of three axes gets another one after its first, as if it were one mask per sequence. It broadcasts from
-    the right without help: (H, L_q, L_k) is one mask per head."""
+    """A mask with three axes gets another one after its first, as if it were one mask per sequence. It broadcasts from
+    the right as it is: (H, L_q, L_k) is one mask per head."""
     return variant(mask_as=lambda m: m[:, None] if m.dim() == 3 else m)
 
 
 @mistake.built(look=CONVENTIONS)
 def mask_up_to_three_axes_per_sequence():
-    """A mask of fewer than four axes gets an axis after its first one, as if its first axis were the batch. It
-    broadcasts from the right without help."""
+    """A mask with fewer than four axes gets an axis after its first one, as if its first axis were the batch. It
+    broadcasts from the right as it is."""
     return variant(mask_as=lambda m: m.unsqueeze(1) if m.dim() in (2, 3) else m)
 
 
@@ -39,14 +39,14 @@ def mask_of_the_first_sequence():
 
 @mistake.built(look=CONVENTIONS)
 def mask_axis_in_front():
-    """A new axis is put in front of the mask, so a mask of four axes gets five, and so do the scores. It broadcasts
-    as it comes."""
+    """A new axis is put in front of the mask, so a mask with four axes gets five, and so do the scores. It broadcasts
+    as it is."""
     return variant(mask_as=lambda m: m.unsqueeze(0))
 
 
 @mistake.built(look=CONVENTIONS)
 def mask_axis_before_the_keys():
-    """A new axis is put before the mask's last one. That fits (B, L_k) only; this mask broadcasts as it comes."""
+    """A new axis is put before the mask's last one. That is right only for (B, L_k); this mask broadcasts as it is."""
     return variant(mask_as=lambda m: m.unsqueeze(-2))
 
 
@@ -64,5 +64,5 @@ def first_row_of_the_mask():
 
 @mistake.built(look=CONVENTIONS)
 def minus_a_bool():
-    """`-mask` does not exist for bool tensors. The opposite of a bool mask is its logical *not*."""
+    """`-mask` is not defined for bool tensors. Use the logical *not*."""
     return variant(mask_as=lambda m: -m)

@@ -46,14 +46,14 @@ HEADS = (
     ),
     (
         "view_straight_both_ways",
-        "splitting and merging only cut the memory anew, without exchanging axes",
+        "splitting and merging only regroup the numbers in memory, without exchanging axes",
         {"split": _view_straight, "merge": _merged_as_it_lies},
     ),
-    ("merged_without_transpose", "the heads are merged as they lie in memory", {"merge": _merged_as_it_lies}),
+    ("merged_without_transpose", "the heads are merged without moving their axis", {"merge": _merged_as_it_lies}),
     ("no_out_proj", "`out_proj` is not used", {"out": lambda self, merged, query: merged}),
     ("weights_averaged", "the weights are averaged over the heads", {"finish": lambda o, w: (o, w.mean(1))}),
-    ("only_output", "only the output comes back", {"finish": lambda o, w: o}),
-    ("outputs_swapped", "output and weights come back in the wrong order", {"finish": lambda o, w: (w, o)}),
+    ("only_output", "only the output is returned", {"finish": lambda o, w: o}),
+    ("outputs_swapped", "output and weights are returned in the wrong order", {"finish": lambda o, w: (w, o)}),
 )
 
 

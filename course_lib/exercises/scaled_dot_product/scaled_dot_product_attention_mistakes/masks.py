@@ -23,22 +23,22 @@ def _causal(scores, mask=True):
 
 @mistake(look=MASKS)
 def always_causal_without_mask(query, key, value, mask=None):
-    """Without a mask no query sees the keys after it. Causality is not built in here: a caller who wants it passes a
-    mask."""
+    """Without a mask, no query can attend to the keys after it. No causal mask is built in here: the caller passes one
+    if it is needed."""
     return attention_with(softmax=lambda s: (s if s.isinf().any() else _causal(s)).softmax(-1))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def always_causal(query, key, value, mask=None):
-    """No query sees the keys after it, whatever the mask. Causality is not built in here: a caller who wants it
-    passes a mask."""
+    """No query can attend to the keys after it, whatever the mask. No causal mask is built in here: the caller passes
+    one if it is needed."""
     return attention_with(softmax=lambda s: _causal(s).softmax(-1))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def zero_times_infinity(query, key, value, mask=None):
-    """The mask is multiplied by an infinity. Where it is 0 that is 0 · ∞, which is `nan`. Which operation chooses
-    instead of multiplying?"""
+    """The mask is multiplied by infinity. Where the mask is 0, this gives 0 · ∞, which is `nan`. Which operation
+    chooses instead of multiplying?"""
     return attention_with(hide=lambda s, mask: s + (~mask) * -INF)(query, key, value, mask)
 
 
@@ -111,6 +111,6 @@ def mask_replaces_scores(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def only_whole_mask_used(query, key, value, mask=None):
-    """A mask has an effect only if it has as many axes as the scores. It broadcasts: one of two axes holds for the
+    """A mask has an effect only if it has as many axes as the scores. Masks broadcast: one with two axes applies to the
     whole batch."""
     return attention_with(hide=lambda s, mask: filled(s, mask) if mask.dim() == s.dim() else s)(query, key, value, mask)

@@ -55,8 +55,8 @@ OTHERS = (
         {"softmax": lambda s: s.exp() / s.exp().sum(-1, keepdim=True)},
     ),
     ("transposes_axes_1_and_2", "the axes are counted from the left", {"compare": lambda q, k: q @ k.transpose(1, 2)}),
-    ("outputs_swapped", "output and weights come back in the wrong order", {"finish": lambda o, w: (w, o)}),
-    ("only_output", "only the output comes back", {"finish": lambda o, w: o}),
+    ("outputs_swapped", "output and weights are returned in the wrong order", {"finish": lambda o, w: (w, o)}),
+    ("only_output", "only the output is returned", {"finish": lambda o, w: o}),
 )
 
 
@@ -140,8 +140,8 @@ def mask_after_softmax_unscaled(query, key, value, mask=None):
 
 @mistake
 def output_divided_by_root(query, key, value, mask=None):
-    """The root divides the output, not the scores. It is there to keep the softmax from saturating, so it has to
-    come before it."""
+    """The root divides the output, not the scores. It keeps the softmax from saturating, so the division has to come
+    before it."""
     return _late("output", lambda output, weights, root: (output / root, weights))(query, key, value, mask)
 
 
@@ -159,13 +159,13 @@ for (first, a, scale), (second, b, parts) in itertools.product(SCALES, OTHERS):
 
 @mistake(look=MASKS)
 def mask_for_the_output_only(query, key, value, mask=None):
-    """The output obeys the mask, the returned weights do not: they were kept from before the mask."""
+    """The output obeys the mask, but the returned weights do not: they were stored before masking."""
     return _mask_for_the_output_only(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def mask_for_the_weights_only(query, key, value, mask=None):
-    """The returned weights obey the mask, the output does not: it was computed before the mask."""
+    """The returned weights obey the mask, but the output does not: it was computed before masking."""
     return _mask_for_the_weights_only(query, key, value, mask)
 
 
@@ -178,7 +178,7 @@ def mask_on_the_returned_weights(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def minus_a_bool(query, key, value, mask=None):
-    """`-mask` does not exist for bool tensors. The opposite of a bool mask is its logical *not*."""
+    """`-mask` is not defined for bool tensors. Use the logical *not*."""
     return _minus_mask(query, key, value, mask)
 
 

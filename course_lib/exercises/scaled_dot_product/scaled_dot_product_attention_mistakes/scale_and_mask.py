@@ -56,7 +56,7 @@ def multiplied_by_root(query, key, value, mask=None):
 
 @mistake(look=ROOT)
 def scale_by_length(query, key, value, mask=None):
-    """The divisor grows with the number of keys. How many terms does one dot product sum up: one a key, or one a
+    """The divisor grows with the number of keys. How many terms does one dot product sum: one per key, or one per
     feature?"""
     return _variant(scale=lambda q, k, v: k.shape[-2] ** 0.5)(query, key, value, mask)
 
@@ -103,15 +103,15 @@ def mask_ignored(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def mask_filled_with_zero(query, key, value, mask=None):
-    """Masked scores become 0, filled or multiplied. A score of 0 is not a small score: its weight is e⁰ over the
+    """Masked scores become 0, by filling or multiplying. A score of 0 is not a small score: its weight is e⁰ over the
     sum. Which score gives weight zero?"""
     return _variant(fill=0.0)(query, key, value, mask)
 
 
 @mistake(look="attention: The softmax turns scores into weights")
 def unstable_softmax(query, key, value, mask=None):
-    """Large scores overflow: e¹⁰⁰ is more than a float32 can hold. A constant taken from all scores of a row leaves
-    the weights alone."""
+    """Large scores overflow: e¹⁰⁰ is more than a float32 can hold. Subtracting a constant from all scores of a row does
+    not change the weights."""
     return _variant(transform=lambda s, dim: s.exp() / s.exp().sum(dim, keepdim=True))(query, key, value, mask)
 
 
@@ -137,7 +137,7 @@ def mask_added(query, key, value, mask=None):
 
 @mistake
 def if_mask(query, key, value, mask=None):
-    """`if mask:` asks a whole tensor for one truth value, which it does not have. Test whether there is a mask
+    """`if mask:` needs one truth value for a whole tensor, which is not defined. Test whether there is a mask
     instead."""
     return _attention(query, key, value, mask if mask else None)
 
@@ -155,8 +155,8 @@ def transposes_all_axes(query, key, value, mask=None):
 
 @mistake
 def transposes_axes_1_and_2(query, key, value, mask=None):
-    """`transpose(1, 2)` counts axes from the left and fits exactly one batch dimension. Counted from the right it
-    fits any number."""
+    """`transpose(1, 2)` counts axes from the left and works only with exactly one batch dimension. Counted from the
+    right, the axes fit any number."""
     scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))

@@ -92,7 +92,7 @@ def root_in_float32(query, key, value, mask=None):
 
 @mistake
 def divided_and_rounded_down(query, key, value, mask=None):
-    """`//` divides and rounds down, so the scores lose what comes after the decimal point, and their gradient."""
+    """`//` divides and rounds down, so the scores lose their fractional part and their gradient."""
     return attention_with(compare=lambda q, k: (dot_products(q, k) // math.sqrt(q.shape[-1])) * math.sqrt(q.shape[-1]))(
         query, key, value, mask
     )

@@ -89,8 +89,8 @@ def first_sequence_for_all(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def causal_too(query, key, value, mask=None):
-    """Besides the mask, the keys after each query are hidden. Causality is not built in here: a caller who wants it
-    passes a mask."""
+    """Besides the mask, the keys after each query are hidden. No causal mask is built in here: the caller passes one if
+    it is needed."""
     return _masks_changed(
         lambda m: m & torch.ones(m.shape[-2] if m.dim() > 1 else 1, m.shape[-1], dtype=torch.bool).tril()
     )(query, key, value, mask)

@@ -147,7 +147,7 @@ def weights_detached(query, key, value, mask=None):
 
 @mistake
 def weights_missing(query, key, value, mask=None):
-    """None comes back in place of the weights. The contract asks for `(output, weights)`."""
+    """None is returned instead of the weights. The contract asks for `(output, weights)`."""
     return attention_with(finish=lambda output, weights: (output, None))(query, key, value, mask)
 
 

@@ -124,7 +124,7 @@ def masks_as_numbers():
 
 @mistake.built(look=IN_DECODER)
 def if_mask():
-    """`if mask:` asks a whole tensor for one truth value, which it does not have. Test whether there is a mask
+    """`if mask:` needs one truth value for a whole tensor, which is not defined. Test whether there is a mask
     instead."""
     return decoder(masks=lambda own, theirs, x: (own if own else None, theirs if theirs else None))
 

@@ -60,7 +60,7 @@ def mask_as_numbers():
 
 @mistake.built(look=IN_ENCODER)
 def if_mask():
-    """`if mask:` asks a whole tensor for one truth value, which it does not have. Test whether there is a mask
+    """`if mask:` needs one truth value for a whole tensor, which is not defined. Test whether there is a mask
     instead."""
     return encoder(mask=lambda mask, x: mask if mask else None)
 

@@ -178,6 +178,6 @@ def tensor_result(*sizes):
 
 @mistake
 def float_result(*sizes):
-    """The number is right, its type is not: a count is an int. `/` and `**` with a fraction give a float, and large
+    """The number is right, but its type is not: a count is an int. `/` and `**` with a fraction give a float, and large
     numbers are not exact in it."""
     return float(transformer_parameter_count(*sizes))
