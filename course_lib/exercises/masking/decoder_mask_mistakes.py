@@ -353,7 +353,7 @@ def python_and(tokens, pad_id):
 
 @mistake
 def precedence(tokens, pad_id):
-    """`&` binds more strongly than `!=`: what is compared with the tokens is `pad_id & …`. Put parentheses around the
+    """`&` binds more tightly than `!=`: what is compared with the tokens is `pad_id & …`. Put parentheses around the
     comparison."""
     past = _past(tokens.shape[1])
     return tokens[:, None, None, :] != pad_id & past
@@ -361,7 +361,7 @@ def precedence(tokens, pad_id):
 
 @mistake
 def precedence_without_axes(tokens, pad_id):
-    """`&` binds more strongly than `!=`, and the tokens meet the causal mask without axes for heads and queries. Put
+    """`&` binds more tightly than `!=`, and the tokens meet the causal mask without axes for heads and queries. Put
     parentheses around the comparison, and then look at the shapes."""
     return tokens != pad_id & _past(tokens.shape[1])
 

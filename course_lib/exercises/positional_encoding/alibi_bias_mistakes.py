@@ -11,7 +11,7 @@ mistake = Mistakes()
 
 
 def _bias(slope=None, distance=None, join=None):
-    """The bias with one step exchanged: slope(h + 1, H, L) and distance(i − j)."""
+    """The bias with one step replaced: slope(h + 1, H, L) and distance(i − j)."""
 
     def bias(num_heads, length):
         head, position = torch.arange(1, num_heads + 1).double(), torch.arange(length).double()
@@ -27,27 +27,28 @@ def _bias(slope=None, distance=None, join=None):
 
 @mistake
 def future_masked(num_heads, length):
-    """The future is −∞: a causal mask is built in. The contract asks for the penalty alone; a mask is a matter of
-    its own."""
+    """The future is −∞: a causal mask is built in. The contract asks for the penalty only; a mask is applied
+    separately."""
     return _bias(distance=lambda difference: difference.masked_fill(difference < 0, float("inf")))(num_heads, length)
 
 
 @mistake
 def plus(num_heads, length):
-    """The scores rise with the distance: the minus is missing. Which keys should lose?"""
+    """The scores rise with the distance: the minus is missing. Which keys should get less weight?"""
     return _bias(distance=lambda difference: -difference.abs())(num_heads, length)
 
 
 @mistake
 def signed_distance(num_heads, length):
-    """The distance has a sign, so keys on one side of the query are lowered, those on the other raised. A distance
-    is never negative."""
+    """The distance has a sign, so the scores on one side of the query are lowered and those on the other raised. A
+    distance is never negative."""
     return _bias(distance=lambda difference: difference)(num_heads, length)
 
 
 @mistake
 def signed_distance_other_way(num_heads, length):
-    """The distance has a sign: the past is raised, the future lowered. A distance is never negative."""
+    """The distance has a sign: scores of the past are raised, those of the future lowered. A distance is never
+    negative."""
     return _bias(distance=lambda difference: -difference)(num_heads, length)
 
 
@@ -60,33 +61,33 @@ def future_not_lowered(num_heads, length):
 
 @mistake
 def past_not_lowered(num_heads, length):
-    """The past is left at 0, only the future is lowered. Here both sides of the diagonal are the same."""
+    """The past is left at 0, and only the future is lowered. Here both sides of the diagonal are the same."""
     return _bias(distance=lambda difference: (-difference).clamp(min=0))(num_heads, length)
 
 
 @mistake
 def distance_to_the_first(num_heads, length):
-    """Each key is lowered by its own position, for every query. What counts is its distance from the query."""
+    """Each key is lowered by its own position, for every query. Its distance from the query should count."""
     return _bias(distance=lambda difference: -difference[:1].expand_as(difference))(num_heads, length)
 
 
 @mistake
 def distance_to_the_last(num_heads, length):
-    """Each key is lowered by its distance from the last position, for every query. What counts is its distance from the
-    query."""
+    """Each key is lowered by its distance from the last position, for every query. Its distance from the query should
+    count."""
     return _bias(distance=lambda difference: difference[-1:].expand_as(difference))(num_heads, length)
 
 
 @mistake
 def position_of_the_key_added(num_heads, length):
-    """Each key is raised by its own position. In a softmax that can stand for the distance to earlier keys; the
-    contract asks for −slope times |i − j| itself."""
+    """Each key is raised by its own position. With a causal mask, a softmax would give the same weights; but the
+    contract asks for −slope times |i − j|."""
     return _bias(distance=lambda difference: difference[:1].expand_as(difference))(num_heads, length)
 
 
 @mistake
 def distance_squared(num_heads, length):
-    """The penalty grows with the square of the distance. It is in proportion to the distance."""
+    """The penalty grows with the square of the distance. It should be proportional to the distance."""
     return _bias(distance=lambda difference: difference**2)(num_heads, length)
 
 
@@ -98,21 +99,21 @@ def distance_plus_one(num_heads, length):
 
 @mistake
 def distance_by_length(num_heads, length):
-    """The distance is divided by the length, so that the penalty depends on how long the sequence is. It is a number
-    of tokens."""
+    """The distance is divided by the length, so the penalty depends on the length of the sequence. The distance is a
+    number of tokens."""
     return _bias(distance=lambda difference: difference.abs() / len(difference))(num_heads, length)
 
 
 @mistake
 def heads_from_zero(num_heads, length):
-    """The exponents are counted from 0, so that the first head has slope 1. The formula has h + 1."""
+    """The exponents are counted from 0, so the first head has slope 1. The formula has h + 1."""
     return _bias(lambda head, num_heads, length: 2 ** (-8 * (head - 1) / num_heads))(num_heads, length)
 
 
 @mistake
 def slopes_of_eight_heads(num_heads, length):
-    """The slopes are 1/2, 1/4, 1/8, … for any number of heads. That is right for 8 heads: the last slope is 1/256
-    always."""
+    """The slopes are 1/2, 1/4, 1/8, … for any number of heads. That is right for 8 heads only: the last slope is always
+    1/256."""
     return _bias(lambda head, num_heads, length: 2**-head)(num_heads, length)
 
 
@@ -124,19 +125,20 @@ def eight_missing(num_heads, length):
 
 @mistake
 def heads_reversed(num_heads, length):
-    """The slopes stand in the opposite order: the first head is the steepest."""
+    """The slopes are in the opposite order: the first head is the steepest."""
     return _bias(lambda head, num_heads, length: (2 ** (-8 * head / num_heads)).flip(0))(num_heads, length)
 
 
 @mistake
 def slopes_in_even_steps(num_heads, length):
-    """The slopes rise in even steps, (h + 1) / H. They are powers of 2, each head's a fixed factor below the last."""
+    """The slopes rise in even steps, (h + 1) / H. They should be powers of 2, each a fixed factor below the one
+    before."""
     return _bias(lambda head, num_heads, length: head / num_heads)(num_heads, length)
 
 
 @mistake
 def multiples_of_the_first_slope(num_heads, length):
-    """The slopes are multiples of the first one. They are its *powers*: the exponent grows from head to head."""
+    """The slopes are multiples of the first one. They should be its *powers*: the exponent grows from head to head."""
     return _bias(lambda head, num_heads, length: head * 2 ** (-8 / num_heads))(num_heads, length)
 
 
@@ -149,40 +151,40 @@ def exponent_positive(num_heads, length):
 
 @mistake
 def exponent_over_heads(num_heads, length):
-    """The number of the head stands below the line, as in 8 / (h + 1), so that the slopes rise. It belongs above the
-    line, and H below."""
+    """The number of the head is in the denominator, as in 8 / (h + 1), so the slopes rise. It belongs in the numerator,
+    with H in the denominator."""
     return _bias(lambda head, num_heads, length: 2 ** (-8 / head))(num_heads, length)
 
 
 @mistake
 def power_of_minus_eight_only(num_heads, length):
-    """`**` binds more strongly than `*`: 2 is raised to −8, and (h + 1) / H is a factor beside it. What belongs in
+    """`**` binds more tightly than `*`: 2 is raised to −8, and the result is multiplied by (h + 1) / H. What belongs in
     the exponent needs brackets."""
     return _bias(lambda head, num_heads, length: 2**-8 * head / num_heads)(num_heads, length)
 
 
 @mistake
 def power_before_division(num_heads, length):
-    """`**` binds more strongly than `/`: 2 is raised to −8 (h + 1), and the power is divided by H. What belongs in
+    """`**` binds more tightly than `/`: 2 is raised to −8 (h + 1), and the power is divided by H. What belongs in
     the exponent needs brackets."""
     return _bias(lambda head, num_heads, length: 2 ** (-8 * head) / num_heads)(num_heads, length)
 
 
 @mistake
 def exponent_rounded_down(num_heads, length):
-    """The exponents are rounded to whole numbers by `//`. With 16 heads every other one is a half."""
+    """The exponents are rounded to whole numbers by `//`. With 16 heads, every other exponent is a half-integer."""
     return _bias(lambda head, num_heads, length: 2 ** (-8 * head // num_heads))(num_heads, length)
 
 
 @mistake
 def eight_by_heads_rounded_down(num_heads, length):
-    """8 // H is rounded down to 0 for more than 8 heads, so that all slopes are 1."""
+    """8 // H is 0 for more than 8 heads, so all slopes are 1."""
     return _bias(lambda head, num_heads, length: 2 ** (-(8 // num_heads) * head))(num_heads, length)
 
 
 @mistake
 def base_e(num_heads, length):
-    """The slopes are powers of e. They are powers of 2."""
+    """The slopes are powers of e. They should be powers of 2."""
     return _bias(lambda head, num_heads, length: torch.exp(-8 * head / num_heads))(num_heads, length)
 
 
@@ -200,19 +202,19 @@ def slope_one(num_heads, length):
 
 @mistake
 def slope_by_length(num_heads, length):
-    """The exponent is divided by the length of the sequence. It is a share of the heads."""
+    """The exponent is divided by the length of the sequence. It should be divided by the number of heads."""
     return _bias(lambda head, num_heads, length: 2 ** (-8 * head / length))(num_heads, length)
 
 
 @mistake
 def sum_of_positions(num_heads, length):
-    """The penalty grows with the sum of the two positions. What counts is how far they are apart."""
+    """The penalty grows with the sum of the two positions. It should grow with the distance between them."""
     return _bias(distance=lambda difference: difference[:, :1] - difference[:1])(num_heads, length)
 
 
 @mistake
 def base_and_exponent_exchanged(num_heads, length):
-    """Base and exponent have changed places: 8 is raised to a power of 2. The slopes are powers of 2, with the 8 in
+    """Base and exponent are exchanged: 8 is raised to a power of 2. The slopes are powers of 2, with the 8 in
     the exponent."""
     return _bias(lambda head, num_heads, length: 8 ** (-2 * head / num_heads))(num_heads, length)
 
@@ -243,8 +245,8 @@ def future_masked_and_heads_from_zero(num_heads, length):
 
 @mistake
 def exponential(num_heads, length):
-    """The bias is a factor between 0 and 1, the exponential of what is asked for. What is added to the scores is the
-    penalty itself."""
+    """The bias is a factor between 0 and 1, the exponential of the penalty. The penalty itself should be added to the
+    scores."""
     return _bias(join=lambda slopes, distances: torch.exp(-slopes[:, None, None] * distances))(num_heads, length)
 
 
@@ -256,7 +258,7 @@ def heads_last(num_heads, length):
 
 @mistake
 def heads_in_the_middle(num_heads, length):
-    """The heads stand between the two positions. Scores are (B, H, L, L), so the heads come first."""
+    """The axis of the heads is between the two positions. Scores are (B, H, L, L), so the heads come first."""
     return _bias(join=lambda slopes, distances: -slopes[:, None] * distances[:, None, :])(num_heads, length)
 
 
@@ -268,58 +270,59 @@ def batch_axis(num_heads, length):
 
 @mistake
 def one_row(num_heads, length):
-    """There is one row for all queries, (H, 1, L). How far a key is depends on the query, so that each has a row."""
+    """There is one row for all queries, (H, 1, L). The distance of a key depends on the query, so each query needs its
+    own row."""
     return _bias(join=lambda slopes, distances: -slopes[:, None, None] * distances[:1])(num_heads, length)
 
 
 @mistake
 def one_row_rising(num_heads, length):
-    """There is one row for all queries, (H, 1, L), in which keys are raised by their position. In a softmax that can
-    stand for the distance to earlier keys; the contract asks for −slope times |i − j| itself, a row for each query."""
+    """There is one row for all queries, (H, 1, L), in which keys are raised by their position. With a causal mask, a
+    softmax would give the same weights; but the contract asks for −slope times |i − j|, with one row per query."""
     return _bias(join=lambda slopes, distances: slopes[:, None, None] * distances[:1])(num_heads, length)
 
 
 @mistake
 def one_row_of_the_last_query(num_heads, length):
-    """There is one row for all queries, (H, 1, L), and it belongs to the last one. How far a key is depends on the
-    query, so that each has a row."""
+    """There is one row for all queries, (H, 1, L), and it belongs to the last one. The distance of a key depends on the
+    query, so each query needs its own row."""
     return _bias(join=lambda slopes, distances: -slopes[:, None, None] * distances[-1:])(num_heads, length)
 
 
 @mistake
 def slopes_not_spread(num_heads, length):
-    """The slopes meet the distances along the wrong axis: `(H,)` lines up with the last axis of `(L, L)`, the keys.
-    They need axes for queries and keys."""
+    """The slopes are multiplied along the wrong axis of the distances: `(H,)` lines up with the last axis of `(L, L)`,
+    the keys. They need axes for queries and keys."""
     return _bias(join=lambda slopes, distances: -slopes * distances)(num_heads, length)
 
 
 @mistake
 def one_head(num_heads, length):
-    """The heads are summed up or only one is left: the result is (L, L). Each head has a bias of its own."""
+    """The heads are summed, or only one is left: the result is (L, L). Each head has a bias of its own."""
     return _bias(join=lambda slopes, distances: -slopes[0] * distances)(num_heads, length)
 
 
 @mistake
 def integer_power(num_heads, length):
-    """An integer tensor cannot hold 2 to a negative power. Make the heads a floating tensor first."""
+    """An integer tensor cannot hold 2 to a negative power. Convert the numbers of the heads to floating point first."""
     slope = 2 ** (-8 * torch.arange(1, num_heads + 1) // num_heads)
     return -slope[:, None, None] * (torch.arange(length)[:, None] - torch.arange(length)).abs()
 
 
 @mistake
 def other_dtype(num_heads, length):
-    """The values are right, the dtype is not: the bias is to be float32. One of float64, added to float32 scores,
-    makes all that follows float64."""
+    """The values are right, but the dtype is not: the bias should be float32. A float64 bias, added to float32 scores,
+    makes everything after it float64."""
     return alibi_bias(num_heads, length).double()
 
 
 @mistake
 def integer_result(num_heads, length):
-    """The bias is a tensor of integers, in which the slopes are cut off. It is float32."""
+    """The bias is a tensor of integers, so the slopes are truncated. It should be float32."""
     return alibi_bias(num_heads, length).long()
 
 
 @mistake
 def numpy_result(num_heads, length):
-    """A NumPy array comes back. It has to be a tensor, float32."""
+    """A NumPy array is returned. It has to be a float32 tensor."""
     return alibi_bias(num_heads, length).numpy()

@@ -39,15 +39,15 @@ def _in_halves(angle=angle_of, sign=1):
 
 @mistake
 def turned_backwards(offset, d_model):
-    """It goes back by the offset instead of forward: the minus stands at the wrong sine, as if cosines came first or
-    rows were columns. Write down sin(a + b) as the first row."""
+    """It moves back by the offset instead of forward: the minus is at the wrong sine, as if cosines came first or rows
+    were columns. Write down sin(a + b) as the first row."""
     return _turns(block=lambda cos, sin: (cos, -sin, sin, cos))(offset, d_model)
 
 
 @mistake
 def minus_missing(offset, d_model):
-    """Both sines have a plus, so vectors change their length. How does the cosine of a sum differ from the sine of
-    one?"""
+    """Both sines have a plus, which changes the length of vectors. How does the cosine of a sum differ from the sine of
+    a sum?"""
     return _turns(block=lambda cos, sin: (cos, sin, sin, cos))(offset, d_model)
 
 
@@ -59,19 +59,19 @@ def minus_at_both_sines(offset, d_model):
 
 @mistake
 def reflection(offset, d_model):
-    """The minus stands at a cosine: each block is a reflection, and an offset of 0 does not leave everything alone."""
+    """The minus is at a cosine: each block is a reflection, and an offset of 0 does not give the identity."""
     return _turns(block=lambda cos, sin: (cos, sin, sin, -cos))(offset, d_model)
 
 
 @mistake
 def sine_and_cosine_swapped(offset, d_model):
-    """Sine and cosine have changed places in the blocks. For an offset of 0 the matrix should be the identity."""
+    """Sine and cosine are exchanged in the blocks. For an offset of 0 the matrix should be the identity."""
     return _turns(block=lambda cos, sin: (sin, cos, -cos, sin))(offset, d_model)
 
 
 @mistake
 def sine_on_the_diagonal(offset, d_model):
-    """The sines of the offset stand on the diagonal. For an offset of 0 the matrix should be the identity."""
+    """The sines of the offset are on the diagonal. For an offset of 0 the matrix should be the identity."""
     return _turns(block=lambda cos, sin: (sin, cos, cos, -sin))(offset, d_model)
 
 
@@ -83,15 +83,15 @@ def cosines_only(offset, d_model):
 
 @mistake
 def halves(offset, d_model):
-    """The matrix fits a table with all sines on the left and all cosines on the right. Here sine and cosine take
-    turns, so that partners are neighbours."""
+    """The matrix fits a table with all sines on the left and all cosines on the right. Here sines and cosines
+    alternate, so partners are neighbours."""
     return _in_halves()(offset, d_model)
 
 
 @mistake
 def halves_backwards(offset, d_model):
-    """The matrix fits a table with all sines on the left, and goes back by the offset. Here partners are neighbours;
-    and mind which of the two sines has the minus."""
+    """The matrix fits a table with all sines on the left, and moves back by the offset. Here partners are neighbours.
+    Also check which of the two sines has the minus."""
     return _in_halves(sign=-1)(offset, d_model)
 
 
@@ -123,27 +123,27 @@ def same_angle(offset, d_model):
 
 @mistake
 def frequencies_reversed(offset, d_model):
-    """The blocks stand in the opposite order: the fastest pair comes first."""
+    """The blocks are in the opposite order: the fastest pair comes first."""
     return _turns(lambda offset, two_i, d: angle_of(offset, two_i.flip(0), d))(offset, d_model)
 
 
 @mistake
 def pairs_from_one(offset, d_model):
-    """The pairs are counted from 1, so that each block has the frequency of its neighbour. The first pair turns by
-    one radian a position."""
+    """The pairs are counted from 1, so each block has the frequency of its neighbour. The first pair turns by one
+    radian per position."""
     return _turns(with_exponent(lambda two_i, d: (two_i + 2) / d))(offset, d_model)
 
 
 @mistake
 def last_exponent_is_one(offset, d_model):
-    """The frequencies are spread so that the last is exactly 1/10000. Those of the table have 2i over d_model in the
+    """The frequencies are spaced so that the last is exactly 1/10000. Those of the table have 2i over d_model in the
     exponent."""
     return _turns(with_exponent(lambda two_i, d: two_i / 2 / max(len(two_i) - 1, 1)))(offset, d_model)
 
 
 @mistake
 def base_e(offset, d_model):
-    """The frequencies fall by powers of e: 10,000 does not appear in them."""
+    """The frequencies fall by powers of e: 10,000 is not used."""
     return _turns(lambda offset, two_i, d: offset * torch.exp(-two_i / d))(offset, d_model)
 
 
@@ -161,19 +161,19 @@ def one_step_too_many(offset, d_model):
 
 @mistake
 def absolute_offset(offset, d_model):
-    """A negative offset moves forward, too: its sign gets lost."""
+    """A negative offset also moves forward: its sign is lost."""
     return _turns(lambda offset, two_i, d: angle_of(offset.abs(), two_i, d))(offset, d_model)
 
 
 @mistake
 def degrees(offset, d_model):
-    """The angle is taken for degrees and converted. Sine and cosine of torch want radians, as in the table."""
+    """The angle is treated as degrees and converted. `torch.sin` and `torch.cos` need radians, as in the table."""
     return _turns(lambda offset, two_i, d: angle_of(offset, two_i, d).deg2rad())(offset, d_model)
 
 
 @mistake
 def full_turns(offset, d_model):
-    """The angle has a factor 2π too many: the table is made with radians."""
+    """The angle has an extra factor of 2π: the table uses radians."""
     return _turns(lambda offset, two_i, d: 2 * math.pi * angle_of(offset, two_i, d))(offset, d_model)
 
 
@@ -186,34 +186,34 @@ def power_of_the_quotient(offset, d_model):
 
 @mistake
 def power_before_division(offset, d_model):
-    """`**` binds more strongly than `/`: 10000 is raised to 2i, and the power is divided by d_model. What belongs in
+    """`**` binds more tightly than `/`: 10000 is raised to 2i, and the power is divided by d_model. What belongs in
     the exponent needs brackets."""
     return _turns(lambda offset, two_i, d: offset * d / 10_000.0**two_i)(offset, d_model)
 
 
 @mistake
 def first_pair_only(offset, d_model):
-    """Only the first pair is turned, and the others are left as they are, as with frequencies of zero. Every pair
+    """Only the first pair is rotated, and the others are left as they are, as with frequencies of zero. Every pair
     turns, each at its own rate; is 10,000 itself in the exponent of an `exp`?"""
     return _turns(lambda offset, two_i, d: offset * (two_i == 0))(offset, d_model)
 
 
 @mistake
 def power_by_entry(offset, d_model):
-    """The entries of the matrix for one step are raised to a power, each alone. Taking a step k times is a power of
-    the matrix."""
+    """The entries of the matrix for one step are raised to a power one by one. Taking k steps is a power of the
+    matrix."""
     return shift_matrix(1, d_model) ** offset
 
 
 @mistake
 def multiple_of_one_step(offset, d_model):
-    """The matrix for one step is multiplied by the offset. Taking a step k times multiplies the matrix with itself."""
+    """The matrix for one step is multiplied by the offset. Taking k steps is a power of the matrix."""
     return shift_matrix(1, d_model) * offset
 
 
 @mistake
 def one_frequency_a_row(offset, d_model):
-    """Every row has a frequency of its own: the number of the row stands in the exponent, odd numbers too. The sine
+    """Every row has its own frequency: the row number is used in the exponent, odd numbers included. The sine
     and the cosine of a pair share one angle."""
     angle = offset / 10_000 ** (torch.arange(d_model, dtype=torch.float64) / d_model)
     partner = torch.eye(d_model).unflatten(0, (-1, 2)).flip(1).flatten(0, 1)
@@ -223,14 +223,13 @@ def one_frequency_a_row(offset, d_model):
 
 @mistake
 def features_rolled(offset, d_model):
-    """The matrix moves the features of a vector along. What has to move is the position that the features stand for."""
+    """The matrix shifts the features of a vector. It should shift the position that the features encode."""
     return torch.eye(d_model).roll(offset, 0)
 
 
 @mistake
 def features_rolled_back(offset, d_model):
-    """The matrix moves the features of a vector along, to the left. What has to move is the position that the
-    features stand for."""
+    """The matrix shifts the features of a vector to the left. It should shift the position that the features encode."""
     return torch.eye(d_model).roll(-offset, 0)
 
 
@@ -249,47 +248,47 @@ def _codes(positions, d_model):
 
 @mistake
 def code_of_the_offset(offset, d_model):
-    """The code of one position comes back, a vector. What is asked for is the matrix that takes one code to another."""
+    """The code of one position is returned, a vector. The exercise asks for the matrix that maps one code to
+    another."""
     return _codes(offset, d_model).float()
 
 
 @mistake
 def power_of_two_only(offset, d_model):
-    """`**` binds more strongly than `*`: 10000 is squared, and i / d_model is a factor beside it. What belongs in
+    """`**` binds more tightly than `*`: 10000 is squared, and the result is multiplied by i / d_model. What belongs in
     the exponent needs brackets."""
     return _turns(lambda offset, two_i, d: offset / (10_000.0**2 * two_i / 2 / d))(offset, d_model)
 
 
 @mistake
 def one_position_only(offset, d_model):
-    """This takes the code of position 0 to the right place, and no other. The matrix has to do so for every p at
-    once: think of one pair of features, and turn it."""
+    """This maps only the code of position 0 correctly. The matrix has to do so for every p: think of one pair of
+    features, and rotate it."""
     start, end = _codes(0, d_model), _codes(offset, d_model)
     return (end[:, None] * start / (start @ start)).float()
 
 
 @mistake
 def outer_product(offset, d_model):
-    """This is an outer product of codes. Multiplied with the code of p it gives always the same direction, wherever
-    p is."""
+    """This is an outer product of codes. Multiplied by the code of p, it always gives the same direction, whatever p
+    is."""
     return (_codes(offset, d_model)[:, None] * _codes(0, d_model)).float()
 
 
 @mistake
 def codes_as_matrix(offset, d_model):
-    """A table of codes comes back, row by row. What is asked for is the matrix that turns one row of it into
-    another."""
+    """A table of codes is returned, row by row. The exercise asks for the matrix that maps one row of it to another."""
     return _codes(torch.arange(d_model) + offset, d_model).float()
 
 
 @mistake
 def blocks_not_placed(offset, d_model):
-    """The blocks come back as a stack, (d_model / 2, 2, 2). They belong along the diagonal of one matrix."""
+    """The blocks are returned as a stack, (d_model / 2, 2, 2). They belong along the diagonal of one matrix."""
     return shift_matrix(offset, d_model).view(d_model // 2, 2, -1, 2).diagonal(dim1=0, dim2=2).movedim(-1, 0)
 
 
 @mistake
 def other_dtype(offset, d_model):
-    """The values are right, the dtype is not: the matrix is to be float32. Compute in float64 if you like, and
-    convert in the end."""
+    """The values are right, but the dtype is not: the matrix should be float32. You may compute in float64 and convert
+    at the end."""
     return shift_matrix(offset, d_model).double()

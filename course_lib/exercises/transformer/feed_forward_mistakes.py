@@ -131,7 +131,7 @@ class ThreeAxesUnpacked(FeedForward):
 
 @mistake
 class Dropout(FeedForward):
-    """There is a dropout in it, which the contract does not ask for: train and eval mode differ."""
+    """There is a dropout, which the contract does not ask for, so train and eval mode differ."""
 
     def forward(self, x):
         return self.linear2(nn.functional.dropout(self.linear1(x).relu(), 0.1, self.training))

@@ -145,7 +145,7 @@ EVERYWHERE = {
     ),
     "dropout": (
         _dropped,
-        "There is a dropout in it, which the contract does not ask for: train and eval mode differ.",
+        "There is a dropout, which the contract does not ask for, so train and eval mode differ.",
         "",
     ),
     "normed_twice": (

@@ -47,14 +47,14 @@ def _side_by_side(position, j, d, base):
 
 @mistake
 def partners_half_way(x, positions, base=10000.0):
-    """Feature i is turned with feature i + d/2, as some libraries do it. Here the partners are neighbours."""
+    """Feature i is rotated with feature i + d/2, as in some libraries. Here the partners are neighbours."""
     return rotary(split=split, join=behind)(x, positions, base)
 
 
 @mistake
 def partners_half_way_backwards(x, positions, base=10000.0):
-    """Feature i is turned with feature i + d/2, and clockwise. Here the partners are neighbours, and the other one
-    of the two sines has the minus."""
+    """Feature i is rotated with feature i + d/2, and clockwise. Here the partners are neighbours, and the other sine
+    has the minus."""
     return rotary(split=split, join=behind, turn=lambda even, odd, cos, sin: turned_pair(even, odd, cos, -sin))(
         x, positions, base
     )
@@ -62,35 +62,35 @@ def partners_half_way_backwards(x, positions, base=10000.0):
 
 @mistake
 def split_in_halves_joined_by_turns(x, positions, base=10000.0):
-    """The partners are taken from the two halves and then put side by side, so the features change places. At
+    """The partners are taken from the two halves and then put side by side, so the features change their order. At
     position 0 nothing should change."""
     return rotary(split=split)(x, positions, base)
 
 
 @mistake
 def joined_in_halves(x, positions, base=10000.0):
-    """The turned features come back in another order: all first partners, then all second ones. At position 0
+    """The rotated features are returned in another order: all first partners, then all second ones. At position 0
     nothing should change."""
     return rotary(join=behind)(x, positions, base)
 
 
 @mistake
 def partners_exchanged(x, positions, base=10000.0):
-    """The two partners of each pair come back in each other's place. At position 0 nothing should change."""
+    """The two partners of each pair are returned exchanged. At position 0 nothing should change."""
     return rotary(join=lambda first, second: beside(second, first))(x, positions, base)
 
 
 @mistake
 def partners_half_way_angles_of_neighbours(x, positions, base=10000.0):
-    """The angles belong to neighbours, the partners are taken d/2 apart: two conventions are mixed. Here partners
+    """The angles belong to neighbours, but the partners are taken d/2 apart: two conventions are mixed. Here partners
     are neighbours."""
     return _by_feature(_pairwise, _partner_half_way)(x, positions, base)
 
 
 @mistake
 def angles_of_halves(x, positions, base=10000.0):
-    """The angles are laid out twice, one list behind the other, while the partners are neighbours: two features of a
-    pair turn by different angles. Two conventions are mixed."""
+    """The list of angles is repeated as a whole, while the partners are neighbours, so the two features of a pair turn
+    by different angles. Two conventions are mixed."""
     return _by_feature(_side_by_side, _partner_beside)(x, positions, base)
 
 
@@ -112,8 +112,7 @@ def one_angle_a_feature_doubled(x, positions, base=10000.0):
 
 @mistake
 def no_partner(x, positions, base=10000.0):
-    """Each feature is multiplied by cosine plus sine of its angle, and never meets its partner. A rotation mixes the
-    two."""
+    """Each feature is multiplied by cosine plus sine of its angle, without its partner. A rotation combines the two."""
     return _by_feature(_pairwise, lambda x: x)(x, positions, base)
 
 

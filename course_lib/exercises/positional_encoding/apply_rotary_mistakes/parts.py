@@ -32,7 +32,7 @@ def rotary_angle(position, two_i, d, base):
 
 
 def rotary(angle=rotary_angle, turn=turned_pair, split=neighbours, join=beside):
-    """The turning with one step exchanged; `position` is (L, 1), in float64."""
+    """The rotation with one step replaced; `position` is (L, 1), in float64."""
 
     def rotary(x, positions, base=10000.0):
         two_i = torch.arange(0, x.shape[-1], 2, dtype=torch.float64)

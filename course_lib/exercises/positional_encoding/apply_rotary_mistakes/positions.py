@@ -23,21 +23,20 @@ mistake = Mistakes()
 
 @mistake
 def positions_ignored(x, positions, base=10000.0):
-    """The rows are numbered 0, 1, 2, … whatever `positions` says. A token that is written alone stands somewhere,
-    too."""
+    """The rows are numbered 0, 1, 2, …, whatever `positions` is. A single token can have any position."""
     return apply_rotary(x, torch.arange(x.shape[-2]), base)
 
 
 @mistake
 def positions_from_one(x, positions, base=10000.0):
-    """Every position is taken for the next one: 1 is added somewhere. Position 0 should leave x as it is."""
+    """Every position is one too large: 1 is added somewhere. Position 0 should leave x as it is."""
     return rotary(lambda position, two_i, d, base: rotary_angle(position + 1, two_i, d, base))(x, positions, base)
 
 
 @mistake
 def positions_from_the_first(x, positions, base=10000.0):
-    """Positions are counted from the first one that is given. They are places in the whole sequence, not in this
-    piece."""
+    """Positions are counted from the first one that is given. They are places in the whole sequence, not in this part
+    of it."""
     return rotary(lambda position, two_i, d, base: rotary_angle(position - position[0], two_i, d, base))(
         x, positions, base
     )
@@ -45,7 +44,7 @@ def positions_from_the_first(x, positions, base=10000.0):
 
 @mistake
 def positions_sorted(x, positions, base=10000.0):
-    """The positions are put in rising order. They belong to the rows of x in the order in which they come."""
+    """The positions are sorted. They belong to the rows of x in the given order."""
     return rotary(lambda position, two_i, d, base: rotary_angle(position.sort(0).values, two_i, d, base))(
         x, positions, base
     )
@@ -53,7 +52,7 @@ def positions_sorted(x, positions, base=10000.0):
 
 @mistake
 def position_missing(x, positions, base=10000.0):
-    """Every row turns by the same angles: the position does not come in."""
+    """Every row turns by the same angles: the position is not used."""
     return rotary(lambda position, two_i, d, base: rotary_angle(1 + 0 * position, two_i, d, base))(x, positions, base)
 
 
@@ -76,22 +75,22 @@ def _from_rows(longest):
 
 @mistake
 def table_of_fixed_length(x, positions, base=10000.0):
-    """Angles are looked up in a table of fixed length, and a position lies past its end. There is no upper bound:
+    """Angles are looked up in a table of fixed length, and a position is past its end. There is no upper bound:
     compute the angles of the positions that are given."""
     return _from_rows(2048)(x, positions, base)
 
 
 @mistake
 def table_of_ten_thousand(x, positions, base=10000.0):
-    """Angles are looked up in a table of some thousand rows, and a position lies past its end. There is no upper
+    """Angles are looked up in a table of some thousand rows, and a position is past its end. There is no upper
     bound: compute the angles of the positions that are given."""
     return _from_rows(10_000)(x, positions, base)
 
 
 @mistake
 def positions_changed(x, positions, base=10000.0):
-    """The result is right, but `positions` was changed, which belongs to the caller. What is computed from it needs
-    a tensor of its own."""
+    """The result is right, but `positions` was changed, which belongs to the caller. Store the results of the
+    computation in a new tensor."""
     turned = apply_rotary(x, positions, base)
     positions += 1
     return turned
@@ -107,7 +106,7 @@ def angle_as_length(x, positions, base=10000.0):
 
 @mistake
 def split_in_halves_and_exponent_i(x, positions, base=10000.0):
-    """Two things: feature i is turned with feature i + d/2, where partners should be neighbours; and i / d is the
+    """Two things: feature i is rotated with feature i + d/2, where partners should be neighbours; and i / d is the
     exponent, so the rates fall half as fast as they should."""
     return rotary(lambda position, two_i, d, base: position * base ** (-two_i / 2 / d), split=split, join=behind)(
         x, positions, base
@@ -126,7 +125,7 @@ def clockwise_and_exponent_i(x, positions, base=10000.0):
 
 @mistake
 def clockwise_and_positions_ignored(x, positions, base=10000.0):
-    """Two things: the pairs turn clockwise, and the rows are numbered 0, 1, 2, … whatever `positions` says."""
+    """Two things: the pairs turn clockwise, and the rows are numbered 0, 1, 2, …, whatever `positions` is."""
     return rotary(
         lambda position, two_i, d, base: rotary_angle(torch.arange(len(position))[:, None].double(), two_i, d, base),
         turn=lambda even, odd, cos, sin: turned_pair(even, odd, cos, -sin),

@@ -1,4 +1,4 @@
-"""Mistakes in `apply_rotary`: how a pair is turned."""
+"""Mistakes in `apply_rotary`: how a pair is rotated."""
 
 from __future__ import annotations
 
@@ -11,60 +11,59 @@ mistake = Mistakes()
 
 @mistake
 def partner_without_minus(x, positions, base=10000.0):
-    """The partners are exchanged and both added with a plus: vectors change their length. One of the two needs a
-    minus."""
+    """The partners are exchanged and both added with a plus, which changes the length of vectors. One of the two needs
+    a minus."""
     return rotary(turn=lambda even, odd, cos, sin: (even * cos + odd * sin, even * sin + odd * cos))(x, positions, base)
 
 
 @mistake
 def turned_clockwise(x, positions, base=10000.0):
-    """The pairs turn clockwise: the minus stands at the other sine, or the matrix is transposed. Where does (1, 0)
+    """The pairs turn clockwise: the minus is at the other sine, or the matrix is transposed. Where does (1, 0)
     go at a small angle?"""
     return rotary(turn=lambda even, odd, cos, sin: turned_pair(even, odd, cos, -sin))(x, positions, base)
 
 
 @mistake
 def minus_twice(x, positions, base=10000.0):
-    """Both sines have a minus, so vectors change their length. Look at the second row of the matrix."""
+    """Both sines have a minus, which changes the length of vectors. Look at the second row of the matrix."""
     return rotary(turn=lambda even, odd, cos, sin: (even * cos - odd * sin, odd * cos - even * sin))(x, positions, base)
 
 
 @mistake
 def minus_at_the_cosine(x, positions, base=10000.0):
-    """A cosine has the minus: each pair is mirrored instead of turned. At position 0 nothing should change."""
+    """A cosine has the minus: each pair is reflected instead of rotated. At position 0 nothing should change."""
     return rotary(turn=lambda even, odd, cos, sin: (even * cos + odd * sin, even * sin - odd * cos))(x, positions, base)
 
 
 @mistake
 def sine_and_cosine_swapped(x, positions, base=10000.0):
-    """Sine and cosine have changed places. At position 0 nothing should change."""
+    """Sine and cosine are exchanged. At position 0 nothing should change."""
     return rotary(turn=lambda even, odd, cos, sin: turned_pair(even, odd, sin, cos))(x, positions, base)
 
 
 @mistake
 def cosines_only(x, positions, base=10000.0):
-    """Every feature is multiplied by a cosine, and that is all: the partner does not come in."""
+    """Every feature is only multiplied by a cosine: its partner is not used."""
     return rotary(turn=lambda even, odd, cos, sin: (even * cos, odd * cos))(x, positions, base)
 
 
 @mistake
 def cosine_for_one_sine_for_the_other(x, positions, base=10000.0):
-    """The first partner is multiplied by the cosine, the second by the sine. Both are needed in both: see the
-    matrix."""
+    """The first partner is multiplied by the cosine, the second by the sine. Both rows need both: see the matrix."""
     return rotary(turn=lambda even, odd, cos, sin: (even * cos, odd * sin))(x, positions, base)
 
 
 @mistake
 def cosine_taken_twice(x, positions, base=10000.0):
-    """In the second row the first partner is used with the cosine, the second with the sine. Which entries has the
-    second row of the matrix?"""
+    """In the second row the first partner is used with the cosine, the second with the sine. Which entries does the
+    second row of the matrix have?"""
     return rotary(turn=lambda even, odd, cos, sin: (even * cos - odd * sin, even * cos + odd * sin))(x, positions, base)
 
 
 @mistake
 def first_partner_overwritten(x, positions, base=10000.0):
-    """The second partner is computed from the *new* first one. Keep the old values until both are computed; a slice
-    keeps nothing, it shows what now stands in x."""
+    """The second partner is computed from the *new* first one. Keep the old values until both are computed; a slice is
+    not a copy, but shows the current contents of x."""
     return rotary(turn=lambda even, odd, cos, sin: ((new := even * cos - odd * sin), new * sin + odd * cos))(
         x, positions, base
     )
@@ -80,23 +79,23 @@ def second_partner_overwritten(x, positions, base=10000.0):
 
 @mistake
 def second_partners_unchanged(x, positions, base=10000.0):
-    """Only the first partner of each pair is turned; the second stays as it was."""
+    """Only the first partner of each pair is rotated; the second is unchanged."""
     return rotary(turn=lambda even, odd, cos, sin: (even * cos - odd * sin, odd))(x, positions, base)
 
 
 @mistake
 def added_instead_of_turned(x, positions, base=10000.0):
-    """Sine and cosine are *added* to x. Rotary positions turn x; nothing is added."""
+    """Sine and cosine are *added* to x. Rotary positions rotate x; nothing is added."""
     return rotary(turn=lambda even, odd, cos, sin: (even + sin, odd + cos))(x, positions, base)
 
 
 @mistake
 def x_kept(x, positions, base=10000.0):
-    """The turned x is added to x. It takes the place of x."""
+    """The rotated x is added to x. It should replace x."""
     return x + apply_rotary(x, positions, base)
 
 
 @mistake
 def first_pair_only(x, positions, base=10000.0):
-    """Only the first pair is turned. All pairs are, each at its own rate."""
+    """Only the first pair is rotated. All pairs should be, each at its own rate."""
     return rotary(lambda position, two_i, d, base: position * (two_i == 0))(x, positions, base)

@@ -1,4 +1,4 @@
-"""Mistakes in `LearnedPositionalEmbedding`: parameters, gradients and manners."""
+"""Mistakes in `LearnedPositionalEmbedding`: parameters, gradients and changes in place."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class TableTurnedRound(LearnedPositionalEmbedding):
 
 @mistake
 class BareParameter(nn.Module):
-    """The table is an `nn.Parameter` of its own. It has to be an `nn.Embedding`, so that its weights have the name
-    under which they are loaded."""
+    """The table is an `nn.Parameter`. It has to be an `nn.Embedding`, so that its weights have the expected name when
+    they are loaded."""
 
     def __init__(self, max_length, d_model):
         super().__init__()
@@ -36,7 +36,7 @@ class BareParameter(nn.Module):
 
 @mistake
 class NoParameters(nn.Module):
-    """There is a table, and it is not registered: a plain tensor, or a layer in a local variable. It would never be
+    """There is a table, but it is not registered: a plain tensor, or a layer in a local variable. It would never be
     trained, and no weights can be loaded into it."""
 
     def __init__(self, max_length, d_model):
@@ -49,7 +49,7 @@ class NoParameters(nn.Module):
 
 @mistake
 class OneRowMore(LearnedPositionalEmbedding):
-    """The table has a row more than there are positions. Positions 0 to max_length − 1 need max_length rows."""
+    """The table has one row more than there are positions. Positions 0 to max_length − 1 need max_length rows."""
 
     def __init__(self, max_length, d_model):
         super().__init__(max_length + 1, d_model)
@@ -65,7 +65,7 @@ class SuperInitMissing(LearnedPositionalEmbedding):
 
 @mistake
 class Dropout(LearnedPositionalEmbedding):
-    """There is a dropout in it, which the contract does not ask for: train and eval mode differ."""
+    """There is a dropout, which the contract does not ask for, so train and eval mode differ."""
 
     def forward(self, x):
         return nn.functional.dropout(super().forward(x), 0.1, self.training)
@@ -84,19 +84,19 @@ class PaddingIndex(LearnedPositionalEmbedding):
 @mistake.built
 def table_detached():
     """The values are right, but no gradient reaches the table, so the positions are never learned. Either its
-    weights are frozen (`requires_grad_(False)`), or `.data`, `.detach()` or `no_grad` cuts them off."""
+    weights are frozen (`requires_grad_(False)`), or they are detached by `.data`, `.detach()` or `no_grad`."""
     return checked(lambda embedding, x: x + embedding.weight.detach()[: x.shape[1]])
 
 
 @mistake.built
 def x_detached():
-    """The values are right, but no gradient reaches x, so that nothing before this module can learn."""
+    """The values are right, but no gradient reaches x, so nothing before this module can learn."""
     return checked(lambda embedding, x: x.detach() + first(embedding, x.shape[1]))
 
 
 @mistake.built
 def all_detached():
-    """The values are right, but no gradient flows at all: the sum is computed without a graph, or cut off from it."""
+    """The values are right, but no gradient flows at all: the sum is computed without a graph, or detached from it."""
     return checked(lambda embedding, x: (x + first(embedding, x.shape[1])).detach())
 
 

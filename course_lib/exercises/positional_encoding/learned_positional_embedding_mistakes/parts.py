@@ -10,7 +10,7 @@ __all__ = ["checked", "first", "module"]
 
 
 def module(add):
-    """The module with `add(embedding, x)` in place of the whole forward."""
+    """The module with `add(embedding, x)` instead of the whole forward pass."""
 
     class Variant(LearnedPositionalEmbedding):
         def forward(self, x):
@@ -20,7 +20,7 @@ def module(add):
 
 
 def checked(add):
-    """The same behind the check of the length."""
+    """The same, after the check of the length."""
 
     def forward(embedding, x):
         if x.shape[1] > embedding.num_embeddings:

@@ -13,21 +13,21 @@ mistake = Mistakes()
 
 @mistake.built
 def no_check():
-    """A sequence that is too long ends in the IndexError of the table. Ask for the length before you read it, and
+    """A sequence that is too long causes an IndexError in the table. Check the length before reading the table, and
     raise a ValueError."""
     return module(lambda embedding, x: x + first(embedding, x.shape[1]))
 
 
 @mistake.built
 def no_check_slice():
-    """A slice of the table ends where the table ends, without a word; only the addition notices, and not always. Ask
-    for the length first, and raise a ValueError."""
+    """A slice of the table silently ends where the table ends; only the addition fails, and not always. Check the
+    length first, and raise a ValueError."""
     return module(lambda embedding, x: x + embedding.weight[: x.shape[1]])
 
 
 @mistake.built
 def cut():
-    """A sequence that is too long is cut to max_length in silence. The contract asks for a ValueError."""
+    """A sequence that is too long is silently cut to max_length. The contract asks for a ValueError."""
     return module(
         lambda embedding, x: (
             x[:, : embedding.num_embeddings] + embedding.weight[: min(x.shape[1], len(embedding.weight))]
@@ -51,7 +51,7 @@ def starts_again():
 
 @mistake.built
 def nothing_past_the_end():
-    """Positions past the end get no vector, in silence. The contract asks for a ValueError."""
+    """Positions past the end silently get no vector. The contract asks for a ValueError."""
     return module(
         lambda embedding, x: (
             x
@@ -81,8 +81,7 @@ def one_too_long_goes_through(embedding, x):
 
 @mistake(by=module)
 def checks_the_batch(embedding, x):
-    """The size of the batch is compared with max_length. How many sequences there are does not matter; how long are
-    they?"""
+    """The size of the batch is compared with max_length. The number of sequences does not matter; how long are they?"""
     if len(x) > embedding.num_embeddings:
         raise ValueError("too long")
     return x + first(embedding, x.shape[1])
@@ -107,15 +106,15 @@ def checks_against_the_width(embedding, x):
 
 @mistake(by=module)
 def assert_instead(embedding, x):
-    """An AssertionError is raised where a ValueError is asked for. `assert` is for mistakes of one's own, and
-    `python -O` drops it."""
+    """An AssertionError is raised, but the contract asks for a ValueError. `assert` is for internal checks, and `python
+    -O` removes it."""
     assert x.shape[1] <= embedding.num_embeddings
     return x + first(embedding, x.shape[1])
 
 
 @mistake(by=module)
 def error_returned(embedding, x):
-    """The ValueError is returned, or made and dropped, instead of raised, so the call goes on as if nothing were
+    """The ValueError is returned, or created and discarded, instead of raised, so the call continues as if nothing were
     wrong."""
     if x.shape[1] > embedding.num_embeddings:
         return ValueError("too long")
@@ -124,8 +123,8 @@ def error_returned(embedding, x):
 
 @mistake(by=module)
 def another_error(embedding, x):
-    """A RuntimeError is raised where a ValueError is asked for. The contract names the kind of error, so that a
-    caller can tell it from others."""
+    """A RuntimeError is raised, but the contract asks for a ValueError. The contract fixes the type, so that a caller
+    can distinguish it from other errors."""
     if x.shape[1] > embedding.num_embeddings:
         raise RuntimeError("too long")
     return x + first(embedding, x.shape[1])
@@ -133,8 +132,8 @@ def another_error(embedding, x):
 
 @mistake(by=module)
 def index_error_raised(embedding, x):
-    """An IndexError is raised where a ValueError is asked for. The contract names the kind of error, so that a
-    caller can tell it from others."""
+    """An IndexError is raised, but the contract asks for a ValueError. The contract fixes the type, so that a caller
+    can distinguish it from other errors."""
     if x.shape[1] > embedding.num_embeddings:
         raise IndexError
     return x + first(embedding, x.shape[1])
@@ -142,8 +141,8 @@ def index_error_raised(embedding, x):
 
 @mistake(by=module)
 def plain_exception_raised(embedding, x):
-    """A plain Exception is raised where a ValueError is asked for. The contract names the kind of error, so that a
-    caller can tell it from others."""
+    """A plain Exception is raised, but the contract asks for a ValueError. The contract fixes the type, so that a
+    caller can distinguish it from other errors."""
     if x.shape[1] > embedding.num_embeddings:
         raise Exception
     return x + first(embedding, x.shape[1])
@@ -151,7 +150,7 @@ def plain_exception_raised(embedding, x):
 
 @mistake(by=module)
 def returns_none_for_too_long(embedding, x):
-    """A sequence that is too long gives None. A message on the screen stops nobody: raise a ValueError."""
+    """A sequence that is too long gives None. A printed message does not stop the program: raise a ValueError."""
     if x.shape[1] > embedding.num_embeddings:
         return None
     return x + first(embedding, x.shape[1])

@@ -13,31 +13,33 @@ mistake = Mistakes()
 
 @mistake.built
 def embedding_only():
-    """Only the embeddings come back. They are added to x, which brings the tokens."""
+    """Only the embeddings are returned. They have to be added to x, which holds the tokens."""
     return checked(lambda embedding, x: first(embedding, x.shape[1]).expand_as(x))
 
 
 @mistake.built
 def embedding_only_without_batch():
-    """The embeddings come back alone, `(L, d_model)`. They are added to x, which brings the tokens and the batch."""
+    """Only the embeddings are returned, `(L, d_model)`. They have to be added to x, which holds the tokens and has the
+    batch axis."""
     return checked(lambda embedding, x: first(embedding, x.shape[1]))
 
 
 @mistake.built
 def x_unchanged():
-    """x comes back as it was: what is made of the embeddings is not used."""
+    """x is returned unchanged: the embeddings are not used."""
     return checked(lambda embedding, x: x.clone())
 
 
 @mistake.built
 def multiplied():
-    """x is multiplied by the embeddings. They are added."""
+    """x is multiplied by the embeddings. They should be added."""
     return checked(lambda embedding, x: x * first(embedding, x.shape[1]))
 
 
 @mistake.built
 def concatenated():
-    """The embeddings are put beside x, which makes it twice as wide. They are added, so that the width stays."""
+    """The embeddings are concatenated to x, which makes it twice as wide. They should be added, which keeps the
+    width."""
     return checked(lambda embedding, x: torch.cat((x, first(embedding, x.shape[1]).expand_as(x)), dim=-1))
 
 
@@ -49,13 +51,13 @@ def x_scaled():
 
 @mistake.built
 def embedding_scaled():
-    """The embeddings are multiplied by the root of d_model. They are added as they are."""
+    """The embeddings are multiplied by the root of d_model. They should be added as they are."""
     return checked(lambda embedding, x: x + first(embedding, x.shape[1]) * x.shape[-1] ** 0.5)
 
 
 @mistake.built
 def subtracted():
-    """The embeddings are taken off x. They are added."""
+    """The embeddings are subtracted from x. They should be added."""
     return checked(lambda embedding, x: x - first(embedding, x.shape[1]))
 
 
@@ -81,8 +83,8 @@ def same_vector_everywhere():
 
 @mistake.built
 def length_as_index():
-    """The table is read at the single index L, so that every position gets the same vector. All the numbers below L
-    are its positions."""
+    """The table is read at the single index L, so every position gets the same vector. The positions are all the
+    numbers below L."""
     return checked(lambda embedding, x: x + embedding(torch.tensor(x.shape[1])))
 
 
@@ -94,7 +96,8 @@ def first_vector_everywhere():
 
 @mistake.built
 def a_vector_a_sequence():
-    """Each sequence of the batch gets one vector for all its positions. The indices run along the wrong axis of x."""
+    """Each sequence of the batch gets a single vector for all its positions, because the indices run along the wrong
+    axis of x."""
     return checked(lambda embedding, x: x + embedding(torch.arange(x.shape[0]))[:, None])
 
 
@@ -112,37 +115,38 @@ def counts_the_features():
 
 @mistake.built
 def whole_table():
-    """The whole table is added, whatever the length of x. A shorter x needs its first L rows only."""
+    """The whole table is added, whatever the length of x. A shorter x needs only the first L rows."""
     return checked(lambda embedding, x: x + embedding.weight)
 
 
 @mistake.built
 def last_rows():
-    """The last L rows of the table are taken. Position 0 has row 0."""
+    """The last L rows of the table are used. Position 0 has row 0."""
     return checked(lambda embedding, x: x + embedding.weight[embedding.num_embeddings - x.shape[1] :])
 
 
 @mistake.built
 def reversed():
-    """The positions run backwards: the last one gets row 0."""
+    """The positions are in reverse order: the last one gets row 0."""
     return checked(lambda embedding, x: x + first(embedding, x.shape[1]).flip(0))
 
 
 @mistake.built
 def reads_the_table_with_x_as_integers():
-    """The table is read with x, made integer. x holds features, no row numbers; the row numbers are the positions."""
+    """The table is read with x, converted to integers. x holds features, not row numbers; the row numbers are the
+    positions."""
     return checked(lambda embedding, x: x + embedding(x.long()))
 
 
 @mistake.built
 def indices_are_floats():
-    """The table is read with floating numbers: positions made in a floating dtype, or x itself. Row numbers are
+    """The table is read with floating-point numbers: positions in a floating dtype, or x itself. Row numbers are
     integers, and here they are the positions."""
     return checked(lambda embedding, x: x + embedding(torch.arange(x.shape[1], dtype=x.dtype)))
 
 
 @mistake.built
 def batch_axis_in_the_wrong_place():
-    """The embeddings get their new axis after the positions, (L, 1, d_model), so that positions line up with the
-    batch. Where is the batch axis of x?"""
+    """The embeddings get their new axis after the positions, (L, 1, d_model), so positions are lined up with the batch.
+    Where is the batch axis of x?"""
     return checked(lambda embedding, x: x + first(embedding, x.shape[1])[:, None])

@@ -15,7 +15,7 @@ def _interleaved(first: Tensor, second: Tensor, width: int) -> Tensor:
 
 
 def table(angle=angle_of, first=torch.sin, second=torch.cos, join=_interleaved):
-    """The encoding with one step exchanged."""
+    """The encoding with one step replaced."""
 
     def encoding(length, d_model):
         two_i = torch.arange(0, d_model, 2, dtype=torch.float64)

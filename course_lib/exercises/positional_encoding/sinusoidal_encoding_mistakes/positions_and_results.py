@@ -25,27 +25,27 @@ def positions_from_one(length, d_model):
 
 @mistake
 def positions_as_fractions(length, d_model):
-    """Positions are divided by the length, so that the code of a position depends on how long the sequence is. A
-    position is its number."""
+    """Positions are divided by the length, so the code of a position depends on the length of the sequence. Use the
+    position itself."""
     return table(lambda position, two_i, d: angle_of(position / len(position), two_i, d))(length, d_model)
 
 
 @mistake
 def positions_reversed(length, d_model):
-    """The rows stand in the opposite order: the last one is the code of position 0."""
+    """The rows are in the opposite order: the last one is the code of position 0."""
     return _changed(lambda table: table.flip(0))(length, d_model)
 
 
 @mistake
 def full_turns(length, d_model):
-    """The angle has a factor 2π too many: the formula asks for radians, not for turns."""
+    """The angle has an extra factor of 2π: the formula gives radians, not turns."""
     return table(lambda position, two_i, d: 2 * math.pi * angle_of(position, two_i, d))(length, d_model)
 
 
 @mistake
 def degrees(length, d_model):
-    """The angle is taken for degrees and converted. Sine and cosine of torch want radians, and the formula gives
-    them."""
+    """The angle is treated as degrees and converted. `torch.sin` and `torch.cos` need radians, which the formula
+    gives."""
     return table(lambda position, two_i, d: angle_of(position, two_i, d).deg2rad())(length, d_model)
 
 
@@ -59,13 +59,13 @@ def row_zero_is_zero(length, d_model):
 
 @mistake
 def one_row_too_many(length, d_model):
-    """There is one row too many: positions 0 to length − 1 are asked for."""
+    """There is one row too many: the positions are 0 to length − 1."""
     return sinusoidal_encoding(length + 1, d_model)
 
 
 @mistake
 def arguments_swapped(length, d_model):
-    """Length and width have changed places: there are d_model positions with `length` features each. Rows are
+    """Length and width are exchanged: there are d_model positions with `length` features each. Rows are
     positions."""
     return sinusoidal_encoding(d_model, length)
 
@@ -84,32 +84,33 @@ for _longest in (5000, 4096, 2048, 1024, 1000, 512, 256, 100):
 
 @mistake
 def batch_axis_in_front(length, d_model):
-    """There is a batch axis in front: (1, length, d_model). The table itself is asked for, with two axes."""
+    """There is a batch axis in front: (1, length, d_model). The result should be the table itself, with two axes."""
     return _changed(lambda table: table[None])(length, d_model)
 
 
 @mistake
 def batch_axis_in_the_middle(length, d_model):
-    """There is a batch axis in the middle: (length, 1, d_model). The table itself is asked for, with two axes."""
+    """There is a batch axis in the middle: (length, 1, d_model). The result should be the table itself, with two
+    axes."""
     return _changed(lambda table: table[:, None])(length, d_model)
 
 
 @mistake
 def transposed(length, d_model):
-    """The table is turned round: positions are the rows, features the columns."""
+    """The table is transposed: positions should be the rows, features the columns."""
     return _changed(lambda table: table.T)(length, d_model)
 
 
 @mistake
 def other_dtype(length, d_model):
-    """The values are right, the dtype is not: the table is to be float32. One of float64 would turn all that it is
-    added to into float64, one of float16 is too coarse; compute in what you like, and convert in the end."""
+    """The values are right, but the dtype is not: the table should be float32. Adding a float64 table would turn
+    everything into float64, and float16 is too coarse. You may compute in any dtype and convert at the end."""
     return _changed(lambda table: table.double())(length, d_model)
 
 
 @mistake
 def numpy_result(length, d_model):
-    """A NumPy array comes back. It has to be a tensor, float32."""
+    """A NumPy array is returned. It has to be a float32 tensor."""
     return _changed(lambda table: table.numpy())(length, d_model)
 
 

@@ -229,7 +229,7 @@ def centred_in_place(x, gain, bias, eps=1e-5):
 
 @mistake
 def float32_inside(x, gain, bias, eps=1e-5):
-    """The computation is done in float32 whatever the dtype of x is: what float64 has more is lost on the way."""
+    """The computation is done in float32 whatever the dtype of x is: the extra digits of float64 are lost."""
     return layer_norm(x.float(), gain.float(), bias.float(), eps).to(x.dtype)
 
 
