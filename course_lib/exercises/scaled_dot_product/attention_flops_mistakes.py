@@ -11,7 +11,7 @@ mistake = Mistakes()
 
 @mistake
 def multiplications_only(len_q, len_k, d_k, d_v):
-    """Half of what is asked: a multiply-add counts as 2."""
+    """Half of the right number: a multiply-add counts as 2."""
     return len_q * len_k * (d_k + d_v)
 
 
@@ -54,13 +54,14 @@ def float_result(len_q, len_k, d_k, d_v):
 
 @mistake
 def widths_multiplied(len_q, len_k, d_k, d_v):
-    """The two widths are multiplied with each other. The products come one after the other, so their costs add up."""
+    """The two widths are multiplied by each other. The products come one after the other, so their costs add up."""
     return 2 * len_q * len_k * d_k * d_v
 
 
 @mistake
 def exact_additions(len_q, len_k, d_k, d_v):
-    """n products have n − 1 additions between them, true; the convention here counts a multiply-add as 2, so 2n."""
+    """It is true that n products have only n − 1 additions between them, but the convention here counts a multiply-add
+    as 2, so 2n."""
     return len_q * len_k * (2 * d_k - 1) + len_q * d_v * (2 * len_k - 1)
 
 
@@ -79,7 +80,7 @@ for key, extra in {
 
 @mistake
 def twice_too_many(len_q, len_k, d_k, d_v):
-    """Twice too many: the 2 for a multiply-add is counted twice."""
+    """Twice the right number: the 2 for a multiply-add is counted twice."""
     return 4 * len_q * len_k * (d_k + d_v)
 
 
@@ -97,13 +98,13 @@ def output_over_queries(len_q, len_k, d_k, d_v):
 
 @mistake
 def two_in_the_first_product_only(q, k, d, v):
-    """A multiply-add counts as 2 in both products; in the second one the 2 is missing."""
+    """A multiply-add counts as 2 in both products, but the 2 is missing in the second."""
     return 2 * q * k * d + q * k * v
 
 
 @mistake
 def two_in_the_second_product_only(q, k, d, v):
-    """A multiply-add counts as 2 in both products; in the first one the 2 is missing. Brackets?"""
+    """A multiply-add counts as 2 in both products, but the 2 is missing in the first. Are brackets missing?"""
     return q * k * d + 2 * q * k * v
 
 
@@ -121,38 +122,38 @@ def output_over_keys_only(q, k, d, v):
 
 @mistake
 def lengths_added(q, k, d, v):
-    """The two lengths are added. Every query meets every key, so they multiply."""
+    """The two lengths are added. Every query meets every key, so the lengths have to be multiplied."""
     return 2 * (q + k) * (d + v)
 
 
 @mistake
 def entries_only(q, k, d, v):
-    """The entries of scores and output are counted. Each entry needs one multiply-add per term of its sum."""
+    """Only the entries of scores and output are counted. Each entry needs one multiply-add per term of its sum."""
     return q * k + q * v
 
 
 @mistake
 def output_entries_added(q, k, d, v):
-    """The first product is right; of the second one only its entries are counted, not the terms of their sums."""
+    """The first product is right; for the second, only the entries are counted, not the terms of their sums."""
     return 2 * q * k * d + q * v
 
 
 @mistake
 def additions_one_less_first(q, k, d, v):
-    """n products have n − 1 additions between them, true; the convention here counts a multiply-add as 2. And it is
-    used in one of the products only."""
+    """It is true that n products have only n − 1 additions between them, but the convention here counts a multiply-add
+    as 2. Besides, it is used in only one of the products."""
     return q * k * (2 * d - 1) + 2 * q * k * v
 
 
 @mistake
 def multiplications_times_additions(q, k, d, v):
-    """The number is squared somewhere: multiplications and additions are counted one after the other, and added."""
+    """The number is squared somewhere: multiplications and additions should be counted separately and added."""
     return (q * k * (d + v)) ** 2
 
 
 @mistake
 def three_for_two(q, k, d, v):
-    """Half as much again as it should be: a multiply-add counts as 2."""
+    """One and a half times the right number: a multiply-add counts as 2."""
     return 3 * q * k * (d + v)
 
 
@@ -164,8 +165,8 @@ def wider_twice(q, k, d, v):
 
 @mistake
 def through_floats(q, k, d, v):
-    """The number went through a float, and lost its last digits for long sequences. `/` and floats such as 2.0 or
-    1e0 are not exact; `*` and `//` of ints are."""
+    """The number was converted to a float, which loses the last digits for long sequences. `/` and floats such as 2.0
+    or 1e0 are not exact; `*` and `//` of ints are."""
     return int(2.0 * q * k * (d + v))
 
 
@@ -177,5 +178,5 @@ def tensor_result(q, k, d, v):
 
 @mistake
 def pair_returned(q, k, d, v):
-    """The two products come back as a pair. The exercise asks for their sum."""
+    """The counts of the two products are returned as a pair. The exercise asks for their sum."""
     return (2 * q * k * d, 2 * q * k * v)

@@ -34,14 +34,15 @@ def key_matrix_for_queries(x, w_q, w_k, w_v, mask=None):
 
 @mistake
 def queries_and_keys_swapped(x, w_q, w_k, w_v, mask=None):
-    """Queries and keys have changed places: the query comes from the matrix of the keys. Rows of the scores belong to
+    """Queries and keys are exchanged: the query comes from the matrix of the keys. Rows of the scores belong to
     queries, columns to keys."""
     return _attend(x @ w_k, x @ w_q, x @ w_v, mask)
 
 
 @mistake
 def key_matrix_for_values(x, w_q, w_k, w_v, mask=None):
-    """The values are made with the matrix of the keys. What a token passes on need not be what it is found by."""
+    """The values are made with the matrix of the keys. The features that a token passes on need not be those by which
+    it is found."""
     return _attend(x @ w_q, x @ w_k, x @ w_k, mask)
 
 
@@ -65,14 +66,13 @@ def keys_not_projected(x, w_q, w_k, w_v, mask=None):
 
 @mistake
 def scores_from_x(x, w_q, w_k, w_v, mask=None):
-    """The scores compare the vectors of x with themselves. It is the queries that are compared, and with the keys."""
+    """The scores compare the vectors of x with themselves. They should compare the queries with the keys."""
     return _attend(x, x, x @ w_v, mask)
 
 
 @mistake
 def values_not_projected(x, w_q, w_k, w_v, mask=None):
-    """The vectors of x themselves are averaged. The output is an average of *values*, which have a matrix of their
-    own."""
+    """The vectors of x themselves are averaged. The output is an average of *values*, which have their own matrix."""
     return _attend(x @ w_q, x @ w_k, x, mask)
 
 
@@ -127,7 +127,7 @@ def sequences_joined(x, w_q, w_k, w_v, mask=None):
 
 @mistake
 def projections_detached(x, w_q, w_k, w_v, mask=None):
-    """The projections are cut off from the graph, so the three matrices get no gradient and cannot be learned."""
+    """The projections are detached from the graph, so the three matrices get no gradient and cannot be learned."""
     with torch.no_grad():
         query, key, value = x @ w_q, x @ w_k, x @ w_v
     return _attend(query, key, value, mask)
@@ -138,5 +138,5 @@ def _around(attention):
     return lambda x, w_q, w_k, w_v, mask=None: attention(x @ w_q, x @ w_k, x @ w_v, mask)
 
 
-# The attention among the projections is an exercise of its own.
+# The attention among the projections has its own exercise.
 mistake.contains(attention_exercise, _around, called="attention")

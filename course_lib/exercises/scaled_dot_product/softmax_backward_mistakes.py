@@ -19,39 +19,39 @@ def independent_weights(weights, grad_weights):
 
 @mistake
 def mean_forgotten(weights, grad_weights):
-    """The arriving gradient is multiplied by the weights, and that is all. If all arriving gradients are equal, what
+    """The arriving gradient is only multiplied by the weights. If all arriving gradients are equal, what
     should the scores do?"""
     return weights * grad_weights
 
 
 @mistake
 def plain_mean(weights, grad_weights):
-    """The plain mean of the arriving gradients is taken off. The average that counts is the one under the weights."""
+    """The plain mean of the arriving gradients is subtracted. It should be their average under the weights."""
     return weights * (grad_weights - grad_weights.mean(-1, keepdim=True))
 
 
 @mistake
 def sum_over_everything(weights, grad_weights):
-    """The sum runs over all rows together. Each row went through a softmax of its own."""
+    """The sum runs over all rows together. Each row has its own softmax."""
     return weights * (grad_weights - (grad_weights * weights).sum())
 
 
 @mistake
 def sum_over_first_axis(weights, grad_weights):
-    """The sum runs over the first axis. The softmax ran over the last one."""
+    """The sum runs over the first axis. The softmax was taken over the last one."""
     return weights * (grad_weights - (grad_weights * weights).sum(0, keepdim=True))
 
 
 @mistake
 def outer_weight_missing(weights, grad_weights):
-    """The average is taken off, but the result is not multiplied by the weights: how far a score can move its own
-    weight depends on it."""
+    """The average is subtracted, but the result is not multiplied by the weights: how far a score can change its own
+    weight depends on that weight."""
     return grad_weights - (grad_weights * weights).sum(-1, keepdim=True)
 
 
 @mistake
 def sign_turned(weights, grad_weights):
-    """Right but for the sign: a score must gain when its key is better than the average."""
+    """Right except for the sign: a score must rise when its key is better than the average."""
     return -softmax_backward(weights, grad_weights)
 
 
@@ -63,13 +63,13 @@ def sum_axis_dropped(weights, grad_weights):
 
 @mistake
 def second_term_unweighted(weights, grad_weights):
-    """The average is taken off each score in full. How much of it a score gets depends on its own weight."""
+    """The full average is subtracted from each score. How much is subtracted depends on the score's own weight."""
     return weights * grad_weights - (weights * grad_weights).sum(-1, keepdim=True)
 
 
 @mistake
 def sum_without_weights(weights, grad_weights):
-    """The sum of the arriving gradients is taken off. What counts is their average under the weights."""
+    """The sum of the arriving gradients is subtracted. It should be their average under the weights."""
     return weights * (grad_weights - grad_weights.sum(-1, keepdim=True))
 
 
@@ -81,26 +81,26 @@ def plus_for_minus(weights, grad_weights):
 
 @mistake
 def softmax_again(weights, grad_weights):
-    """The weights are sent through a softmax once more. They are its output already."""
+    """Another softmax is applied to the weights. They are already the output of one."""
     return softmax_backward(weights.softmax(-1), grad_weights)
 
 
 @mistake
 def sum_over_rows(weights, grad_weights):
-    """The sum runs over the rows, axis −2. The softmax ran over the last axis."""
+    """The sum runs over the rows, axis −2. The softmax was taken over the last axis."""
     return weights * (grad_weights - (grad_weights * weights).sum(-2, keepdim=True))
 
 
 @mistake
 def one_row_jacobian(weights, grad_weights):
-    """The matrix of derivatives is built for one row. With a batch there is one such matrix a row; the sum needs
+    """The matrix of derivatives is built for one row. With a batch, there is one such matrix per row; the sum needs
     none of them."""
     return (torch.diag(weights) - torch.outer(weights, weights)) @ grad_weights
 
 
 @mistake
 def exponent_forgotten(weights, grad_weights):
-    """The gradient arrives as it is. A softmax stands between weights and scores, so something has to change."""
+    """The gradient is returned unchanged. There is a softmax between scores and weights, so it has to change."""
     return grad_weights.clone()
 
 
@@ -117,25 +117,25 @@ def mean_for_sum(w, g):
 
 @mistake
 def sigmoid_factor_too(w, g):
-    """There is a factor (1 − w) too many: the part of the other weights is in the sum already."""
+    """There is an extra factor (1 − w): the contribution of the other weights is already in the sum."""
     return w * (1 - w) * (g - _row_sum(w * g))
 
 
 @mistake
 def diagonal_taken_twice(w, g):
-    """The weight's own entry is taken off twice: once as (1 − w), and once in the sum over all entries."""
+    """The weight's own entry is subtracted twice: once as (1 − w), and once in the sum over all entries."""
     return w * (1 - w) * g - w * _row_sum(w * g)
 
 
 @mistake
 def sum_of_others_added(w, g):
-    """The terms of the other weights are added instead of taken off: raising one score lowers the other weights."""
+    """The terms of the other weights are added instead of subtracted: raising one score lowers the other weights."""
     return w * (1 - w) * g + w * (_row_sum(w * g) - w * g)
 
 
 @mistake
 def diagonal_forgotten(w, g):
-    """Only the terms −w_i w_j are there. A score also moves its own weight up: what is the entry on the diagonal?"""
+    """Only the terms −w_i w_j are there. A score also raises its own weight: what is the entry on the diagonal?"""
     return -w * _row_sum(w * g)
 
 
@@ -147,7 +147,7 @@ def only_the_others(w, g):
 
 @mistake
 def weights_squared(w, g):
-    """The second term has the square of the weight as its factor; the weight itself belongs there."""
+    """The second term has the square of the weight as its factor; it should be the weight itself."""
     return w * g - w**2 * _row_sum(w * g)
 
 
@@ -165,28 +165,28 @@ def square_of_weights_for_average(w, g):
 
 @mistake
 def weights_sum_for_average(w, g):
-    """The sum of the weights, which is 1, is taken off. It should be the average of the gradients under the weights."""
+    """The sum of the weights, which is 1, is subtracted. It should be the average of the gradients under the
+    weights."""
     return w * (g - _row_sum(w))
 
 
 @mistake
 def one_minus_weights_outside(w, g):
-    """The factor outside is (1 − w). How far a score can move its own weight: what remains of that when w is nearly
-    0?"""
+    """The outer factor is (1 − w). How far can a score change its own weight when w is nearly 0?"""
     return (1 - w) * (g - _row_sum(w * g))
 
 
 @mistake
 def average_taken_from_weights(w, g):
-    """Weights and gradients have changed places: the average is taken from the weights, and the gradients are the
+    """Weights and gradients are exchanged: the average is subtracted from the weights, and the gradients are the
     factor."""
     return g * (w - _row_sum(w * g))
 
 
 @mistake
 def divided_by_weights(w, g):
-    """The gradient is divided by the weights. Where a weight is 0 that is infinite; the derivative of the
-    exponential multiplies."""
+    """The gradient is divided by the weights. Where a weight is 0, the result is infinite; the derivative of the
+    exponential gives a factor, not a divisor."""
     return (g - _row_sum(w * g)) / w
 
 
@@ -206,7 +206,7 @@ def matrix_product_for_the_sum(w, g):
 
 @mistake
 def jacobian_times_rows(w, g):
-    """Each row has a matrix of derivatives, and it is multiplied by all rows of gradients as if they were columns. A
+    """Each row's matrix of derivatives is multiplied by all rows of gradients, as if they were columns. A
     row of gradients needs an axis of length one to become a column."""
     return (torch.diag_embed(w) - w.unsqueeze(-1) * w.unsqueeze(-2)) @ g
 

@@ -10,7 +10,7 @@ __all__ = ["attend_with"]
 
 
 def attend_with(weigh=lambda s: softmax(s, -1), average=torch.matmul):
-    """Attention with one step exchanged."""
+    """Attention with one step replaced."""
 
     def attend(scores, value):
         weights = weigh(scores)

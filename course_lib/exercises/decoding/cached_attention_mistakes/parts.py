@@ -53,7 +53,7 @@ def step(
     form=lambda output: output,
     together=lambda output, cache: (output, cache),
 ):
-    """A step with parts exchanged; as it stands, it is right."""
+    """A step with parts replaced; unchanged, it is right."""
 
     def solution(query, key, value, cache=None):
         keys, values = join(key, value, cache)

@@ -25,7 +25,7 @@ def _filter(
     fill=-INF,
     form=lambda filtered, kept, order: filtered,
 ):
-    """The filter with parts exchanged; as it stands, it is right."""
+    """The filter with parts replaced; unchanged, it is right."""
 
     def solution(logits, p):
         ranked, order = probs(logits, p).sort(descending=descending)

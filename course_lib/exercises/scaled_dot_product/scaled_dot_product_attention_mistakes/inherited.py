@@ -1,4 +1,4 @@
-"""Mistakes in `scaled_dot_product_attention`: those of the softmax and of the masked softmax in it."""
+"""Mistakes in `scaled_dot_product_attention`: those of the softmax and of the masked softmax inside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _masked_by(masked):
     return attention
 
 
-# The softmax of one's own, and one's own masking, are parts of attention.
+# The learner's own softmax and masking are parts of attention.
 mistake.contains(
     softmax_exercise,
     lambda wrong: attention_with(softmax=lambda scores: wrong(scores, -1)),

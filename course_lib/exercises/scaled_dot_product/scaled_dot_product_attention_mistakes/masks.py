@@ -38,7 +38,7 @@ def always_causal(query, key, value, mask=None):
 @mistake(look=MASKS)
 def zero_times_infinity(query, key, value, mask=None):
     """The mask is multiplied by infinity. Where the mask is 0, this gives 0 · ∞, which is `nan`. Which operation
-    chooses instead of multiplying?"""
+    selects instead of multiplying?"""
     return attention_with(hide=lambda s, mask: s + (~mask) * -INF)(query, key, value, mask)
 
 
@@ -75,14 +75,14 @@ def filled_with_minus_hundred(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def filled_with_the_smallest_positive(query, key, value, mask=None):
-    """Masked scores become the smallest *positive* number of the dtype, which is nearly 0: `tiny` is not `min`. The
+    """Masked scores become the smallest *positive* number of the dtype, which is nearly 0: `tiny` is not `min`. And the
     weight of a score near 0 is not small."""
     return attention_with(hide=lambda s, mask: s.masked_fill(~mask, 1e-3))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def mask_in_the_indices(query, key, value, mask=None):
-    """`scores[~mask] = …` needs a mask of exactly the shape of the scores, and this one may have fewer axes, or axes of
+    """`scores[~mask] = …` needs a mask of exactly the shape of the scores, but this one may have fewer axes, or axes of
     length one."""
     return attention_with(hide=lambda s, mask: s.clone().index_put_((~mask,), torch.tensor(-INF, dtype=s.dtype)))(
         query, key, value, mask
@@ -98,8 +98,8 @@ def multiplied_by_a_large_number(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def allowed_filled_with_zero(query, key, value, mask=None):
-    """The scores of the *allowed* keys become 0, and the masked ones stay. True means *may attend*, and a score of 0
-    is not a small score."""
+    """The scores of the *allowed* keys become 0, and the masked ones are unchanged. True means *may attend*, and a
+    score of 0 is not a small score."""
     return attention_with(hide=lambda s, mask: s.masked_fill(mask, 0.0))(query, key, value, mask)
 
 

@@ -106,28 +106,28 @@ def _columns_of_the_mask(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def mask_after_softmax_turned_round(query, key, value, mask=None):
-    """The mask is applied to the finished weights, and the wrong way round: the allowed keys get zero. A masked key
-    has to be out before the softmax."""
+    """The mask is applied to the finished weights, and the wrong way round: the allowed keys get zero. A masked key has
+    to be excluded before the softmax."""
     return _masked_late(lambda w, mask: w.masked_fill(mask, 0.0))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def minus_infinity_after_softmax(query, key, value, mask=None):
-    """−∞ is filled into the finished weights. It belongs in the scores: the softmax makes a zero of it."""
+    """−∞ is filled into the finished weights. It belongs in the scores: the softmax turns it into zero."""
     return _masked_late(lambda w, mask: w.masked_fill(~mask, -INF))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def large_number_after_softmax(query, key, value, mask=None):
-    """A large negative number is filled into the finished weights. It belongs in the scores: the softmax makes a
-    zero of it."""
+    """A large negative number is filled into the finished weights. It belongs in the scores: the softmax turns it into
+    zero."""
     return _masked_late(lambda w, mask: w.masked_fill(~mask, -1e9))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def mask_after_softmax_softmax_again(query, key, value, mask=None):
-    """The mask is applied to finished weights, and a second softmax is to repair them. Hide the keys before the
-    first one, and none is needed."""
+    """The mask is applied to the finished weights, and a second softmax is meant to repair them. If you mask the scores
+    before the first softmax, no second one is needed."""
     return _masked_late(lambda w, mask: w.masked_fill(~mask, -INF).softmax(-1))(query, key, value, mask)
 
 
@@ -147,8 +147,8 @@ def output_divided_by_root(query, key, value, mask=None):
 
 @mistake
 def root_between_weights_and_output(query, key, value, mask=None):
-    """The weights are right but for the missing scale, and the returned ones are divided by the root, unlike those
-    that average the values."""
+    """The weights are right except for the missing scale, and only the returned weights are divided by the root, not
+    those that average the values."""
     return _late("weights", lambda output, weights, root: (output, weights / root))(query, key, value, mask)
 
 
@@ -171,7 +171,7 @@ def mask_for_the_weights_only(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def mask_on_the_returned_weights(query, key, value, mask=None):
-    """The mask zeroes weights that are returned, after the output was computed, and their rows no longer sum to one.
+    """The mask zeroes the returned weights after the output has been computed, and their rows no longer sum to one.
     It belongs before the softmax."""
     return _zeroed_when_returned(query, key, value, mask)
 
@@ -184,8 +184,8 @@ def minus_a_bool(query, key, value, mask=None):
 
 @mistake(look=MASKS)
 def values_masked(query, key, value, mask=None):
-    """The mask is applied to the values. A masked key still gets its weight then, and takes it from the others: hide
-    its score."""
+    """The mask is applied to the values. A masked key then still gets a weight, which the others lack: mask its
+    score."""
     return _columns_of_the_mask(query, key, value, mask)
 
 

@@ -38,7 +38,7 @@ def attention_with(
     average: Callable = torch.matmul,
     finish: Callable | None = None,
 ) -> Callable:
-    """Attention with some of its steps exchanged.
+    """Attention with some of its steps replaced.
 
     Args:
         compare: scores from query and key.
@@ -46,7 +46,7 @@ def attention_with(
         hide: masked scores from scores and mask.
         softmax: weights from scores.
         average: output from weights and value.
-        finish: what comes back, from output and weights.
+        finish: the result, from output and weights.
     """
 
     def attention(query, key, value, mask=None):

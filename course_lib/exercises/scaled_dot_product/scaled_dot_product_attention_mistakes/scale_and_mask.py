@@ -1,4 +1,4 @@
-"""Mistakes in `scaled_dot_product_attention`: the usual ones, from the scale to the mask."""
+"""Mistakes in `scaled_dot_product_attention`: the common ones, from the scale to the mask."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _attention(query, key, value, mask=None):
 
 
 def _variant(scale=None, transform=None, fill=float("-inf"), dim=-1):
-    """Attention with one step exchanged."""
+    """Attention with one step replaced."""
 
     def attention(query, key, value, mask=None):
         scores = query @ key.transpose(-2, -1)
@@ -44,7 +44,8 @@ def no_scale(query, key, value, mask=None):
 
 @mistake(look=ROOT)
 def scale_without_root(query, key, value, mask=None):
-    """The scores are divided by d_k. The spread of a dot product grows more slowly than that: like what, and why?"""
+    """The scores are divided by d_k. The spread of a dot product grows more slowly than that: how does it grow, and
+    why?"""
     return _variant(scale=lambda q, k, v: q.shape[-1])(query, key, value, mask)
 
 
@@ -63,8 +64,8 @@ def scale_by_length(query, key, value, mask=None):
 
 @mistake
 def scale_by_value_width(query, key, value, mask=None):
-    """The divisor comes from the width of the values. Values take no part in the scores: whose features are
-    multiplied there?"""
+    """The divisor comes from the width of the values. Values take no part in the scores: which features are multiplied
+    there?"""
     return _variant(scale=lambda q, k, v: v.shape[-1] ** 0.5)(query, key, value, mask)
 
 
@@ -144,8 +145,8 @@ def if_mask(query, key, value, mask=None):
 
 @mistake
 def transposes_all_axes(query, key, value, mask=None):
-    """The key is transposed for a tensor of two axes: `.T` turns all axes round, and `transpose(0, 1)` the first
-    two. With a batch the matrix is in the last two axes."""
+    """The key is transposed for a tensor of two axes: `.T` reverses all axes, and `transpose(0, 1)` exchanges the first
+    two. With a batch, the matrix is in the last two axes."""
     scores = query @ key.T / math.sqrt(query.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
@@ -195,8 +196,8 @@ def _on_scores(change):
 
 @mistake
 def softmax_without_dim(query, key, value, mask=None):
-    """A softmax without `dim` chooses an axis by the number of axes, and for three it takes the first. Name the axis
-    of the keys."""
+    """A softmax without `dim` chooses an axis according to the number of axes, and for three it takes the first. Name
+    the axis of the keys."""
     return _variant(transform=_implicit_softmax)(query, key, value, mask)
 
 
@@ -220,14 +221,15 @@ def logarithm_of_the_weights(query, key, value, mask=None):
 
 @mistake
 def key_not_transposed(query, key, value, mask=None):
-    """Queries are multiplied with the keys as they stand. A score is one query times one key, so which axes are
+    """Queries are multiplied by the keys without a transpose. A score is one query times one key, so which axes are
     summed over?"""
     return _without_transpose(query, key, value, mask)
 
 
 @mistake
 def hard_choice(query, key, value, mask=None):
-    """Only the best key gets a weight. Attention shares: the softmax is the soft form of this choice."""
+    """Only the best key gets a weight. Attention distributes the weight: the softmax is the soft form of this
+    choice."""
     return _on_scores(lambda scores: torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0))(
         query, key, value, mask
     )
@@ -242,8 +244,8 @@ def divided_by_the_sum(query, key, value, mask=None):
 
 @mistake(look=ROOT)
 def scale_after_softmax(query, key, value, mask=None):
-    """The division comes after the softmax, so the weights no longer sum to one. It is the scores whose spread it
-    controls."""
+    """The division comes after the softmax, so the weights no longer sum to one. The division controls the spread of
+    the scores."""
     return _variant(scale=lambda q, k, v: 1.0, transform=lambda s, dim: s.softmax(dim) / s.shape[-1] ** 0.5)(
         query, key, value, mask
     )
@@ -251,7 +253,8 @@ def scale_after_softmax(query, key, value, mask=None):
 
 @mistake(look=ROOT)
 def weights_divided_by_root(query, key, value, mask=None):
-    """The weights are divided by √d_k after the softmax, so they no longer sum to one. It is the scores that spread."""
+    """The weights are divided by √d_k after the softmax, so they no longer sum to one. Divide the scores, because their
+    spread is the problem."""
     return _scaled_late(query, key, value, mask)
 
 
@@ -300,26 +303,26 @@ def filled_with_large_number(query, key, value, mask=None):
 
 @mistake
 def opposite_added(query, key, value, mask=None):
-    """The mask works with the opposite sign: what is allowed becomes impossible, and what is masked gets the weight.
+    """The mask works with the opposite sign: allowed keys become impossible, and masked keys get the weight.
     True means *may attend*."""
     return _with_added(query, key, value, mask, -1e9)
 
 
 @mistake
 def keys_averaged(query, key, value, mask=None):
-    """The average is taken over the keys. Keys say how well something fits; what a query takes home are the values."""
+    """The keys are averaged. The keys determine the weights, but the values should be averaged."""
     return (lambda weights: (weights @ key, weights))(_attention(query, key, value, mask)[1])
 
 
 @mistake
 def raw_scores_average(query, key, value, mask=None):
-    """The values are averaged with the raw scores; the softmax is computed, and only returned."""
+    """The values are weighted by the raw scores; the softmax is computed, but only returned."""
     return _raw(query, key, value, mask)
 
 
 @mistake
 def weights_from_values(query, key, value, mask=None):
-    """The scores compare queries with values. Values take no part in choosing: whose job is it?"""
+    """The scores compare queries with values. The values take no part in the scores: which tensor does?"""
     return (lambda weights: (weights @ value, weights))(_attention(query, value, value, mask)[1])
 
 
@@ -332,7 +335,7 @@ def mask_in_bool_arithmetic(query, key, value, mask=None):
 
 @mistake
 def query_scaled_in_place(query, key, value, mask=None):
-    """The query is divided in place, and it belongs to the caller. `x / y` makes a new tensor, `x /= y` changes the
+    """The query is divided in place, and it belongs to the caller. `x / y` creates a new tensor; `x /= y` changes the
     old one."""
     return _in_place(query, key, value, mask)
 

@@ -115,7 +115,7 @@ def entry_by_entry_summed(query, key, value, mask=None):
 @mistake
 def entry_by_entry_with_transpose(query, key, value, mask=None):
     """`*` multiplies the query with the transposed key entry by entry. The shapes need not even fit; a table of dot
-    products is another operation."""
+    products needs another operation."""
     return attention_with(compare=lambda q, k: q * k.transpose(-2, -1))(query, key, value, mask)
 
 

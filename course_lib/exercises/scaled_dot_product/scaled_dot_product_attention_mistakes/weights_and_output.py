@@ -1,4 +1,4 @@
-"""Mistakes in `scaled_dot_product_attention`: the softmax, the average, and what comes back."""
+"""Mistakes in `scaled_dot_product_attention`: the softmax, the average, and what is returned."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def softmax_twice(query, key, value, mask=None):
 
 @mistake
 def softmax_of_everything(query, key, value, mask=None):
-    """One softmax runs over all entries, batch dimensions included. Each query has a unit of attention of its own."""
+    """One softmax runs over all entries, batch dimensions included. Each query has its own unit of attention."""
     return attention_with(softmax=lambda s: s.flatten().softmax(0).view(s.shape))(query, key, value, mask)
 
 
 @mistake(look="attention: The softmax turns scores into weights")
 def largest_of_all(query, key, value, mask=None):
-    """The largest score of the whole tensor is subtracted from every row. Rows that lie far below it vanish; each
-    row may have its own constant."""
+    """The largest score of the whole tensor is subtracted from every row. In rows far below it, all exponentials become
+    0; each row may have its own constant."""
     return attention_with(softmax=lambda s: (lambda e: e / e.sum(-1, keepdim=True))((s - s.max()).exp()))(
         query, key, value, mask
     )
@@ -74,7 +74,7 @@ def weights_entry_by_entry(query, key, value, mask=None):
 
 @mistake
 def values_first(query, key, value, mask=None):
-    """The values stand left of the weights in the product. Each row of the output is a row of weights times the
+    """The values are on the left of the weights in the product. Each row of the output is a row of weights times the
     values."""
     return attention_with(average=lambda w, v: v @ w)(query, key, value, mask)
 
@@ -111,37 +111,37 @@ def output_softmaxed(query, key, value, mask=None):
 
 @mistake
 def squeezed(query, key, value, mask=None):
-    """`squeeze()` removes every axis of length one from the results, that of a single query among them."""
+    """`squeeze()` removes every axis of length one from the results, including that of a single query."""
     return attention_with(finish=lambda output, weights: (output.squeeze(), weights.squeeze()))(query, key, value, mask)
 
 
 @mistake
 def output_squeezed(query, key, value, mask=None):
-    """`squeeze()` removes every axis of length one from the output, that of a single query among them."""
+    """`squeeze()` removes every axis of length one from the output, including that of a single query."""
     return attention_with(finish=lambda output, weights: (output.squeeze(), weights))(query, key, value, mask)
 
 
 @mistake
 def weights_squeezed(query, key, value, mask=None):
-    """`squeeze()` removes every axis of length one from the weights, that of a single query among them."""
+    """`squeeze()` removes every axis of length one from the weights, including that of a single query."""
     return attention_with(finish=lambda output, weights: (output, weights.squeeze()))(query, key, value, mask)
 
 
 @mistake
 def weights_returned_transposed(query, key, value, mask=None):
-    """The weights come back with one row per key. A row belongs to a query."""
+    """The weights are returned with one row per key. A row belongs to a query."""
     return attention_with(finish=lambda output, weights: (output, weights.transpose(-2, -1)))(query, key, value, mask)
 
 
 @mistake
 def weights_averaged(query, key, value, mask=None):
-    """The weights that come back are averaged over the queries. The contract asks for those of every query."""
+    """The returned weights are averaged over the queries. The contract asks for those of every query."""
     return attention_with(finish=lambda output, weights: (output, weights.mean(-2)))(query, key, value, mask)
 
 
 @mistake
 def weights_detached(query, key, value, mask=None):
-    """The weights that come back are cut off from the graph, so no gradient flows through them."""
+    """The returned weights are detached from the graph, so no gradient flows through them."""
     return attention_with(finish=lambda output, weights: (output, weights.detach()))(query, key, value, mask)
 
 
@@ -153,7 +153,7 @@ def weights_missing(query, key, value, mask=None):
 
 @mistake
 def output_twice(query, key, value, mask=None):
-    """The output comes back twice, and the weights do not."""
+    """The output is returned twice, and the weights are not."""
     return attention_with(finish=lambda output, weights: (output, output))(query, key, value, mask)
 
 

@@ -23,8 +23,8 @@ def zero_is_padding(logits, targets, smoothing, pad_id):
 
 @mistake(look="training: The loss")
 def padding_in_the_spread_term(logits, targets, smoothing, pad_id):
-    """The term of the target leaves padding out, the spread term averages over all positions. A padded position
-    counts in neither."""
+    """The target term excludes padding, but the smoothing term averages over all positions. A padded position should
+    count in neither."""
     log_probs = logits.log_softmax(-1)
     return (
         -(1 - smoothing) * _picked(log_probs, targets)[real_positions(targets, pad_id)].mean()
@@ -34,8 +34,8 @@ def padding_in_the_spread_term(logits, targets, smoothing, pad_id):
 
 @mistake
 def divergence(logits, targets, smoothing, pad_id):
-    """This is the Kullback–Leibler divergence: the entropy of the smoothed label has been taken off. Gradients are
-    the same, the number is not the cross-entropy."""
+    """This is the Kullback–Leibler divergence: the entropy of the smoothed label has been subtracted. The gradients are
+    the same, but the value is not the cross-entropy."""
     vocab = logits.shape[1]
     one_hot = torch.nn.functional.one_hot(targets, vocab).to(logits.dtype)
     q = smoothed(one_hot, vocab, smoothing, pad_id)
@@ -46,7 +46,7 @@ def divergence(logits, targets, smoothing, pad_id):
 @mistake
 def divergence_other_convention(logits, targets, smoothing, pad_id):
     """This is a Kullback–Leibler divergence, with the mass on the V − 2 classes that are neither target nor padding.
-    Here it is the cross-entropy, and the mass goes to all V."""
+    Here the loss is the cross-entropy, and the mass goes to all V."""
     vocab = logits.shape[1]
     one_hot = torch.nn.functional.one_hot(targets, vocab).to(logits.dtype)
     others = (1 - one_hot) * (1 - column(vocab, pad_id, one_hot))
@@ -57,8 +57,8 @@ def divergence_other_convention(logits, targets, smoothing, pad_id):
 
 @mistake
 def padding_taken_out_of_the_classes(logits, targets, smoothing, pad_id):
-    """The logit of padding is thrown away, so the other classes share its probability. Padded *positions* are left
-    out; the class stays."""
+    """The logit of padding is removed, so the other classes share its probability. Padded *positions* are excluded, but
+    the class stays."""
     kept = [k for k in range(logits.shape[1]) if k != pad_id]
     log_probs = logits[:, kept].log_softmax(-1)
     real = real_positions(targets, pad_id)
@@ -69,7 +69,7 @@ def padding_taken_out_of_the_classes(logits, targets, smoothing, pad_id):
 
 @mistake
 def logits_overwritten(logits, targets, smoothing, pad_id):
-    """The largest logit is taken off in place: `logits` belongs to the caller, and to the gradient. An operation
-    that gives a new tensor does it."""
+    """The largest logit is subtracted in place, although `logits` belongs to the caller and is needed for the gradient.
+    Use an operation that creates a new tensor."""
     logits -= logits.max(-1, keepdim=True).values
     return label_smoothing_loss(logits, targets, smoothing, pad_id)

@@ -1,4 +1,4 @@
-"""Mistakes in `label_smoothing_loss`: logits that are cut off, and two common mistakes at once."""
+"""Mistakes in `label_smoothing_loss`: clipped logits, and two common mistakes at once."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _COMMON_IN_LOSS: dict[str, tuple[str, dict]] = {
         {"transform": lambda logits: logits.softmax(-1).log()},
     ),
     "small_number_in_log_9": (
-        "1e-9 in the logarithm makes up answers",
+        "1e-9 in the logarithm falsifies small probabilities",
         {"transform": lambda logits: (logits.softmax(-1) + 1e-9).log()},
     ),
     "no_softmax": ("the logits are not log-probabilities yet", {"transform": lambda logits: logits}),
     "probabilities": (
-        "probabilities stand where their logarithms belong",
+        "probabilities are used instead of their logarithms",
         {"transform": lambda logits: logits.softmax(-1)},
     ),
 }
 
 
 for bound in (20, 30, 50, 100, 1000):
-    says = f"The logits are cut off at ±{bound}, which makes up the answer for larger ones. Nothing has to be cut."
+    says = f"The logits are clipped at ±{bound}, which gives wrong results for larger ones. No clipping is needed."
     mistake.named(f"logits_cut_off_at_{bound}", says)(
         loss(transform=lambda logits, bound=bound: logits.clamp(-bound, bound).log_softmax(-1))
     )

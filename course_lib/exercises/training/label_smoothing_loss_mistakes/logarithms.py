@@ -30,40 +30,40 @@ def no_softmax(logits, targets, smoothing, pad_id):
 
 @mistake
 def probabilities(logits, targets, smoothing, pad_id):
-    """Probabilities stand where their logarithms belong."""
+    """Probabilities are used instead of their logarithms."""
     return _with_log_probs(lambda logits: logits.softmax(-1))(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def softmax_twice(logits, targets, smoothing, pad_id):
-    """The logits go through a softmax twice: what comes out of the first lies between 0 and 1, and the second makes
-    nearly uniform probabilities of it."""
+    """The softmax is applied twice: the output of the first lies between 0 and 1, and the second turns it into nearly
+    uniform probabilities."""
     return _with_log_probs(lambda logits: logits.softmax(-1).log_softmax(-1))(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def sigmoid(logits, targets, smoothing, pad_id):
-    """Each class is judged alone by a sigmoid. The classes have to compete: their probabilities sum to one."""
+    """A sigmoid is applied to each class separately. The classes have to compete: their probabilities sum to one."""
     return _with_log_probs(lambda logits: torch.nn.functional.logsigmoid(logits))(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def binary_logarithm(logits, targets, smoothing, pad_id):
-    """The logarithm has base 2: the loss comes in bits, and is a factor of log 2 off. The natural one is asked for."""
+    """The logarithm has base 2: the loss is in bits, off by a factor of log 2. Use the natural logarithm."""
     return _with_log_probs(lambda logits: logits.log_softmax(-1) / math.log(2))(logits, targets, smoothing, pad_id)
 
 
 @mistake(look="training: The loss")
 def logarithm_of_softmax(logits, targets, smoothing, pad_id):
     """The softmax gives 0 for a logit far below the others, and then the logarithm is −∞. There is one function that
-    takes both steps at once, from the logits."""
+    does both steps at once, from the logits."""
     return _with_log_probs(lambda logits: logits.softmax(-1).log())(logits, targets, smoothing, pad_id)
 
 
 @mistake(look="attention: The softmax turns scores into weights")
 def exponential_overflows(logits, targets, smoothing, pad_id):
-    """Large logits overflow: e¹⁰⁰ is more than a float32 can hold. What can be taken off all logits of a row without
-    changing the probabilities?"""
+    """Large logits overflow: e¹⁰⁰ is more than a float32 can hold. What can be subtracted from all logits of a row
+    without changing the probabilities?"""
     return _with_log_probs(lambda logits: logits - logits.exp().sum(-1, keepdim=True).log())(
         logits, targets, smoothing, pad_id
     )
@@ -71,8 +71,8 @@ def exponential_overflows(logits, targets, smoothing, pad_id):
 
 @mistake(look="attention: The softmax turns scores into weights")
 def exponential_over_sum(logits, targets, smoothing, pad_id):
-    """e to the logits is formed and divided by its sum before the logarithm: for large logits that is ∞ / ∞. What
-    can be taken off all logits of a row without changing the probabilities?"""
+    """The exponentials of the logits are divided by their sum before the logarithm: for large logits that is ∞ / ∞.
+    What can be subtracted from all logits of a row without changing the probabilities?"""
     return _with_log_probs(lambda logits: (logits.exp() / logits.exp().sum(-1, keepdim=True)).log())(
         logits, targets, smoothing, pad_id
     )
@@ -81,8 +81,9 @@ def exponential_over_sum(logits, targets, smoothing, pad_id):
 for digits in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20):
     mistake.named(
         f"small_number_in_log_{digits}",
-        f"A small number, 1e-{digits}, keeps the logarithm from −∞, and makes up the answer: the log-probability of an "
-        f"unlikely class is −10,000 here, not {math.log(10**-digits):.0f}. From the logits it can be had exactly.",
+        f"A small number, 1e-{digits}, keeps the logarithm from −∞, but falsifies the result: the log-probability of "
+        f"an "
+        f"unlikely class is −10,000 here, not {math.log(10**-digits):.0f}. It can be computed exactly from the logits.",
         look="training: The loss",
     )(_with_log_probs(lambda logits, epsilon=10**-digits: (logits.softmax(-1) + epsilon).log()))
 
@@ -90,7 +91,7 @@ for digits in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20):
 for digits in (5, 6, 7, 8, 9, 10):
     mistake.named(
         f"clamped_probability_{digits}",
-        f"Probabilities below 1e-{digits} are cut off, which makes up the answer: the log-probability of an unlikely "
-        f"class is −10,000 here, not {math.log(10**-digits):.0f}. From the logits it can be had exactly.",
+        f"Probabilities below 1e-{digits} are clipped, which falsifies the result: the log-probability of an unlikely "
+        f"class is −10,000 here, not {math.log(10**-digits):.0f}. It can be computed exactly from the logits.",
         look="training: The loss",
     )(_with_log_probs(lambda logits, epsilon=10**-digits: logits.softmax(-1).clamp(min=epsilon).log()))

@@ -12,7 +12,7 @@ mistake = Mistakes()
 
 @mistake
 def mass_over_the_others(logits, targets, smoothing, pad_id):
-    """The mass ε is shared out among the V − 1 wrong classes. Here it goes to all V, the right one included, which
+    """The mass ε is shared among the V − 1 wrong classes. Here it goes to all V, the right one included, which
     then has a little more than 1 − ε."""
     return by_label(lambda one_hot, vocab, e, pad: (1 - e) * one_hot + e / (vocab - 1) * (1 - one_hot))(
         logits, targets, smoothing, pad_id
@@ -32,8 +32,8 @@ def mass_over_others_but_padding(logits, targets, smoothing, pad_id):
 
 @mistake
 def mass_over_others_but_padding_v(logits, targets, smoothing, pad_id):
-    """Padding gets none of the mass, and the target only 1 − ε: what is left out is missing, so the label does not
-    sum to one. All V classes get ε / V."""
+    """Padding gets none of the mass, and the target only 1 − ε: the rest is missing, so the label does not sum to one.
+    All V classes get ε / V."""
     return by_label(
         lambda one_hot, vocab, e, pad: (1 - e) * one_hot + e / vocab * (1 - one_hot) * (1 - column(vocab, pad, one_hot))
     )(logits, targets, smoothing, pad_id)
@@ -80,32 +80,32 @@ def smoothing_ignored(logits, targets, smoothing, pad_id):
 
 @mistake
 def only_scaled(logits, targets, smoothing, pad_id):
-    """The term of the target is multiplied by 1 − ε, and the other one is missing. Where does the mass ε go?"""
+    """The target term is multiplied by 1 − ε, and the other term is missing. Where does the mass ε go?"""
     return by_label(lambda one_hot, vocab, e, pad: (1 - e) * one_hot)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def mass_added(logits, targets, smoothing, pad_id):
-    """The smoothing is added, and nothing is taken from the target: the label sums to 1 + ε."""
+    """The smoothing is added, but nothing is subtracted from the target: the label sums to 1 + ε."""
     return by_label(lambda one_hot, vocab, e, pad: one_hot + e / vocab)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def mass_added_in_full(logits, targets, smoothing, pad_id):
-    """Every class gets ε, not its share of it: the mass ε is one for all V classes together. Is it a sum where a
-    mean belongs?"""
+    """Every class gets ε instead of its share: all V classes together get the mass ε. Did you use a sum instead of a
+    mean?"""
     return by_label(lambda one_hot, vocab, e, pad: (1 - e) * one_hot + e)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def weights_exchanged(logits, targets, smoothing, pad_id):
-    """1 − ε and ε have changed places: with a small ε nearly all of the label is spread out."""
+    """1 − ε and ε are exchanged: with a small ε nearly all of the label is spread out."""
     return by_label(lambda one_hot, vocab, e, pad: e * one_hot + (1 - e) / vocab)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def only_uniform(logits, targets, smoothing, pad_id):
-    """The target has no part in the loss: only the term in which all classes count the same is there."""
+    """The target is not used in the loss: there is only the term in which all classes count the same."""
     return by_label(lambda one_hot, vocab, e, pad: torch.full_like(one_hot, 1 / vocab))(
         logits, targets, smoothing, pad_id
     )

@@ -20,20 +20,19 @@ def pads_counted(logits, targets, smoothing, pad_id):
 
 @mistake(look="training: The loss")
 def divided_by_all_positions(logits, targets, smoothing, pad_id):
-    """The sum leaves padding out, the number that divides it does not: a batch with more padding looks as if it were
-    predicted better."""
+    """The sum excludes padding, but the divisor does not: a batch with more padding seems to be predicted better."""
     return _with_mean(lambda each, real: each[real].sum() / len(each))(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def sum(logits, targets, smoothing, pad_id):
-    """The losses are added up and not divided: the loss grows with the number of tokens in the batch."""
+    """The losses are summed but not divided: the loss grows with the number of tokens in the batch."""
     return _with_mean(lambda each, real: each[real].sum())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def sum_of_all(logits, targets, smoothing, pad_id):
-    """The losses of all positions are added up, padding too. A mean over those that count is asked for."""
+    """The losses of all positions are summed, including padding. The contract asks for a mean over those that count."""
     return _with_mean(lambda each, real: each.sum())(logits, targets, smoothing, pad_id)
 
 
@@ -57,24 +56,24 @@ def only_padding_counts(logits, targets, smoothing, pad_id):
 
 @mistake(look="training: The loss")
 def pads_set_to_zero_only(logits, targets, smoothing, pad_id):
-    """Padded positions have loss 0 and still take part in the mean, which they make smaller, and their count grows
-    by one."""
+    """Padded positions have loss 0 and are still counted in the mean, which makes it smaller, and the divisor is one
+    too large."""
     return _with_mean(lambda each, real: each[real].sum() / (real.sum() + 1))(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def median(logits, targets, smoothing, pad_id):
-    """The middle loss is taken. The mean is asked for: it weighs every token alike."""
+    """This is the median loss. The contract asks for the mean, which weights all tokens equally."""
     return _with_mean(lambda each, real: each[real].median())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def perplexity(logits, targets, smoothing, pad_id):
-    """This is the exponential of the loss, the perplexity. It is reported; what is minimised is the loss itself."""
+    """This is the exponential of the loss, the perplexity. Perplexity is reported, but the loss itself is minimised."""
     return _with_mean(lambda each, real: each[real].mean().exp())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def sign_missing(logits, targets, smoothing, pad_id):
-    """The sign is missing: log-probabilities are negative, a loss is what gets smaller when they grow."""
+    """The sign is missing: log-probabilities are negative, and the loss should fall when they rise."""
     return _with_mean(lambda each, real: -each[real].mean())(logits, targets, smoothing, pad_id)

@@ -20,7 +20,7 @@ def _mean(each, real, vocab):
 
 
 def loss(*, transform=_log_softmax, label=smoothed_labels, mean=_mean, real=lambda targets, pad: targets != pad):
-    """The loss with parts exchanged; as it stands, it is right."""
+    """The loss with parts replaced; unchanged, it is right."""
 
     def solution(logits, targets, smoothing, pad_id):
         vocab = logits.shape[1]
@@ -36,7 +36,7 @@ def real_positions(targets, pad_id):
 
 
 def by_label(label, transform=lambda logits: logits.log_softmax(-1), mean=None):
-    """The loss with another label: `label(one_hot, V, smoothing, pad_id)` gives q, one row a position."""
+    """The loss with another label: `label(one_hot, V, smoothing, pad_id)` gives q, one row per position."""
 
     def loss(logits, targets, smoothing, pad_id):
         one_hot = torch.nn.functional.one_hot(targets, logits.shape[1]).to(logits.dtype)

@@ -1,4 +1,4 @@
-"""Mistakes in `label_smoothing_loss`: one part of the computation is another one."""
+"""Mistakes in `label_smoothing_loss`: one part of the computation is replaced."""
 
 from __future__ import annotations
 
@@ -72,21 +72,21 @@ def _divergence(divide):
 
 @mistake
 def divided_by_classes(logits, targets, smoothing, pad_id):
-    """The sum is divided by the number of classes. The mean is one over positions."""
+    """The sum is divided by the number of classes. The mean should be over positions."""
     return loss(mean=lambda each, real, vocab: each[real].sum() / vocab)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def mean_over_classes_too(logits, targets, smoothing, pad_id):
-    """The mean is taken over the classes, too. The label weighs the classes already: its shares sum to one, so they
-    are added up."""
+    """The mean is taken over the classes, too. The label already weights the classes: its shares sum to one, so the
+    terms are summed."""
     return loss(mean=lambda each, real, vocab: each[real].mean() / vocab)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def mean_of_everything(logits, targets, smoothing, pad_id):
-    """The mean is taken over all positions and all classes. Classes are added up, as the label weighs them, and the
-    mean is one over the positions that count."""
+    """The mean is taken over all positions and all classes. The classes, weighted by the label, are summed; the mean is
+    only over the positions that count."""
     return loss(mean=lambda each, real, vocab: each[real].sum() / (len(each) * vocab))(
         logits, targets, smoothing, pad_id
     )
@@ -94,44 +94,45 @@ def mean_of_everything(logits, targets, smoothing, pad_id):
 
 @mistake
 def ids_above_padding(logits, targets, smoothing, pad_id):
-    """Only targets with an id above `pad_id` count. Padding is one id; all others count, below it and above."""
+    """Only targets with an id above `pad_id` count. Padding is a single id; all others count, whether smaller or
+    larger."""
     return loss(real=lambda targets, pad: targets > pad)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def worst_position(logits, targets, smoothing, pad_id):
-    """The largest loss of all positions comes back. The mean is asked for."""
+    """The largest loss of all positions is returned. The contract asks for the mean."""
     return loss(mean=lambda each, real, vocab: each[real].max())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def shares_of_the_mean(logits, targets, smoothing, pad_id):
-    """Each position's loss is divided by their number, and they are never added up."""
+    """Each position's loss is divided by the number of positions, but the losses are not summed."""
     return loss(mean=lambda each, real, vocab: each[real] / real.sum())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def number_returned(logits, targets, smoothing, pad_id):
-    """A Python number comes back: no gradient flows through `.item()` or `float(…)`. The contract asks for a scalar
+    """A Python number is returned: no gradient flows through `.item()` or `float(…)`. The contract asks for a scalar
     tensor."""
     return loss(mean=lambda each, real, vocab: each[real].mean().item())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def sign_of_the_target_term(logits, targets, smoothing, pad_id):
-    """The term of the target has the wrong sign, the spread term the right one."""
+    """The target term has the wrong sign; the smoothing term has the right one."""
     return _terms(lambda a, b, e, real, vocab: (-(1 - e) * a + e * b)[real].mean())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def spread_term_subtracted(logits, targets, smoothing, pad_id):
-    """The spread term has the wrong sign: both terms are losses, and add up."""
+    """The smoothing term has the wrong sign: both terms are losses and should be added."""
     return _terms(lambda a, b, e, real, vocab: ((1 - e) * a - e * b)[real].mean())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def share_divided_twice(logits, targets, smoothing, pad_id):
-    """The spread term is divided by V twice: its mean over the classes is a sum with shares of 1/V already."""
+    """The smoothing term is divided by V twice: its mean over the classes is a sum with shares of 1/V already."""
     return _terms(lambda a, b, e, real, vocab: ((1 - e) * a + e * b / vocab)[real].mean())(
         logits, targets, smoothing, pad_id
     )
@@ -139,19 +140,19 @@ def share_divided_twice(logits, targets, smoothing, pad_id):
 
 @mistake
 def more_than_one_for_the_target(logits, targets, smoothing, pad_id):
-    """The target's term is multiplied by 1 + ε. It gives ε away."""
+    """The target term is multiplied by 1 + ε. It should be 1 − ε."""
     return _terms(lambda a, b, e, real, vocab: ((1 + e) * a + e * b)[real].mean())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def smoothing_always_a_tenth(logits, targets, smoothing, pad_id):
-    """ε is 0.1, whatever `smoothing` says."""
+    """ε is 0.1, whatever `smoothing` is."""
     return _terms(lambda a, b, e, real, vocab: (0.9 * a + 0.1 * b)[real].mean())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def spread_term_of_all_positions(logits, targets, smoothing, pad_id):
-    """The sum of the spread terms has the padded positions in it, while the number that divides leaves them out. A
+    """The sum of the smoothing terms includes the padded positions, while the divisor excludes them. A
     padded position counts in neither term."""
     return _terms(lambda a, b, e, real, vocab: ((1 - e) * a[real].sum() + e * b.sum()) / real.sum())(
         logits, targets, smoothing, pad_id
@@ -160,8 +161,8 @@ def spread_term_of_all_positions(logits, targets, smoothing, pad_id):
 
 @mistake
 def padding_in_the_target_term(logits, targets, smoothing, pad_id):
-    """The term of the target averages over all positions, the spread term leaves padding out. A padded position
-    counts in neither."""
+    """The target term averages over all positions, while the smoothing term excludes padding. A padded position should
+    count in neither."""
     return _terms(lambda a, b, e, real, vocab: (1 - e) * a.mean() + e * b[real].mean())(
         logits, targets, smoothing, pad_id
     )
@@ -169,7 +170,7 @@ def padding_in_the_target_term(logits, targets, smoothing, pad_id):
 
 @mistake
 def most_probable_class(logits, targets, smoothing, pad_id):
-    """The class that the model finds most probable is taken. The target says which class is the right one."""
+    """The most probable class is used. The target determines the right class."""
     return _most_probable(logits, targets, smoothing, pad_id)
 
 
@@ -182,7 +183,7 @@ def every_position_with_every_target(logits, targets, smoothing, pad_id):
 @mistake
 def added_along_a_wrong_axis(logits, targets, smoothing, pad_id):
     """One term has the shape (N, 1) and the other (N,): together they are (N, N), each position with every other
-    one. What `gather` gives has an axis of length one."""
+    one. The result of `gather` has an axis of length one."""
     return _terms(lambda a, b, e, real, vocab: ((1 - e) * a[:, None] + e * b)[real].sum() / real.sum())(
         logits, targets, smoothing, pad_id
     )
@@ -207,35 +208,35 @@ def padding_without_its_share_of_others(logits, targets, smoothing, pad_id):
 @mistake
 def padding_at_minus_infinity(logits, targets, smoothing, pad_id):
     """The logit of padding is set to −∞, and with smoothing that class has a share of the label: an infinite loss.
-    Padded *positions* are left out; the class stays."""
+    Padded *positions* are excluded, but the class stays."""
     return _without_class(-math.inf)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def padding_at_a_large_number(logits, targets, smoothing, pad_id):
     """The logit of padding is set to a large negative number, and with smoothing that class has a share of the
-    label: a huge loss. Padded *positions* are left out; the class stays."""
+    label: a huge loss. Padded *positions* are excluded, but the class stays."""
     return _without_class(-1e9)(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def largest_of_all_subtracted(logits, targets, smoothing, pad_id):
-    """The largest logit of the *whole batch* is taken off. In a row that lies far below it all exponentials are 0.
+    """The largest logit of the *whole batch* is subtracted. In a row far below it, all exponentials are 0.
     Each row has its own largest logit."""
     return loss(transform=_stabilised(None))(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def largest_of_each_class_subtracted(logits, targets, smoothing, pad_id):
-    """The largest logit of each *class* is taken off, which changes the probabilities. It is the largest of each row
-    that can go."""
+    """The largest logit of each *class* is subtracted, which changes the probabilities. Subtract the largest of each
+    row instead."""
     return loss(transform=_stabilised(0))(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def infinities_replaced_by_zero(logits, targets, smoothing, pad_id):
-    """Where the logarithm is −∞, 0 is put in its place: an impossible class would cost nothing. From the logits the
-    logarithm can be had exactly."""
+    """Where the logarithm is −∞, 0 is put in its place: an impossible class would cost nothing. The logarithm can be
+    computed exactly from the logits."""
     return loss(transform=lambda logits: logits.softmax(-1).log().nan_to_num(neginf=0.0))(
         logits, targets, smoothing, pad_id
     )
@@ -243,33 +244,33 @@ def infinities_replaced_by_zero(logits, targets, smoothing, pad_id):
 
 @mistake
 def infinities_replaced(logits, targets, smoothing, pad_id):
-    """Where the logarithm is −∞, the lowest number of the dtype is put in its place, which makes up the answer. From
-    the logits it can be had exactly."""
+    """Where the logarithm is −∞, the lowest number of the dtype is put in its place, which falsifies the result. It can
+    be computed exactly from the logits."""
     return loss(transform=lambda logits: logits.softmax(-1).log().nan_to_num())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def decimal_logarithm(logits, targets, smoothing, pad_id):
-    """The logarithm has base 10. The natural one is asked for."""
+    """The logarithm has base 10. Use the natural logarithm."""
     return loss(transform=lambda logits: logits.log_softmax(-1) / math.log(10))(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def divergence_summed(logits, targets, smoothing, pad_id):
-    """This is a Kullback–Leibler divergence, summed over the positions. Asked for is the cross-entropy, and its
-    mean."""
+    """This is a Kullback–Leibler divergence, summed over the positions. The contract asks for the cross-entropy, and
+    its mean."""
     return _divergence(lambda each, real, vocab: each[real].sum())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def divergence_of_all_positions(logits, targets, smoothing, pad_id):
-    """This is a Kullback–Leibler divergence, padding included. Asked for is the cross-entropy over the positions
-    that count."""
+    """This is a Kullback–Leibler divergence, padding included. The contract asks for the cross-entropy over the
+    positions that count."""
     return _divergence(lambda each, real, vocab: each.mean())(logits, targets, smoothing, pad_id)
 
 
 @mistake
 def divergence_averaged_over_classes(logits, targets, smoothing, pad_id):
-    """This is a Kullback–Leibler divergence, averaged over positions and classes, as `reduction='mean'` does. Asked
-    for is the cross-entropy, with a mean over the positions only."""
+    """This is a Kullback–Leibler divergence, averaged over positions and classes, as `reduction='mean'` does. The
+    contract asks for the cross-entropy, with a mean over the positions only."""
     return _divergence(lambda each, real, vocab: each[real].mean() / vocab)(logits, targets, smoothing, pad_id)

@@ -29,8 +29,8 @@ def _without_first(tokens):
 
 @mistake
 def not_shifted(tokens):
-    """Inputs and targets are the same tokens. A model solves that by copying: at each position it already reads what
-    it is asked for."""
+    """Inputs and targets are the same tokens. A model solves that by copying: at each position the input is already the
+    target."""
     return _pair(_without_last, _without_last)(tokens)
 
 
@@ -43,8 +43,8 @@ def not_shifted_start_dropped(tokens):
 
 @mistake
 def shifted_the_wrong_way(tokens):
-    """The two are exchanged, so each position is asked for the token *before* it, which a causal model has seen.
-    Which of them begins with the start token?"""
+    """The two are exchanged, so the target of each position is the token *before* it, which a causal model has seen.
+    Which of the two begins with the start token?"""
     return _pair(_without_first, _without_last)(tokens)
 
 
@@ -56,7 +56,7 @@ def start_in_targets(tokens):
 
 @mistake
 def inputs_keep_the_end(tokens):
-    """The inputs are the whole sentence. What comes after its last token? Nothing is there to be predicted."""
+    """The inputs are the whole sentence. Nothing comes after the last token, so there is nothing to predict."""
     return _pair(_all, _without_first)(tokens)
 
 
@@ -68,7 +68,7 @@ def nothing_dropped(tokens):
 
 @mistake
 def start_added_again(tokens):
-    """A further token is put before the sentence and the whole sentence is the target. The start token is in
+    """Another token is put before the sentence and the whole sentence is the target. The start token is in
     `tokens` already."""
     return _pair(lambda tokens: torch.cat([torch.zeros_like(tokens[:, :1]), tokens[:, :-1]], 1), _all)(tokens)
 
@@ -82,20 +82,20 @@ def start_token_repeated(tokens):
 
 @mistake
 def rolled(tokens):
-    """`roll` moves the tokens round: the start token comes back as the last target. What is pushed out at one end
-    has no place at the other."""
+    """`roll` wraps round: the start token becomes the last target. It should be dropped."""
     return _pair(_all, lambda tokens: tokens.roll(-1, 1))(tokens)
 
 
 @mistake
 def rolled_backwards(tokens):
-    """The targets are moved by one position in the other direction: each position is asked for the token before it."""
+    """The targets are moved by one position in the other direction: the target of each position is the token before
+    it."""
     return _pair(_without_last, lambda tokens: tokens.roll(1, 1)[:, :-1])(tokens)
 
 
 @mistake
 def rolled_over_the_batch(tokens):
-    """`roll` without an axis flattens the batch first, so a sentence gets tokens of its neighbour."""
+    """`roll` without an axis flattens the batch first, so a sentence gets a token of its neighbour."""
     return _pair(_without_last, lambda tokens: tokens.roll(1)[:, :-1])(tokens)
 
 
@@ -107,13 +107,14 @@ def sentences_shifted(tokens):
 
 @mistake
 def two_steps(tokens):
-    """The targets lie two positions ahead. The question is for the very next token."""
+    """The targets are two positions ahead. The target is the next token."""
     return _pair(lambda tokens: tokens[:, :-2], lambda tokens: tokens[:, 2:])(tokens)
 
 
 @mistake
 def both_ends_dropped(tokens):
-    """Start and end token are missing in both. The decoder reads the start to begin with, and has to learn to stop."""
+    """Start and end token are missing in both. The decoder needs the start token as its first input, and has to learn
+    to predict the end."""
     return _pair(lambda tokens: tokens[:, 1:-1], lambda tokens: tokens[:, 1:-1])(tokens)
 
 
@@ -125,14 +126,14 @@ def end_never_predicted(tokens):
 
 @mistake
 def only_the_last_token(tokens):
-    """There is one target a sentence, its last token. With a causal mask every position is a question of its own."""
+    """There is one target per sentence, its last token. With a causal mask, every position has its own target."""
     return _pair(_without_last, lambda tokens: tokens[:, -1:])(tokens)
 
 
 @mistake
 def only_the_last_token_flat(tokens):
-    """There is one target a sentence, its last token, as in classification. With a causal mask every position is a
-    question of its own."""
+    """There is one target per sentence, its last token, as in classification. With a causal mask, every position has
+    its own target."""
     return _pair(_without_last, lambda tokens: tokens[:, -1])(tokens)
 
 
@@ -145,69 +146,70 @@ def first_token_given(tokens):
 
 @mistake
 def next_number(tokens):
-    """The ids are counted up by one. The next token is the next one in the sentence, not in the vocabulary."""
+    """The ids are increased by one. The next token is the next one in the sentence, not in the vocabulary."""
     return _pair(_without_last, lambda tokens: tokens[:, :-1] + 1)(tokens)
 
 
 @mistake
 def reversed(tokens):
-    """The targets run backwards through the sentence."""
+    """The targets are in reverse order."""
     return _pair(_without_last, lambda tokens: tokens.flip(1)[:, :-1])(tokens)
 
 
 @mistake
 def floats(tokens):
-    """The tokens have become floats. They are ids: an embedding looks them up, and takes ints."""
+    """The tokens have been converted to floats. They are ids, and an embedding needs ints."""
     return _pair(lambda tokens: tokens[:, :-1].float(), lambda tokens: tokens[:, 1:].float())(tokens)
 
 
 @mistake
 def float_targets(tokens):
-    """The targets are floats. They are ids of classes, and stay ints."""
+    """The targets are floats. They are class ids and should stay ints."""
     return _pair(_without_last, lambda tokens: tokens[:, 1:].float())(tokens)
 
 
 @mistake
 def flattened(tokens):
-    """The batch is gone: all tokens stand in one row. The loss may flatten them; here each sentence keeps its own."""
+    """The batch axis is lost: all tokens are in one row. The loss may flatten them; here each sentence keeps its
+    own."""
     return _pair(lambda tokens: tokens[:, :-1].flatten(), lambda tokens: tokens[:, 1:].flatten())(tokens)
 
 
 @mistake
 def targets_flattened(tokens):
-    """The targets stand in one row. The loss may flatten them; here each sentence keeps its own."""
+    """The targets are in one row. The loss may flatten them; here each sentence keeps its own."""
     return _pair(_without_last, lambda tokens: tokens[:, 1:].flatten())(tokens)
 
 
 @mistake
 def turned(tokens):
-    """Positions and sentences have changed places: the result is `(L − 1, B)`."""
+    """Positions and sentences are exchanged: the result is `(L − 1, B)`."""
     return _pair(lambda tokens: tokens[:, :-1].T, lambda tokens: tokens[:, 1:].T)(tokens)
 
 
 @mistake
 def only_targets(tokens):
-    """Only the targets come back. The contract asks for `(inputs, targets)`."""
+    """Only the targets are returned. The contract asks for `(inputs, targets)`."""
     return _without_first(tokens)
 
 
 @mistake
 def only_inputs(tokens):
-    """Only the inputs come back. The contract asks for `(inputs, targets)`."""
+    """Only the inputs are returned. The contract asks for `(inputs, targets)`."""
     return _without_last(tokens)
 
 
 @mistake
 def ends_removed_by_value(tokens):
-    """The token that goes is looked for by its id. Which one has nothing after it is a question of its place: the
-    last column, whatever stands there."""
+    """The token to drop is found by its id. It should be found by its place: drop the last column, whatever it
+    holds."""
     return _pair(lambda tokens: tokens.masked_fill(tokens == EOS, PAD)[:, :-1], _without_first)(tokens)
 
 
 @mistake
 def overwritten(tokens):
-    """The result is right, but the tokens are moved inside `tokens` itself, which is the caller's: an assignment to
-    a part of a tensor works in place."""
+    """The result is right, but the tokens are moved inside `tokens` itself, which belongs to the caller: an assignment
+    to a part of a tensor works in place."""
     inputs = tokens[:, :-1].clone()
     tokens[:, :-1] = tokens[:, 1:].clone()
     return inputs, tokens[:, :-1]

@@ -1,4 +1,4 @@
-"""Mistakes in `token_batches`: how batches are closed, and sentences that fit into none."""
+"""Mistakes in `token_batches`: how batches are closed, and sentences that do not fit into any."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def equal_batch_sizes(lengths, max_tokens):
 
 @mistake
 def equal_batch_sizes_not_sorted(lengths, max_tokens):
-    """All batches have the same number of sentences, in the order in which they come. Put similar lengths together,
+    """All batches have the same number of sentences, in the given order. Put similar lengths together,
     and let batches of short sentences take more."""
     return _in_chunks(lambda lengths: list(range(len(lengths))))(lengths, max_tokens)
 
@@ -45,7 +45,7 @@ def _losing(lengths, max_tokens):
 
 @mistake
 def newcomer_lost(lengths, max_tokens):
-    """The sentence that does not fit any more closes the batch and is in no batch itself."""
+    """The sentence that no longer fits closes the batch, but is not put into any batch itself."""
     return checked(_losing)(lengths, max_tokens)
 
 
@@ -60,21 +60,21 @@ def _cleared_to_empty(lengths, max_tokens):
 
 @mistake
 def one_list_cleared(lengths, max_tokens):
-    """All batches are one and the same list: `clear` empties it wherever it stands, and the last batch shows in all
-    places. A new batch is a new list."""
+    """All batches are the same list object: `clear` empties all of them, and the last batch appears everywhere. Create
+    a new list for each batch."""
     return checked(_cleared)(lengths, max_tokens)
 
 
 @mistake
 def one_list_cleared_at_the_end(lengths, max_tokens):
-    """All batches are one and the same list, which is empty in the end. A new batch is a new list."""
+    """All batches are the same list object, which is empty at the end. Create a new list for each batch."""
     return checked(_cleared_to_empty)(lengths, max_tokens)
 
 
 @mistake
 def first_fit(lengths, max_tokens):
-    """Each sentence goes into the first batch with room, in the order in which they come. Sentences of similar
-    length do not find each other that way."""
+    """Each sentence goes into the first batch with room, in the given order. That does not put sentences of similar
+    length together."""
     return checked(lambda lengths, max_tokens: _first_fit(lengths, max_tokens, range(len(lengths))))(
         lengths, max_tokens
     )
@@ -94,21 +94,21 @@ def _first_fit(lengths, max_tokens, order):
 
 @mistake
 def long_sentences_let_in(lengths, max_tokens):
-    """A sentence longer than max_tokens gets a batch of its own, which is over the bound. The contract asks for a
+    """A sentence longer than max_tokens gets a batch of its own, which exceeds the bound. The contract asks for a
     `ValueError`."""
     return in_order(lengths, max_tokens, shortest_first(lengths))
 
 
 @mistake
 def long_sentences_dropped(lengths, max_tokens):
-    """Sentences longer than max_tokens disappear without a word. The contract asks for a `ValueError`: whoever calls
-    has to decide."""
+    """Sentences longer than max_tokens are silently dropped. The contract asks for a `ValueError`, so that the caller
+    can decide."""
     return in_order(lengths, max_tokens, [i for i in shortest_first(lengths) if lengths[i] <= max_tokens])
 
 
 @mistake
 def as_long_as_max_tokens_refused(lengths, max_tokens):
-    """A sentence of exactly max_tokens tokens is refused. It fits, alone in its batch."""
+    """A sentence of exactly max_tokens tokens is rejected. It fits into a batch by itself."""
     return _strict(lengths, max_tokens)
 
 
@@ -120,7 +120,7 @@ def _strict(lengths, max_tokens):
 
 @mistake
 def another_error(lengths, max_tokens):
-    """A long sentence is noticed, but by another error than the contract names: an `assert` raises an
+    """A long sentence is detected, but with a different error from the one in the contract: an `assert` raises an
     `AssertionError`."""
     return _asserting(lengths, max_tokens)
 
@@ -132,6 +132,6 @@ def _asserting(lengths, max_tokens):
 
 @mistake
 def lengths_sorted_in_place(lengths, max_tokens):
-    """`lengths.sort()` changes the caller's list, and afterwards the indices mean other sentences than the caller's."""
+    """`lengths.sort()` changes the caller's list, so the indices no longer refer to the caller's sentences."""
     lengths.sort()
     return token_batches(lengths, max_tokens)

@@ -34,15 +34,15 @@ def _batches(
     end=lambda batches: batches,
     form=lambda batches, lengths: batches,
 ):
-    """Greedy batches with parts exchanged; as it stands, it is right.
+    """Greedy batches with parts replaced; unchanged, it is right.
 
     Args:
         fits: whether a sentence joins the open batch.
-        order: in which the sentences are gone through.
-        refused: whether the lengths are.
-        error: raised where they are.
-        end: what happens to the batches at last.
-        form: what comes back.
+        order: the order in which the sentences are processed.
+        refused: whether the lengths are rejected.
+        error: raised if they are.
+        end: what happens to the batches at the end.
+        form: the form of the result.
     """
 
     def solution(lengths, max_tokens):
@@ -79,7 +79,7 @@ def _appended_at_every_step(lengths, max_tokens):
 
 
 def _closed_after(full):
-    """The newcomer joins, and then the batch is closed if it is full."""
+    """The new sentence joins, and then the batch is closed if it is full."""
 
     def solution(lengths, max_tokens):
         if max(lengths) > max_tokens:
@@ -114,7 +114,7 @@ def _after_the_first_sentence(lengths, max_tokens):
 
 
 def _width_forgotten(lengths, max_tokens):
-    """In the order given; the longest sentence of the new batch begins at 0 and misses the newcomer."""
+    """In the given order; the longest length of a new batch starts at 0 and misses the new sentence."""
     if max(lengths) > max_tokens:
         raise ValueError("a sentence is too long")
     batches, batch, longest = [], [], 0
@@ -128,7 +128,7 @@ def _width_forgotten(lengths, max_tokens):
 
 
 def _width_kept(lengths, max_tokens):
-    """In the order given; the longest sentence is that of all batches so far."""
+    """In the given order; the longest length is that of all batches so far."""
     if max(lengths) > max_tokens:
         raise ValueError("a sentence is too long")
     batches, batch, longest = [], [], 0
@@ -170,7 +170,7 @@ _COMMON: dict[str, tuple[str, dict]] = {
         {"fits": lambda batch, index, lengths, room: _rectangle(batch, index, lengths, room - 1)},
     ),
     "newcomer_not_counted": (
-        "the newcomer's row is not counted",
+        "the row of the new sentence is not counted",
         {"fits": lambda batch, index, lengths, room: len(batch) * max(lengths[i] for i in (*batch, index)) <= room},
     ),
     "not_sorted": ("the sentences are not sorted by length", {"order": _as_given}),
@@ -178,7 +178,7 @@ _COMMON: dict[str, tuple[str, dict]] = {
     "last_batch_lost": ("the last batch is lost", {"end": lambda batches: batches[:-1]}),
     "long_sentences_let_in": ("sentences that are too long are let in", {"refused": _no_error}),
     "lengths_returned": (
-        "lengths come back in place of indices",
+        "lengths are returned instead of indices",
         {"form": lambda batches, lengths: [[lengths[i] for i in batch] for batch in batches]},
     ),
     "positions_in_the_sorted_list": (
@@ -195,8 +195,8 @@ def _places(batches, lengths):
 
 @mistake
 def sum_without_the_newcomer(lengths, max_tokens):
-    """The lengths in the batch are added up, without the newcomer's. A batch is a rectangle, and the newcomer is a
-    row of it."""
+    """The lengths in the batch are added up, without the new one. A batch is a rectangle, and the new sentence is one
+    of its rows."""
     return _batches(fits=lambda batch, index, lengths, room: sum(lengths[i] for i in batch) <= room)(
         lengths, max_tokens
     )
@@ -212,8 +212,7 @@ def bound_passed_by_one(lengths, max_tokens):
 
 @mistake
 def newcomer_is_the_width_in_falling_order(lengths, max_tokens):
-    """From the longest sentence on, the rectangle is measured with the newcomer, which is the *shortest* of its
-    batch."""
+    """In falling order, the rectangle is measured with the new sentence, which is the *shortest* of its batch."""
     return _batches(order=_falling, fits=lambda batch, index, lengths, room: (len(batch) + 1) * lengths[index] <= room)(
         lengths, max_tokens
     )
@@ -221,7 +220,8 @@ def newcomer_is_the_width_in_falling_order(lengths, max_tokens):
 
 @mistake
 def newcomer_is_the_width(lengths, max_tokens):
-    """In the order given, the rectangle is measured with the newcomer, which need not be the longest of its batch."""
+    """In the given order, the rectangle is measured with the new sentence, which need not be the longest of its
+    batch."""
     return _batches(
         order=_as_given, fits=lambda batch, index, lengths, room: (len(batch) + 1) * lengths[index] <= room
     )(lengths, max_tokens)
@@ -249,27 +249,27 @@ def sorted_as_text(lengths, max_tokens):
 
 @mistake
 def closed_when_over_the_bound(lengths, max_tokens):
-    """A batch is closed only when it is over the bound, with the sentence in it that was too much. Ask before it
-    joins."""
+    """A batch is closed only after it has exceeded the bound, and contains the sentence that did not fit. Test before
+    adding the sentence."""
     return _closed_after(lambda area, room: area > room)(lengths, max_tokens)
 
 
 @mistake
 def appended_at_every_step(lengths, max_tokens):
-    """The open batch is put into the result at every sentence, so it appears there many times: the last line is
-    indented into the loop."""
+    """The open batch is put into the result at every sentence, so it appears many times: the last line is indented into
+    the loop."""
     return _appended_at_every_step(lengths, max_tokens)
 
 
 @mistake
 def newcomer_in_both(lengths, max_tokens):
-    """The sentence that does not fit any more is put into the old batch *and* into the new one."""
+    """The sentence that no longer fits is put into the old batch *and* into the new one."""
     return _newcomer_twice(lengths, max_tokens)
 
 
 @mistake
 def nothing_after_one_sentence(lengths, max_tokens):
-    """An empty list comes back: a `return` stands inside the loop, or no batch is ever closed."""
+    """An empty list is returned: there is a `return` inside the loop, or no batch is ever closed."""
     return _after_the_first_sentence(lengths, max_tokens)
 
 
@@ -281,20 +281,20 @@ def counted_from_one(lengths, max_tokens):
 
 @mistake
 def extended(lengths, max_tokens):
-    """The indices of a closed batch are poured into the result one by one: `extend` adds the items, `append` the
+    """The indices of a closed batch are added to the result one by one: `extend` adds the items, `append` the
     list."""
     return _batches(form=_nested)(lengths, max_tokens)
 
 
 @mistake
 def as_a_dictionary(lengths, max_tokens):
-    """A dictionary comes back. The contract asks for a list of lists."""
+    """A dictionary is returned. The contract asks for a list of lists."""
     return _batches(form=lambda batches, lengths: dict(enumerate(batches)))(lengths, max_tokens)
 
 
 @mistake
 def as_a_generator(lengths, max_tokens):
-    """A generator comes back: nothing has been batched yet. The contract asks for a list."""
+    """A generator is returned: nothing has been batched yet. The contract asks for a list."""
     return _batches(form=lambda batches, lengths: (batch for batch in batches))(lengths, max_tokens)
 
 
@@ -306,7 +306,7 @@ def batches_as_sets(lengths, max_tokens):
 
 @mistake
 def with_the_longest(lengths, max_tokens):
-    """Each batch comes with a number. Only the list of indices is asked for."""
+    """Each batch is returned with a number. The contract asks only for the list of indices."""
     return _batches(form=lambda batches, lengths: [(batch, max(lengths[i] for i in batch)) for batch in batches])(
         lengths, max_tokens
     )
@@ -314,7 +314,7 @@ def with_the_longest(lengths, max_tokens):
 
 @mistake
 def indices_as_text(lengths, max_tokens):
-    """The indices are text. They are ints."""
+    """The indices are strings. They should be ints."""
     return _batches(form=lambda batches, lengths: [[str(i) for i in batch] for batch in batches])(lengths, max_tokens)
 
 
@@ -332,19 +332,20 @@ def size_by_the_shortest(lengths, max_tokens):
 
 @mistake
 def refused_by_their_sum(lengths, max_tokens):
-    """An error is raised where all sentences together do not fit into one batch. One sentence alone has to fit."""
+    """An error is raised where all sentences together do not fit into one batch. Only each single sentence has to
+    fit."""
     return _batches(refused=lambda lengths, room: sum(lengths) > room)(lengths, max_tokens)
 
 
 @mistake
 def only_the_first_looked_at(lengths, max_tokens):
-    """Only the first sentence is asked whether it fits. Any of them may be too long."""
+    """Only the first sentence is tested. Any of them may be too long."""
     return _batches(refused=lambda lengths, room: lengths[0] > room)(lengths, max_tokens)
 
 
 @mistake
 def only_the_last_looked_at(lengths, max_tokens):
-    """Only the last sentence is asked whether it fits. Any of them may be too long."""
+    """Only the last sentence is tested. Any of them may be too long."""
     return _batches(refused=lambda lengths, room: lengths[-1] > room)(lengths, max_tokens)
 
 
@@ -356,14 +357,14 @@ def refused_where_all_are_too_long(lengths, max_tokens):
 
 @mistake
 def empty_list_for_long_sentences(lengths, max_tokens):
-    """For a sentence that is too long an empty list comes back. The contract asks for a `ValueError`."""
+    """For a sentence that is too long, an empty list is returned. The contract asks for a `ValueError`."""
     return _returned([])(lengths, max_tokens)
 
 
 @mistake
 def nothing_for_long_sentences(lengths, max_tokens):
-    """For a sentence that is too long None comes back (a message that is printed reaches no program). The contract
-    asks for a `ValueError`."""
+    """For a sentence that is too long, None is returned (a printed message does not reach the calling program). The
+    contract asks for a `ValueError`."""
     return _returned(None)(lengths, max_tokens)
 
 
@@ -374,7 +375,7 @@ def error_returned(lengths, max_tokens):
 
 
 for error in (RuntimeError, IndexError, TypeError, Exception):
-    says = f"A long sentence is noticed, but by a {error.__name__}. The contract names a `ValueError`."
+    says = f"A long sentence is detected, but with a {error.__name__}. The contract asks for a `ValueError`."
     mistake.named(f"another_error_{error.__name__}", says)(_batches(error=error))
 
 

@@ -12,7 +12,7 @@ def shortest_first(lengths):
 
 
 def checked(batches):
-    """A wrong way of batching that still refuses long sentences."""
+    """A wrong way of batching that still rejects long sentences."""
 
     def solution(lengths, max_tokens):
         if max(lengths) > max_tokens:

@@ -11,7 +11,7 @@ mistake = Mistakes()
 
 @mistake
 def padding_not_counted(lengths, max_tokens):
-    """The lengths of a batch are added up. The batch is a rectangle: every sentence takes the room of the longest
+    """The lengths of a batch are added up. The batch is a rectangle: every sentence takes as much room as the longest
     one."""
     return greedy(lambda batch, length, longest, room, lengths: sum(lengths[i] for i in batch) + length <= room)(
         lengths, max_tokens
@@ -20,26 +20,27 @@ def padding_not_counted(lengths, max_tokens):
 
 @mistake
 def sentences_counted(lengths, max_tokens):
-    """The number of sentences is held against max_tokens. What is bounded is sentences times the longest length."""
+    """The number of sentences is compared with max_tokens. The bound is on sentences times the longest length."""
     return greedy(lambda batch, length, longest, room, lengths: len(batch) + 1 <= room)(lengths, max_tokens)
 
 
 @mistake
 def overflows_by_one(lengths, max_tokens):
-    """A batch is closed only when it is over the bound already, with the sentence in it that did not fit."""
+    """A batch is closed only after it has exceeded the bound, and contains the sentence that did not fit."""
     return greedy(lambda batch, length, longest, room, lengths: area(batch, lengths) < room)(lengths, max_tokens)
 
 
 @mistake
 def newcomer_not_counted(lengths, max_tokens):
-    """The rectangle is measured with the newcomer's length, but without its row: one sentence too many gets in."""
+    """The rectangle is measured with the length of the new sentence, but without its row, so a batch gets one sentence
+    too many."""
     return greedy(lambda batch, length, longest, room, lengths: len(batch) * longest <= room)(lengths, max_tokens)
 
 
 @mistake
 def old_longest(lengths, max_tokens):
-    """The rectangle is measured with the longest sentence *before* the newcomer. In rising order, who is the longest
-    after it?"""
+    """The rectangle is measured with the longest sentence *before* the new one. In rising order, which is the longest
+    afterwards?"""
     return greedy(
         lambda batch, length, longest, room, lengths: (len(batch) + 1) * max(lengths[i] for i in batch) <= room
     )(lengths, max_tokens)
@@ -47,8 +48,8 @@ def old_longest(lengths, max_tokens):
 
 @mistake
 def area_plus_length(lengths, max_tokens):
-    """The newcomer is added to the rectangle with its own length. It also widens the rectangle for all who are in
-    it."""
+    """The new sentence is added to the rectangle with its own length. It also widens the rectangle for all sentences
+    already in it."""
     return greedy(lambda batch, length, longest, room, lengths: area(batch, lengths) + length <= room)(
         lengths, max_tokens
     )
@@ -56,13 +57,13 @@ def area_plus_length(lengths, max_tokens):
 
 @mistake
 def bound_never_reached(lengths, max_tokens):
-    """A batch that would be full to the last cell is refused: the bound is *at most* max_tokens."""
+    """A batch that would be exactly full is rejected: the bound is *at most* max_tokens."""
     return greedy(lambda batch, length, longest, room, lengths: (len(batch) + 1) * longest < room)(lengths, max_tokens)
 
 
 @mistake
 def one_row_too_careful(lengths, max_tokens):
-    """One row too many is kept free: the newcomer is counted twice."""
+    """One row too many is reserved: the new sentence is counted twice."""
     return greedy(lambda batch, length, longest, room, lengths: (len(batch) + 2) * longest <= room)(lengths, max_tokens)
 
 

@@ -6,7 +6,7 @@ __all__ = ["rate"]
 
 
 def rate(rise=None, fall=None, width=None, choose=min):
-    """The schedule with one part exchanged; all parts are functions of (step, d_model, warmup_steps)."""
+    """The schedule with one part replaced; all parts are functions of (step, d_model, warmup_steps)."""
     rise = rise or (lambda s, d, w: s * w**-1.5)
     fall = fall or (lambda s, d, w: s**-0.5)
     width = width or (lambda s, d, w: d**-0.5)

@@ -39,19 +39,19 @@ def falls_with_the_square(step, d_model, warmup_steps):
 
 @mistake
 def three_halves_at_width(step, d_model, warmup_steps):
-    """The exponent −3/2 stands at `d_model`. It belongs to `warmup_steps`; `d_model` has −1/2."""
+    """The exponent −3/2 is applied to `d_model`. It belongs to `warmup_steps`; `d_model` has −1/2."""
     return _schedule(width=lambda d: d**-1.5)(step, d_model, warmup_steps)
 
 
 @mistake
 def negative_rate(step, d_model, warmup_steps):
-    """The rate is negative: a minus before a power is applied after it, and belongs into the exponent."""
+    """The rate is negative: a minus before a power is applied to its result; here it belongs in the exponent."""
     return _schedule(width=lambda d: -(d**0.5))(step, d_model, warmup_steps)
 
 
 @mistake
 def terms_multiplied(step, d_model, warmup_steps):
-    """The two terms are multiplied. At each step one of them rules, the smaller one."""
+    """The two terms are multiplied. At each step, only the smaller one counts."""
     return _schedule(choose=lambda a, b: a * b)(step, d_model, warmup_steps)
 
 
@@ -108,7 +108,7 @@ def in_percent(step, d_model, warmup_steps):
 
 @mistake
 def as_text(step, d_model, warmup_steps):
-    """The rate comes back as text. A float is asked for."""
+    """The rate is returned as a string. The contract asks for a float."""
     return _schedule(form=str)(step, d_model, warmup_steps)
 
 
@@ -119,7 +119,7 @@ def whole_number(step, d_model, warmup_steps):
 
 
 for digits in (3, 4, 5, 6, 8):
-    says = f"The rate is rounded to {digits} decimals, and it is small: most of it is lost. Nothing has to be cut."
+    says = f"The rate is rounded to {digits} decimals, but it is so small that most of it is lost. Do not round it."
     mistake.named(f"rounded_to_{digits}", says)(_schedule(form=lambda x, digits=digits: float(round(x, digits))))
 
 

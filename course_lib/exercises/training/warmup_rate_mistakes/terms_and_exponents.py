@@ -12,14 +12,14 @@ mistake = Mistakes()
 
 @mistake
 def max_for_min(step, d_model, warmup_steps):
-    """The larger of the two terms is taken (or the condition is reversed): the rate begins with the fall, and
-    rises without end after the warm-up."""
+    """The larger of the two terms is taken (or the condition is reversed): the rate falls first, and after the warm-up
+    rises without end."""
     return rate(choose=max)(step, d_model, warmup_steps)
 
 
 @mistake
 def added(step, d_model, warmup_steps):
-    """The two terms are added. At each step one of them rules, the smaller one."""
+    """The two terms are added. At each step, only the smaller one counts."""
     return rate(choose=lambda a, b: a + b)(step, d_model, warmup_steps)
 
 
@@ -43,19 +43,19 @@ def constant_after_warmup(step, d_model, warmup_steps):
 
 @mistake
 def falls_without_root(step, d_model, warmup_steps):
-    """After the warm-up the rate falls with the step itself. It is the root of the step."""
+    """After the warm-up the rate falls with the step itself. It should fall with the root of the step."""
     return rate(fall=lambda s, d, w: 1 / s)(step, d_model, warmup_steps)
 
 
 @mistake
 def falls_with_three_halves(step, d_model, warmup_steps):
-    """The exponent −3/2 stands at the step. It belongs to `warmup_steps`; the step has −1/2."""
+    """The exponent −3/2 is applied to the step. It belongs to `warmup_steps`; the step has −1/2."""
     return rate(fall=lambda s, d, w: s**-1.5)(step, d_model, warmup_steps)
 
 
 @mistake
 def exponents_exchanged(step, d_model, warmup_steps):
-    """The exponents have changed places: the step falls with −3/2, `warmup_steps` has −1/2."""
+    """The exponents are exchanged: the step falls with −3/2, `warmup_steps` has −1/2."""
     return rate(fall=lambda s, d, w: s**-1.5, rise=lambda s, d, w: s * w**-0.5)(step, d_model, warmup_steps)
 
 

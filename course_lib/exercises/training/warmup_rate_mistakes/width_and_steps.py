@@ -13,7 +13,7 @@ mistake = Mistakes()
 
 @mistake
 def root_missing_at_width(step, d_model, warmup_steps):
-    """d_model is divided by in full. It is its root."""
+    """The divisor is d_model itself. It should be its root."""
     return rate(width=lambda s, d, w: 1 / d)(step, d_model, warmup_steps)
 
 
@@ -31,13 +31,13 @@ def width_forgotten(step, d_model, warmup_steps):
 
 @mistake
 def width_in_the_fall_only(s, d, w):
-    """The factor of d_model reaches one of the two terms only. It stands before the minimum."""
+    """The factor of d_model reaches one of the two terms only. It is a factor of the whole minimum."""
     return float(min(d**-0.5 * s**-0.5, s * w**-1.5))
 
 
 @mistake
 def width_in_the_rise_only(s, d, w):
-    """The factor of d_model reaches the rising term only. It stands before the minimum."""
+    """The factor of d_model reaches the rising term only. It is a factor of the whole minimum."""
     return float(min(s**-0.5, d**-0.5 * s * w**-1.5))
 
 
@@ -68,7 +68,7 @@ def fall_from_the_peak_without_warmup(s, d, w):
 
 @mistake
 def relative_to_the_peak(s, d, w):
-    """This is the rate in units of its peak: 1 at step = warmup_steps. The factor (d_model · warmup_steps)^(−1/2) is
+    """This is the rate relative to its peak: 1 at step = warmup_steps. The factor (d_model · warmup_steps)^(−1/2) is
     missing."""
     return float(min(s / w, (w / s) ** 0.5))
 
@@ -88,13 +88,13 @@ def linear_fall(step, d_model, warmup_steps):
 
 @mistake
 def width_and_warmup_exchanged(s, d, w):
-    """d_model and `warmup_steps` have changed places."""
+    """d_model and `warmup_steps` are exchanged."""
     return rate()(s, w, d)
 
 
 @mistake
 def rising_root(step, d_model, warmup_steps):
-    """The root of the step is multiplied, not divided by: the exponent is negative."""
+    """The root of the step is a factor instead of a divisor: the exponent is negative."""
     return rate(fall=lambda s, d, w: s**0.5)(step, d_model, warmup_steps)
 
 
@@ -106,5 +106,5 @@ def whole_division(step, d_model, warmup_steps):
 
 @mistake
 def tensor(s, d, w):
-    """The rate is right, but it is a tensor. An optimizer's rate is a float: `.item()`, or `math`."""
+    """The rate is right, but it is a tensor. An optimizer's rate is a float: use `.item()`, or `math`."""
     return torch.tensor(warmup_rate(s, d, w))
