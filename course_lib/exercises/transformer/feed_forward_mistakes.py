@@ -17,40 +17,40 @@ NORM = "transformer: Residual connections and layer norm"
 
 @mistake.built
 def no_activation():
-    """Nothing stands between the Linears. Two linear functions one after the other are one linear function: d_ff is
-    wasted."""
+    """There is nothing between the Linears. Two linear functions in a row are one linear function, so d_ff has no
+    effect."""
     return hidden(lambda h: h)
 
 
 @mistake.built
 def activation_at_the_end():
-    """The ReLU comes after the second Linear and not between the two, so no output is ever negative."""
+    """The ReLU comes after the second Linear instead of between the two, so no output is ever negative."""
     return hidden(lambda h: h, after=lambda y, x: y.relu())
 
 
 @mistake.built
 def activation_twice():
-    """There is a second ReLU at the end. Then the layer can only ever add to a feature, never take away."""
+    """There is a second ReLU at the end. With it, the network can only increase a feature, never decrease it."""
     return hidden(after=lambda y, x: y.relu())
 
 
 @mistake.built
 def activation_first():
-    """The ReLU is applied to the input, not to the hidden features: half of the input is lost before anything has
-    seen it."""
+    """The ReLU is applied to the input, not to the hidden features: the negative half of the input is lost before the
+    first Linear."""
     return hidden(lambda h: h, before=torch.relu)
 
 
 @mistake.built
 def activation_first_too():
-    """The ReLU is applied to the input as well. It stands in one place: on the hidden features."""
+    """The ReLU is applied to the input as well. It belongs in one place: on the hidden features."""
     return hidden(before=torch.relu)
 
 
 for _key, _name, _activation in (
     ("gelu", "GELU, as in BERT and GPT", nn.functional.gelu),
     ("gelu_tanh", "GELU in its tanh approximation, as in GPT-2", lambda h: nn.functional.gelu(h, approximate="tanh")),
-    ("silu", "SiLU (Swish), as in many models of today", nn.functional.silu),
+    ("silu", "SiLU (Swish), as in many current models", nn.functional.silu),
     ("tanh", "tanh", torch.tanh),
     ("sigmoid", "the sigmoid", torch.sigmoid),
     ("leaky_relu", "a leaky ReLU, which lets a hundredth of a negative number through", nn.functional.leaky_relu),
@@ -62,42 +62,42 @@ for _key, _name, _activation in (
     ("negative_part", "the negative part, min(0, ·)", lambda h: h.clamp(max=0)),
     ("clamped_to_one", "a clamp to 0 … 1", lambda h: h.clamp(0, 1)),
 ):
-    mistake.named(_key, f"Between the Linears is {_name}. The contract, and the paper of 2017, want max(0, ·).")(
+    mistake.named(_key, f"Between the Linears is {_name}. The contract, like the paper of 2017, asks for max(0, ·).")(
         hidden(_activation)
     )
 
 
 @mistake.built(look=NORM)
 def residual_inside():
-    """The input is added to the output. The residual connection belongs to the layer around this network, and would
-    be there twice."""
+    """The input is added to the output. The residual connection belongs to the layer around this network, where it
+    would be added a second time."""
     return hidden(after=lambda y, x: x + y)
 
 
 @mistake.built(look=NORM)
 def residual_and_norm_inside():
-    """A residual connection and a norm are built in. They belong to the layer around this network, and would be
-    there twice."""
+    """A residual connection and a norm are built in. They belong to the layer around this network, where they would be
+    applied a second time."""
     return hidden(after=lambda y, x: nn.functional.layer_norm(x + y, y.shape[-1:]))
 
 
 @mistake.built
 def python_max():
-    """Python's `max` compares two things as wholes and keeps one of them. Wanted is the larger of 0 and each single
-    number."""
+    """Python's `max` compares two objects as a whole and keeps one of them. The larger of 0 and each single number is
+    wanted."""
     return hidden(lambda h: max(0, h))
 
 
 @mistake.built
 def max_over_axis():
-    """`torch.max(h, 0)` is the largest number along axis 0, together with its place: the 0 is read as an axis.
-    Wanted is the larger of 0 and each single number."""
+    """`torch.max(h, 0)` is the largest number along axis 0, together with its index: the 0 is read as an axis. The
+    larger of 0 and each single number is wanted."""
     return hidden(lambda h: torch.max(h, 0))
 
 
 @mistake.built
 def first_bias_forgotten():
-    """The bias of linear1 is not used. Calling the module, instead of its weight alone, adds it."""
+    """The bias of linear1 is not used. Calling the module, instead of using only its weight, adds it."""
     return type(
         "Network", (FeedForward,), {"forward": lambda self, x: self.linear2((x @ self.linear1.weight.T).relu())}
     )
@@ -105,13 +105,13 @@ def first_bias_forgotten():
 
 @mistake.built
 def second_bias_forgotten():
-    """The bias of linear2 is not used. Calling the module, instead of its weight alone, adds it."""
+    """The bias of linear2 is not used. Calling the module, instead of using only its weight, adds it."""
     return type("Network", (FeedForward,), {"forward": lambda self, x: self.linear1(x).relu() @ self.linear2.weight.T})
 
 
 @mistake.built
 def biases_forgotten():
-    """Both biases are not used. Calling the modules, instead of their weights alone, adds them."""
+    """Both biases are not used. Calling the modules, instead of using only their weights, adds them."""
     return type(
         "Network",
         (FeedForward,),
@@ -121,7 +121,7 @@ def biases_forgotten():
 
 @mistake
 class ThreeAxesUnpacked(FeedForward):
-    """The shape of x is unpacked into three names, so only one number of axes works. A Linear takes the last axis
+    """The shape of x is unpacked into three names, so only one number of axes works. A Linear works on the last axis
     and leaves the others as they are."""
 
     def forward(self, x):
@@ -139,32 +139,32 @@ class Dropout(FeedForward):
 
 @mistake.built(look=NORM)
 def normed_inside():
-    """The hidden features go through a norm. There is none in this network; the layer around it sees to that."""
+    """The hidden features go through a norm. There is none in this network; it belongs to the layer around it."""
     return hidden(lambda h: nn.functional.layer_norm(h.relu(), h.shape[-1:]))
 
 
 @mistake.built
 def hidden_detached():
-    """The values are right, but the gradient is cut off between the Linears, so the first never learns."""
+    """The values are right, but the gradient is detached between the Linears, so the first never learns."""
     return hidden(lambda h: h.relu().detach())
 
 
 @mistake.built
 def only_hidden():
-    """What comes back are the hidden features. The second Linear brings them back to d_model."""
+    """The hidden features are returned. The second Linear should bring them back to d_model."""
     return type("Network", (FeedForward,), {"forward": lambda self, x: self.linear1(x).relu()})
 
 
 @mistake.built
 def linears_exchanged():
-    """The sizes of the Linears are turned round: `nn.Linear` takes the features that come in first, then those that
-    go out."""
+    """The sizes of the Linears are exchanged: `nn.Linear` takes the number of input features first, then the number of
+    output features."""
     return built_with(FeedForward, linear1=lambda d, f: nn.Linear(f, d), linear2=lambda d, f: nn.Linear(d, f))
 
 
 @mistake.built
 def second_as_first():
-    """linear2 has the sizes of linear1. It takes what linear1 gives, and brings it back."""
+    """linear2 has the sizes of linear1. It takes the output of linear1 and brings it back to d_model."""
     return built_with(FeedForward, linear2=lambda d, f: nn.Linear(d, f))
 
 
@@ -176,7 +176,7 @@ def width_ignored():
 
 @mistake.built
 def second_stays_wide():
-    """linear2 goes from d_ff to d_ff. What comes out has to be added to x later: how wide is x?"""
+    """linear2 goes from d_ff to d_ff. The output has to be added to x later: how wide is x?"""
     return built_with(FeedForward, linear2=lambda d, f: nn.Linear(f, f))
 
 
@@ -192,7 +192,7 @@ def no_bias():
 
 @mistake.built
 def sequential():
-    """The Linears sit in an `nn.Sequential`, so they are called `net.0` and `net.2`. The contract names them linear1
+    """The Linears are in an `nn.Sequential`, so they are called `net.0` and `net.2`. The contract names them linear1
     and linear2, so that weights can be loaded."""
     return built_with(
         FeedForward,

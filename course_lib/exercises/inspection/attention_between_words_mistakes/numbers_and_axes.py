@@ -12,7 +12,7 @@ mistake = Mistakes()
 
 
 def _counted(words):
-    """How many pieces each word has; tokens that are left out do not count."""
+    """The number of pieces of each word; tokens that are left out do not count."""
     return torch.bincount(words[words >= 0], minlength=int(words.max()) + 1)
 
 

@@ -99,8 +99,8 @@ def set_to_one(heads, weight, bias, off):
 
 @mistake
 def minus_infinity(heads, weight, bias, off):
-    """The vectors of the head are set to −∞, which gives NaN or ∞ in every output. −∞ masks *scores*, before a
-    softmax; these vectors are added up, and what contributes nothing to a sum is zero."""
+    """The vectors of the head are set to −∞, which gives NaN or ∞ in every output. −∞ masks *scores*, before a softmax;
+    these vectors are summed, so they have to be zero to contribute nothing."""
     return output_with(lambda heads, off: heads.index_fill(1, torch.tensor([off]), -torch.inf))(
         heads, weight, bias, off
     )

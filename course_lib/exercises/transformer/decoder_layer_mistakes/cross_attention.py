@@ -1,4 +1,4 @@
-"""Mistakes in `DecoderLayer`: what the cross-attention looks at."""
+"""Mistakes in `DecoderLayer`: the inputs of the cross-attention."""
 
 from __future__ import annotations
 
@@ -27,48 +27,48 @@ def _layer(cross_query=None, inputs=lambda x, memory: (x, memory, memory), own=l
 
 @mistake.built
 def memory_asks():
-    """In the cross-attention, memory asks and the target answers. The result has a row for every query: whose rows
-    are wanted?"""
+    """In the cross-attention, the queries come from memory, and keys and values from the target. The result has one row
+    per query: which sequence's rows are wanted?"""
     return _layer(inputs=lambda x, memory: (memory, x, x))
 
 
 @mistake.built
 def memory_alone():
-    """In the cross-attention, queries come from memory like keys and values, so nothing crosses over. Who asks the
-    source: the source, or the target?"""
+    """In the cross-attention, queries come from memory like keys and values, so the target is not used. Which of the
+    two sequences should the queries come from?"""
     return _layer(inputs=lambda x, memory: (memory, memory, memory))
 
 
 @mistake.built
 def memory_not_used():
-    """The result does not depend on memory: the second attention looks at the target again. Where do its keys and
+    """The result does not depend on memory: the second attention attends to the target again. Where do its keys and
     values come from?"""
     return _layer(inputs=lambda x, memory: (x, x, x))
 
 
 @mistake.built
 def values_from_target():
-    """In the cross-attention, keys come from memory and values from the target. A weight belongs to a source
-    position; so does the value that it weighs."""
+    """In the cross-attention, keys come from memory and values from the target. A weight belongs to a source position,
+    and so does the value that it weights."""
     return _layer(inputs=lambda x, memory: (x, memory, x))
 
 
 @mistake.built
 def keys_from_target():
-    """In the cross-attention, values come from memory and keys from the target. Each key has its value: both are of
-    the source."""
+    """In the cross-attention, values come from memory and keys from the target. A key and its value belong together:
+    both come from the source."""
     return _layer(inputs=lambda x, memory: (x, x, memory))
 
 
 @mistake.built
 def inputs_exchanged():
-    """The first attention looks at memory and the second at the target. The order is the other way round."""
+    """The first attention attends to memory and the second to the target. The order should be the other way round."""
     return _layer(own=lambda x, memory: (x, memory, memory), inputs=lambda x, memory: (x, x, x))
 
 
 @mistake.built
 def memory_in_both():
-    """Both attentions look at memory. The first is self-attention: the target looks at itself."""
+    """Both attentions attend to memory. The first is self-attention: the target attends to itself."""
     return _layer(own=lambda x, memory: (x, memory, memory))
 
 
@@ -81,7 +81,7 @@ def memory_detached():
 @mistake(look=IN_DECODER, by=with_forward(DecoderLayer))
 def cross_attention_causal(self, x, memory, self_mask=None, memory_mask=None):
     """The cross-attention hides later positions of the source. The source is known as a whole: every target position
-    may look at all of it that memory_mask allows."""
+    may attend to all of it that memory_mask allows."""
     earlier = true(x.shape[1], memory.shape[1]).tril()
     memory_mask = earlier if memory_mask is None else earlier & memory_mask
     return DecoderLayer.forward(self, x, memory, self_mask, memory_mask)
@@ -89,8 +89,8 @@ def cross_attention_causal(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(look=POST, by=with_forward(DecoderLayer))
 def pre_norm_of_memory_too(self, x, memory, self_mask=None, memory_mask=None):
-    """This is pre-norm, and memory goes through norm2 as well. In the paper, and here, each norm is applied to the
-    sum that comes out of its sub-layer."""
+    """This is pre-norm, and memory goes through norm2 as well. In the paper, and here, each norm is applied to the sum
+    after its sub-layer."""
     x = x + attended_by(self, self.norm1(x), self_mask)
     x = x + cross(self, self.norm2(x), self.norm2(memory), memory_mask)
     return x + self.feed_forward(self.norm3(x))
@@ -98,12 +98,13 @@ def pre_norm_of_memory_too(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(look=POST, by=with_forward(DecoderLayer))
 def memory_normed(self, x, memory, self_mask=None, memory_mask=None):
-    """memory goes through norm2 before it is attended to. It comes ready from the encoder; norms stand after sums."""
+    """memory goes through norm2 before it is attended to. It is the finished output of the encoder; norms follow
+    sums."""
     memory = self.norm2(memory)
     return DecoderLayer.forward(self, x, memory, self_mask, memory_mask)
 
 
 @mistake(by=with_forward(DecoderLayer))
 def arguments_exchanged(self, x, memory, self_mask=None, memory_mask=None):
-    """x and memory have changed places: x, the target, is the first argument, and the result has its length."""
+    """x and memory are exchanged: x, the target, is the first argument, and the result has its length."""
     return DecoderLayer.forward(self, memory, x, self_mask, memory_mask)

@@ -23,7 +23,7 @@ def _no_future(own, x):
 
 @mistake.built(look=IN_DECODER)
 def masks_exchanged():
-    """The masks have changed places: self_mask arrives at the cross-attention, memory_mask at the self-attention.
+    """The masks are exchanged: self_mask is used in the cross-attention, memory_mask in the self-attention.
     Look at the order of the arguments, in the signature and in the calls."""
     return decoder(masks=lambda own, theirs, x: (theirs, own))
 
@@ -36,8 +36,8 @@ def masks_ignored():
 
 @mistake.built(look=IN_DECODER)
 def self_mask_ignored():
-    """The result does not depend on self_mask: every position of the target sees the future. Training looks
-    wonderful, and generation is rubbish."""
+    """The result does not depend on self_mask: every position of the target can attend to the future. The training loss
+    is very low, but the model cannot generate."""
     return decoder(masks=lambda own, theirs, x: (None, theirs))
 
 
@@ -49,19 +49,19 @@ def memory_mask_ignored():
 
 @mistake.built(look=IN_DECODER)
 def self_mask_for_both():
-    """self_mask is used in both attentions. The cross-attention has keys of its own, and memory_mask for them."""
+    """self_mask is used in both attentions. The cross-attention has its own keys, and memory_mask applies to them."""
     return decoder(masks=lambda own, theirs, x: (own, own))
 
 
 @mistake.built(look=IN_DECODER)
 def memory_mask_for_both():
-    """memory_mask is used in both attentions. The self-attention has keys of its own, and self_mask for them."""
+    """memory_mask is used in both attentions. The self-attention has its own keys, and self_mask applies to them."""
     return decoder(masks=lambda own, theirs, x: (theirs, theirs))
 
 
 @mistake.built(look=IN_DECODER)
 def masks_only_together():
-    """A mask is used only where the other one is given too. Either may come alone."""
+    """A mask is used only if the other one is given too. Either may be given alone."""
     return decoder(
         masks=lambda own, theirs, x: (own, theirs) if own is not None and theirs is not None else (None, None)
     )
@@ -78,13 +78,13 @@ def masks_turned_round():
 
 @mistake.built(look=IN_DECODER)
 def self_mask_turned_round():
-    """self_mask is turned round, memory_mask is not. True means *may attend* in both."""
+    """self_mask is inverted, but memory_mask is not. True means *may attend* in both."""
     return decoder(masks=lambda own, theirs, x: (where_given(own, torch.logical_not), theirs))
 
 
 @mistake.built(look=IN_DECODER)
 def memory_mask_turned_round():
-    """memory_mask is turned round, self_mask is not. True means *may attend* in both."""
+    """memory_mask is inverted, but self_mask is not. True means *may attend* in both."""
     return decoder(masks=lambda own, theirs, x: (own, where_given(theirs, torch.logical_not)))
 
 
@@ -97,8 +97,8 @@ def self_mask_transposed():
 
 @mistake.built(look=IN_DECODER)
 def causal_always():
-    """The layer hides the future by itself, whatever self_mask says. In the course a layer attends where its mask
-    allows; who calls it decides."""
+    """The layer hides the future by itself, whatever self_mask is. In the course, a layer attends wherever its mask
+    allows; the caller decides."""
     return decoder(masks=lambda own, theirs, x: (_no_future(own, x), theirs))
 
 
@@ -116,7 +116,7 @@ def causal_instead():
 
 @mistake.built(look=IN_DECODER)
 def masks_as_numbers():
-    """A mask is turned into numbers on the way. It is bool, and the attention takes it as it is."""
+    """A mask is converted to numbers. It is bool, and the attention accepts it as it is."""
     return decoder(
         masks=lambda own, theirs, x: (where_given(own, torch.Tensor.float), where_given(theirs, torch.Tensor.float))
     )
@@ -131,7 +131,7 @@ def if_mask():
 
 @mistake.built(look=IN_DECODER)
 def masks_get_head_axis():
-    """The masks are given an axis for the heads. They broadcast to (B, H, …) as they come; pass them on as they are."""
+    """The masks are given an axis for the heads. They broadcast to (B, H, …) as they are; pass them on unchanged."""
     return decoder(
         masks=lambda own, theirs, x: (
             where_given(own, lambda m: m.unsqueeze(1)),
@@ -142,8 +142,7 @@ def masks_get_head_axis():
 
 @mistake.built(look=IN_DECODER)
 def masks_get_batch_axis():
-    """The masks are given one axis more, in front. They broadcast to (B, H, …) as they come; pass them on as they
-    are."""
+    """The masks are given another axis, in front. They broadcast to (B, H, …) as they are; pass them on unchanged."""
     return decoder(
         masks=lambda own, theirs, x: (
             where_given(own, lambda m: m.unsqueeze(0)),
@@ -154,8 +153,8 @@ def masks_get_batch_axis():
 
 @mistake.built(look=IN_DECODER)
 def masks_get_two_axes():
-    """The masks are taken for masks of shape (B, L) and given two axes. They broadcast to (B, H, …) as they come;
-    pass them on as they are."""
+    """The masks are treated as masks of shape (B, L) and given two axes. They broadcast to (B, H, …) as they are; pass
+    them on unchanged."""
     return decoder(
         masks=lambda own, theirs, x: (
             where_given(own, lambda m: m[:, None, None]),
@@ -166,28 +165,28 @@ def masks_get_two_axes():
 
 @mistake.built(look=IN_DECODER)
 def memory_mask_gets_two_axes():
-    """memory_mask is taken for a mask of shape (B, L_memory) and given two axes. It broadcasts to (B, H, L,
-    L_memory) as it comes; pass it on as it is."""
+    """memory_mask is treated as a mask of shape (B, L_memory) and given two axes. It broadcasts to (B, H, L, L_memory)
+    as it is; pass it on unchanged."""
     return decoder(masks=lambda own, theirs, x: (own, where_given(theirs, lambda m: m[:, None, None])))
 
 
 @mistake.built(look=IN_DECODER)
 def self_mask_gets_head_axis():
-    """self_mask is given an axis for the heads. It broadcasts to (B, H, L, L) as it comes; pass it on as it is."""
+    """self_mask is given an axis for the heads. It broadcasts to (B, H, L, L) as it is; pass it on unchanged."""
     return decoder(masks=lambda own, theirs, x: (where_given(own, lambda m: m.unsqueeze(1)), theirs))
 
 
 @mistake.built(look=IN_DECODER)
 def memory_mask_gets_head_axis():
-    """memory_mask is given an axis for the heads. It broadcasts to (B, H, L, L_memory) as it comes; pass it on as it
-    is."""
+    """memory_mask is given an axis for the heads. It broadcasts to (B, H, L, L_memory) as it is; pass it on
+    unchanged."""
     return decoder(masks=lambda own, theirs, x: (own, where_given(theirs, lambda m: m.unsqueeze(1))))
 
 
 @mistake.built(look=IN_DECODER)
 def masks_of_three_axes_by_sequence():
-    """Masks of three axes are taken for one per sequence and given a head axis in the middle. Masks broadcast from
-    the right, so the first axis is that of the heads; pass them on as they are."""
+    """Masks with three axes are treated as one per sequence and given a head axis in the middle. Masks broadcast from
+    the right, so the first axis is that of the heads; pass them on unchanged."""
     return decoder(
         masks=lambda own, theirs, x: tuple(
             where_given(m, lambda m: m[:, None] if m.dim() == 3 else m) for m in (own, theirs)
@@ -197,8 +196,8 @@ def masks_of_three_axes_by_sequence():
 
 @mistake.built(look=IN_DECODER)
 def masks_of_two_axes_by_sequence():
-    """Masks of two axes are taken for (B, L), which sequence has which keys. They say for every query which keys it
-    sees, and broadcast as they come."""
+    """Masks with two axes are treated as (B, L), with the allowed keys of each sequence. They contain the allowed keys
+    of each query, and broadcast as they are."""
     return decoder(
         masks=lambda own, theirs, x: tuple(
             where_given(m, lambda m: m[:, None, None] if m.dim() == 2 else m) for m in (own, theirs)
@@ -208,8 +207,8 @@ def masks_of_two_axes_by_sequence():
 
 @mistake.built(look=IN_DECODER)
 def memory_mask_of_two_axes_by_sequence():
-    """A memory_mask of two axes is taken for (B, L_memory), which sequence has which keys. It is (L, L_memory), and
-    broadcasts as it comes."""
+    """A memory_mask with two axes is treated as (B, L_memory), with the allowed keys of each sequence. It is (L,
+    L_memory), and broadcasts as it is."""
     return decoder(
         masks=lambda own, theirs, x: (own, where_given(theirs, lambda m: m[:, None, None] if m.dim() == 2 else m))
     )

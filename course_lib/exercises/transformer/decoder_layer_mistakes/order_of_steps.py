@@ -15,7 +15,7 @@ NORM = "transformer: Residual connections and layer norm"
 
 @mistake(by=with_forward(DecoderLayer))
 def self_attention_for_both(self, x, memory, self_mask=None, memory_mask=None):
-    """`self_attention` does both attentions. The second one has weights of its own: `cross_attention`."""
+    """`self_attention` computes both attentions. The second one has its own weights: `cross_attention`."""
     x = self.norm1(x + attended_by(self, x, self_mask))
     x = self.norm2(x + self.self_attention(x, memory, memory, memory_mask)[0])
     return self.norm3(x + self.feed_forward(x))
@@ -23,7 +23,7 @@ def self_attention_for_both(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(by=with_forward(DecoderLayer))
 def cross_attention_for_both(self, x, memory, self_mask=None, memory_mask=None):
-    """`cross_attention` does both attentions; `self_attention`, with weights of its own, is not used."""
+    """`cross_attention` computes both attentions; `self_attention`, with its own weights, is not used."""
     x = self.norm1(x + self.cross_attention(x, x, x, self_mask)[0])
     x = self.norm2(x + self.cross_attention(x, memory, memory, memory_mask)[0])
     return self.norm3(x + self.feed_forward(x))
@@ -31,7 +31,7 @@ def cross_attention_for_both(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(by=with_forward(DecoderLayer))
 def attentions_exchanged(self, x, memory, self_mask=None, memory_mask=None):
-    """`cross_attention` looks at the target and `self_attention` at memory: the two modules have changed places."""
+    """`cross_attention` attends to the target and `self_attention` to memory: the two modules are exchanged."""
     x = self.norm1(x + self.cross_attention(x, x, x, self_mask)[0])
     x = self.norm2(x + self.self_attention(x, memory, memory, memory_mask)[0])
     return self.norm3(x + self.feed_forward(x))
@@ -39,8 +39,8 @@ def attentions_exchanged(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(by=with_forward(DecoderLayer))
 def cross_attention_first(self, x, memory, self_mask=None, memory_mask=None):
-    """The cross-attention comes before the self-attention, with the norms in their order. The target looks at itself
-    first."""
+    """The cross-attention comes before the self-attention, with the norms in their order. The target should attend to
+    itself first."""
     x = self.norm1(x + cross(self, x, memory, memory_mask))
     x = self.norm2(x + attended_by(self, x, self_mask))
     return self.norm3(x + self.feed_forward(x))
@@ -48,7 +48,7 @@ def cross_attention_first(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(by=with_forward(DecoderLayer))
 def cross_attention_first_with_norm(self, x, memory, self_mask=None, memory_mask=None):
-    """The cross-attention and its norm come before the self-attention and its norm. The target looks at itself
+    """The cross-attention and its norm come before the self-attention and its norm. The target should attend to itself
     first."""
     x = self.norm2(x + cross(self, x, memory, memory_mask))
     x = self.norm1(x + attended_by(self, x, self_mask))
@@ -57,7 +57,7 @@ def cross_attention_first_with_norm(self, x, memory, self_mask=None, memory_mask
 
 @mistake(by=with_forward(DecoderLayer))
 def feed_forward_in_the_middle(self, x, memory, self_mask=None, memory_mask=None):
-    """The feed-forward network comes before the cross-attention. It is the last of the three."""
+    """The feed-forward network comes before the cross-attention. It should be the last of the three."""
     x = self.norm1(x + attended_by(self, x, self_mask))
     x = self.norm2(x + self.feed_forward(x))
     return self.norm3(x + cross(self, x, memory, memory_mask))
@@ -65,8 +65,8 @@ def feed_forward_in_the_middle(self, x, memory, self_mask=None, memory_mask=None
 
 @mistake(by=with_forward(DecoderLayer))
 def cross_attention_of_input(self, x, memory, self_mask=None, memory_mask=None):
-    """The cross-attention's queries are the layer's input. They are what the self-attention and norm1 have made of
-    it."""
+    """The cross-attention's queries are the layer's input. They should be the output of norm1, after the
+    self-attention."""
     y = self.norm1(x + attended_by(self, x, self_mask))
     y = self.norm2(y + cross(self, x, memory, memory_mask))
     return self.norm3(y + self.feed_forward(y))
@@ -74,16 +74,16 @@ def cross_attention_of_input(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(by=with_forward(DecoderLayer))
 def attentions_side_by_side(self, x, memory, self_mask=None, memory_mask=None):
-    """Both attentions start from the layer's input and are added in one sum. Here the second works on what the first
-    has made."""
+    """Both attentions start from the layer's input and are added in one sum. The second should work on the result of
+    the first."""
     x = self.norm2(self.norm1(x + attended_by(self, x, self_mask) + cross(self, x, memory, memory_mask)))
     return self.norm3(x + self.feed_forward(x))
 
 
 @mistake(look=NORM, by=with_forward(DecoderLayer))
 def residual_never_updated(self, x, memory, self_mask=None, memory_mask=None):
-    """All residual connections start at the layer's input. Each starts where its sub-layer does: at the output of
-    the norm before."""
+    """All residual connections start at the layer's input. Each should start where its sub-layer does: at the output of
+    the norm before it."""
     y = self.norm1(x + attended_by(self, x, self_mask))
     y = self.norm2(x + cross(self, y, memory, memory_mask))
     return self.norm3(x + self.feed_forward(y))
@@ -91,7 +91,7 @@ def residual_never_updated(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(look=NORM, by=with_forward(DecoderLayer))
 def cross_residual_from_input(self, x, memory, self_mask=None, memory_mask=None):
-    """The residual connection around the cross-attention starts at the layer's input. It starts at the output of
+    """The residual connection around the cross-attention starts at the layer's input. It should start at the output of
     norm1."""
     y = self.norm1(x + attended_by(self, x, self_mask))
     y = self.norm2(x + cross(self, y, memory, memory_mask))
@@ -100,8 +100,8 @@ def cross_residual_from_input(self, x, memory, self_mask=None, memory_mask=None)
 
 @mistake(look=NORM, by=with_forward(DecoderLayer))
 def feed_forward_residual_from_input(self, x, memory, self_mask=None, memory_mask=None):
-    """The residual connection around the feed-forward network starts at the layer's input. It starts at the output
-    of norm2."""
+    """The residual connection around the feed-forward network starts at the layer's input. It should start at the
+    output of norm2."""
     y = self.norm1(x + attended_by(self, x, self_mask))
     y = self.norm2(y + cross(self, y, memory, memory_mask))
     return self.norm3(x + self.feed_forward(y))
@@ -109,8 +109,8 @@ def feed_forward_residual_from_input(self, x, memory, self_mask=None, memory_mas
 
 @mistake(look=NORM, by=with_forward(DecoderLayer))
 def feed_forward_residual_from_norm1(self, x, memory, self_mask=None, memory_mask=None):
-    """The residual connection around the feed-forward network starts at the output of norm1, past the
-    cross-attention. It starts at the output of norm2."""
+    """The residual connection around the feed-forward network starts at the output of norm1, bypassing the
+    cross-attention. It should start at the output of norm2."""
     y = self.norm1(x + attended_by(self, x, self_mask))
     z = self.norm2(y + cross(self, y, memory, memory_mask))
     return self.norm3(y + self.feed_forward(z))
@@ -118,15 +118,15 @@ def feed_forward_residual_from_norm1(self, x, memory, self_mask=None, memory_mas
 
 @mistake(by=with_forward(DecoderLayer))
 def feed_forward_of_norm1(self, x, memory, self_mask=None, memory_mask=None):
-    """The feed-forward network works on the output of norm1, past the cross-attention. Its input is the output of
-    norm2."""
+    """The feed-forward network works on the output of norm1, bypassing the cross-attention. Its input should be the
+    output of norm2."""
     x = self.norm1(x + attended_by(self, x, self_mask))
     return self.norm3(self.norm2(x + cross(self, x, memory, memory_mask)) + self.feed_forward(x))
 
 
 @mistake(by=with_forward(DecoderLayer))
 def feed_forward_of_input(self, x, memory, self_mask=None, memory_mask=None):
-    """The feed-forward network works on the layer's input. Its input is the output of norm2."""
+    """The feed-forward network works on the layer's input. Its input should be the output of norm2."""
     y = self.norm1(x + attended_by(self, x, self_mask))
     y = self.norm2(y + cross(self, y, memory, memory_mask))
     return self.norm3(y + self.feed_forward(x))
@@ -150,7 +150,7 @@ def tuple_added(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(by=with_forward(DecoderLayer))
 def weights_too(self, x, memory, self_mask=None, memory_mask=None):
-    """Attention weights come back as well. The contract asks for the output only."""
+    """Attention weights are returned as well. The contract asks only for the output."""
     x = self.norm1(x + attended_by(self, x, self_mask))
     attended, weights = self.cross_attention(x, memory, memory, memory_mask)
     x = self.norm2(x + attended)
@@ -159,13 +159,13 @@ def weights_too(self, x, memory, self_mask=None, memory_mask=None):
 
 @mistake(by=with_forward(DecoderLayer))
 def memory_too(self, x, memory, self_mask=None, memory_mask=None):
-    """memory comes back as well. The contract asks for the output only."""
+    """memory is returned as well. The contract asks only for the output."""
     return DecoderLayer.forward(self, x, memory, self_mask, memory_mask), memory
 
 
 @mistake(by=with_forward(DecoderLayer))
 def residual_in_place(self, x, memory, self_mask=None, memory_mask=None):
-    """The result is right, but x is changed on the way, and x belongs to the caller: `+=` works in place."""
+    """The result is right, but x, which belongs to the caller, is changed: `+=` works in place."""
     x += attended_by(self, x, self_mask)
     x = self.norm1(x)
     x = self.norm2(x + cross(self, x, memory, memory_mask))
@@ -180,8 +180,8 @@ def no_norm3():
 
 @mistake.built
 def no_cross_attention():
-    """`cross_attention` has no parameters of its own: it is not there, or it is the same module as `self_attention`.
-    What to look for in the source has to be learned apart."""
+    """`cross_attention` has no parameters of its own: it is missing, or it is the same module as `self_attention`.
+    Attention to the source needs its own weights."""
     return built_with(DecoderLayer, cross_attention=None)
 
 

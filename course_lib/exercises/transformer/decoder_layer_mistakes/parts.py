@@ -9,7 +9,7 @@ __all__ = ["cross", "decoder"]
 
 
 def decoder(ways=(post,) * 3, norms=(1, 2, 3), masks=lambda own, theirs, x: (own, theirs), base=DecoderLayer):
-    """The decoder layer with other ways, norms in another order, or something done to the masks."""
+    """The decoder layer with other connections, norms in another order, or changed masks."""
 
     class Layer(base):
         def forward(self, x, memory, self_mask=None, memory_mask=None):

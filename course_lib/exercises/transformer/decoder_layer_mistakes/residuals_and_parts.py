@@ -28,7 +28,7 @@ add_norm_names(mistake, decoder, 3)
 
 @mistake.built
 def norm1_and_norm3_exchanged():
-    """norm1 and norm3 have changed places. They follow the sub-layers in the order of their numbers."""
+    """norm1 and norm3 are exchanged. The norms should follow the sub-layers in the order of their numbers."""
     return decoder(norms=(3, 2, 1))
 
 
@@ -47,7 +47,7 @@ def norm1_after_both_attentions():
 
 @mistake.built
 def norm2_twice():
-    """norm2 follows the feed-forward network as well. That one has a norm of its own: norm3."""
+    """norm2 follows the feed-forward network as well. That has its own norm: norm3."""
     return decoder(norms=(1, 2, 2))
 
 
@@ -65,7 +65,7 @@ mistake.contains(
 )
 
 
-# A learner has one class for both attentions; what is written out for one of them alone goes wrong in fewer ways.
+# A learner has one class for both attentions, so mistakes inside it affect both.
 IN_ONE_PLACE = {
     "attends_across_heads",
     "biases_forgotten",

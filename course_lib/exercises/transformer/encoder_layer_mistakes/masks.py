@@ -17,7 +17,7 @@ OWN = "Your own attention then gets a mask that does not line up with its scores
 
 @mistake.built(look=IN_ENCODER)
 def mask_ignored():
-    """The result does not depend on the mask. It has to travel on to the attention."""
+    """The result does not depend on the mask. It has to be passed on to the attention."""
     return encoder(mask=lambda mask, x: None)
 
 
@@ -36,7 +36,7 @@ def mask_transposed():
 
 @mistake.built(look=IN_ENCODER)
 def causal_always():
-    """The layer hides the future by itself. An encoder reads the whole input; what is hidden, the mask says."""
+    """The layer hides the future by itself. An encoder reads the whole input; only the mask hides keys."""
     return encoder(mask=lambda mask, x: causal(x.shape[1]) if mask is None else mask & causal(x.shape[1]))
 
 
@@ -54,7 +54,7 @@ def causal_instead():
 
 @mistake.built(look=IN_ENCODER)
 def mask_as_numbers():
-    """The mask is turned into numbers on the way. It is bool, and the attention takes it as it is."""
+    """The mask is converted to numbers. It is bool, and the attention accepts it as it is."""
     return encoder(mask=lambda mask, x: None if mask is None else mask.float())
 
 
@@ -67,46 +67,46 @@ def if_mask():
 
 @mistake.built(look=IN_ENCODER)
 def mask_gets_head_axis():
-    """The mask is given an axis for the heads. It broadcasts to (B, H, L, L) as it comes; pass it on as it is."""
+    """The mask is given an axis for the heads. It broadcasts to (B, H, L, L) as it is; pass it on unchanged."""
     return encoder(mask=lambda mask, x: None if mask is None else mask.unsqueeze(1))
 
 
 @mistake.built(look=IN_ENCODER)
 def mask_gets_batch_axis():
-    """The mask is given one axis more, in front. It broadcasts to (B, H, L, L) as it comes; pass it on as it is."""
+    """The mask is given another axis, in front. It broadcasts to (B, H, L, L) as it is; pass it on unchanged."""
     return encoder(mask=lambda mask, x: None if mask is None else mask.unsqueeze(0))
 
 
 @mistake.built(look=IN_ENCODER)
 def mask_gets_two_axes():
-    """The mask is taken for one of shape (B, L) and given two axes. It broadcasts to (B, H, L, L) as it comes; pass
-    it on as it is."""
+    """The mask is treated as one of shape (B, L) and given two axes. It broadcasts to (B, H, L, L) as it is; pass it on
+    unchanged."""
     return encoder(mask=lambda mask, x: None if mask is None else mask[:, None, None])
 
 
 @mistake.built(look=IN_ENCODER)
 def mask_of_three_axes_by_sequence():
-    """A mask of three axes is taken for one per sequence and given a head axis in the middle. Masks broadcast from
-    the right, so its first axis is that of the heads; pass it on as it is."""
+    """A mask with three axes is treated as one per sequence and given a head axis in the middle. Masks broadcast from
+    the right, so its first axis is that of the heads; pass it on unchanged."""
     return encoder(mask=lambda mask, x: mask[:, None] if mask is not None and mask.dim() == 3 else mask)
 
 
 @mistake.built(look=IN_ENCODER)
 def mask_of_two_axes_by_sequence():
-    """A mask of two axes is taken for (B, L), which sequence has which keys, and given two axes in the middle. It is
-    (L, L), and broadcasts as it comes."""
+    """A mask with two axes is treated as (B, L), with the allowed keys of each sequence, and given two axes in the
+    middle. It is (L, L), and broadcasts as it is."""
     return encoder(mask=lambda mask, x: mask[:, None, None] if mask is not None and mask.dim() == 2 else mask)
 
 
 @mistake.built(look=IN_ENCODER)
 def mask_added_axes_at_the_end():
-    """The mask is given an axis at its end. Its last two axes are queries and keys already; pass it on as it is."""
+    """The mask is given an axis at its end. Its last two axes are already queries and keys; pass it on unchanged."""
     return encoder(mask=lambda mask, x: None if mask is None else mask.unsqueeze(-1))
 
 
 @mistake(look=IN_ENCODER)
 class MaskChanged(EncoderLayer):
-    """The result is right, but the mask is changed on the way, and it belongs to the caller."""
+    """The result is right, but the mask, which belongs to the caller, is changed."""
 
     def forward(self, x, mask=None):
         result = super().forward(x, mask)

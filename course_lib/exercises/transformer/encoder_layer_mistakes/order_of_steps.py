@@ -29,7 +29,7 @@ def weights_added(self, x, mask=None):
 
 @mistake(by=with_forward(EncoderLayer))
 def weights_too(self, x, mask=None):
-    """The weights come back as well. The contract asks for the output only."""
+    """The weights are returned as well. The contract asks only for the output."""
     attended, weights = self.self_attention(x, x, x, mask)
     x = self.norm1(x + attended)
     return self.norm2(x + self.feed_forward(x)), weights
@@ -37,7 +37,7 @@ def weights_too(self, x, mask=None):
 
 @mistake(by=with_forward(EncoderLayer))
 def residual_in_place(self, x, mask=None):
-    """The result is right, but x is changed on the way, and x belongs to the caller: `+=` works in place."""
+    """The result is right, but x, which belongs to the caller, is changed: `+=` works in place."""
     x += attended_by(self, x, mask)
     x = self.norm1(x)
     return self.norm2(x + self.feed_forward(x))
@@ -45,15 +45,15 @@ def residual_in_place(self, x, mask=None):
 
 @mistake(look=NORM, by=with_forward(EncoderLayer))
 def second_residual_from_input(self, x, mask=None):
-    """The second residual connection starts at the layer's input. It starts where its sub-layer does: at the output
-    of norm1."""
+    """The second residual connection starts at the layer's input. It should start where its sub-layer does: at the
+    output of norm1."""
     y = self.norm1(x + attended_by(self, x, mask))
     return self.norm2(x + self.feed_forward(y))
 
 
 @mistake(look=NORM, by=with_forward(EncoderLayer))
 def second_residual_before_norm(self, x, mask=None):
-    """The second residual connection starts before norm1. It starts where its sub-layer does: at the output of
+    """The second residual connection starts before norm1. It should start where its sub-layer does: at the output of
     norm1."""
     x = x + attended_by(self, x, mask)
     return self.norm2(x + self.feed_forward(self.norm1(x)))
@@ -61,57 +61,58 @@ def second_residual_before_norm(self, x, mask=None):
 
 @mistake(look=NORM, by=with_forward(EncoderLayer))
 def second_residual_from_attention(self, x, mask=None):
-    """What is added to the output of the feed-forward network is that of the attention alone. Its residual
-    connection starts at the output of norm1."""
+    """The output of the attention alone is added to that of the feed-forward network. The residual connection should
+    start at the output of norm1."""
     attended = attended_by(self, x, mask)
     return self.norm2(attended + self.feed_forward(self.norm1(x + attended)))
 
 
 @mistake(by=with_forward(EncoderLayer))
 def feed_forward_of_input(self, x, mask=None):
-    """The feed-forward network works on the layer's input. It follows attention: its input is the output of norm1."""
+    """The feed-forward network works on the layer's input. It follows attention, so its input should be the output of
+    norm1."""
     return self.norm2(self.norm1(x + attended_by(self, x, mask)) + self.feed_forward(x))
 
 
 @mistake(by=with_forward(EncoderLayer))
 def feed_forward_of_attention(self, x, mask=None):
-    """The feed-forward network works on the bare output of the attention. Its input is the output of norm1."""
+    """The feed-forward network works on the output of the attention alone. Its input should be the output of norm1."""
     attended = attended_by(self, x, mask)
     return self.norm2(self.norm1(x + attended) + self.feed_forward(attended))
 
 
 @mistake(by=with_forward(EncoderLayer))
 def parallel(self, x, mask=None):
-    """Attention and feed-forward network stand side by side, on the same input. Here the second works on what the
-    first has made."""
+    """Attention and feed-forward network run in parallel on the same input. Here the second should work on the result
+    of the first."""
     return self.norm2(self.norm1(x + attended_by(self, x, mask) + self.feed_forward(x)))
 
 
 @mistake(look=NORM, by=with_forward(EncoderLayer))
 def one_residual(self, x, mask=None):
-    """There is one residual connection around both sub-layers. Each has its own."""
+    """There is a single residual connection around both sub-layers. Each should have its own."""
     return self.norm2(x + self.feed_forward(self.norm1(attended_by(self, x, mask))))
 
 
 @mistake(by=with_forward(EncoderLayer))
 def feed_forward_first(self, x, mask=None):
-    """The feed-forward network comes before the attention. The order is the other way round."""
+    """The feed-forward network comes before the attention. The order should be the other way round."""
     x = self.norm2(x + self.feed_forward(x))
     return self.norm1(x + attended_by(self, x, mask))
 
 
 @mistake(by=with_forward(EncoderLayer))
 def feed_forward_first_norms_in_order(self, x, mask=None):
-    """The feed-forward network comes before the attention, though the norms are in their order. First the positions
-    exchange what they know, then each works on it."""
+    """The feed-forward network comes before the attention, though the norms are in their order. First the positions are
+    mixed by attention, then each is processed separately."""
     x = self.norm1(x + self.feed_forward(x))
     return self.norm2(x + attended_by(self, x, mask))
 
 
 @mistake(by=with_forward(EncoderLayer))
 def length_first(self, x, mask=None):
-    """Batch and length are exchanged before the attention, so that each position looks into the other sequences of
-    the batch. Here the batch comes first, in x and in the attention."""
+    """Batch and length are exchanged before the attention, so each position attends to the other sequences of the
+    batch. Here the batch comes first, in x and in the attention."""
     attended = attended_by(self, x.transpose(0, 1), mask).transpose(0, 1)
     x = self.norm1(x + attended)
     return self.norm2(x + self.feed_forward(x))

@@ -13,7 +13,7 @@ def _identity(mask, x):
 
 
 def encoder(ways=(post, post), norms=(1, 2), mask=_identity, base=EncoderLayer):
-    """The encoder layer with other ways, norms in another order, or something done to the mask."""
+    """The encoder layer with other connections, norms in another order, or a changed mask."""
 
     class Layer(base):
         def forward(self, x, given=None):

@@ -42,26 +42,25 @@ def gain_and_bias_exchanged(x, gain, bias, eps=1e-5):
 
 @mistake
 def bias_scaled(x, gain, bias, eps=1e-5):
-    """The bias is added before the gain, and so multiplied by it."""
+    """The bias is added before the gain, so it is multiplied by it."""
     return norm(apply=lambda y, gain, bias: (y + bias) * gain)(x, gain, bias, eps)
 
 
 @mistake
 def gain_plus_one(x, gain, bias, eps=1e-5):
-    """The result is multiplied by 1 + gain. Some models store their gain that way; here gain = 1 means leave it
-    alone."""
+    """The result is multiplied by 1 + gain. Some models store their gain that way; here gain = 1 means no change."""
     return norm(apply=lambda y, gain, bias: y * (1 + gain) + bias)(x, gain, bias, eps)
 
 
 @mistake
 def divided_by_gain(x, gain, bias, eps=1e-5):
-    """The result is divided by gain instead of multiplied."""
+    """The result is divided by gain instead of multiplied by it."""
     return norm(apply=lambda y, gain, bias: y / gain + bias)(x, gain, bias, eps)
 
 
 @mistake
 def gain_and_bias_first(x, gain, bias, eps=1e-5):
-    """gain and bias come before the norm, which takes part of them away again. Which of the two comes last?"""
+    """gain and bias are applied before the norm, which partly undoes them. They belong after it."""
     return layer_norm(x * gain + bias, torch.ones_like(gain), torch.zeros_like(bias), eps)
 
 
@@ -73,15 +72,15 @@ def over_first_axis(x, gain, bias, eps=1e-5):
 
 @mistake
 def over_axis_1(x, gain, bias, eps=1e-5):
-    """Mean and variance run over axis 1, counted from the left. That is the axis of the features for two axes only;
-    count from the right."""
+    """Mean and variance run over axis 1, counted from the left. That is the axis of the features only if there are two
+    axes; count from the right."""
     return _over(1)(x, gain, bias, eps)
 
 
 @mistake
 def over_axis_2(x, gain, bias, eps=1e-5):
-    """Mean and variance run over axis 2, counted from the left. That is the axis of the features for three axes
-    only; count from the right."""
+    """Mean and variance run over axis 2, counted from the left. That is the axis of the features only if there are
+    three axes; count from the right."""
     return _over(2)(x, gain, bias, eps)
 
 
@@ -106,27 +105,27 @@ def over_last_two_if_there_are_two(x, gain, bias, eps=1e-5):
 
 @mistake
 def over_everything(x, gain, bias, eps=1e-5):
-    """One mean and one variance are taken of all numbers together. Each vector along the last axis has its own."""
+    """A single mean and variance are computed over all numbers. Each vector along the last axis has its own."""
     return norm(centre=lambda x: x.mean(), power=lambda x: x.var(correction=0))(x, gain, bias, eps)
 
 
 @mistake
 def over_everything_unbiased(x, gain, bias, eps=1e-5):
-    """One mean and one variance are taken of all numbers together, and divided by one less than their number. Each
-    vector along the last axis has its own, of d features, divided by d."""
+    """A single mean and variance are computed over all numbers, and the variance is divided by one less than their
+    number. Each vector along the last axis has its own, of d features, divided by d."""
     return norm(centre=lambda x: x.mean(), power=lambda x: x.var())(x, gain, bias, eps)
 
 
 @mistake
 def spread_of_everything(x, gain, bias, eps=1e-5):
-    """Each vector has its own mean, but one variance is taken of all numbers together."""
+    """Each vector has its own mean, but a single variance is computed over all numbers."""
     return norm(power=lambda x: (x - mean(x)).square().mean())(x, gain, bias, eps)
 
 
 @mistake
 def over_all_but_first(x, gain, bias, eps=1e-5):
     """Mean and variance run over all axes but the first, as for an image. Here each vector along the last axis is
-    alone."""
+    normalised separately."""
     return norm(centre=lambda x: _flat_mean(x, x), power=lambda x: _flat_mean(x, (x - _flat_mean(x, x)).square()))(
         x, gain, bias, eps
     )
@@ -141,15 +140,15 @@ def axis_dropped(x, gain, bias, eps=1e-5):
 
 @mistake
 def gain_as_column(x, gain, bias, eps=1e-5):
-    """gain and bias have been given an axis more, so they line up with the positions. There is one of each a
+    """gain and bias have been given an extra axis, so they line up with the positions. There is one of each per
     feature, and the features are the last axis already."""
     return norm(apply=lambda y, gain, bias: y * gain.unsqueeze(-1) + bias.unsqueeze(-1))(x, gain, bias, eps)
 
 
 @mistake
 def statistics_detached(x, gain, bias, eps=1e-5):
-    """The values are right; mean and variance are cut off from the gradient. They depend on x, and the gradient has
-    to know."""
+    """The values are right, but mean and variance are detached from the graph. They depend on x, so gradients have to
+    flow through them."""
     return norm(centre=lambda x: mean(x).detach(), power=lambda x: x.var(-1, keepdim=True, correction=0).detach())(
         x, gain, bias, eps
     )
@@ -157,14 +156,14 @@ def statistics_detached(x, gain, bias, eps=1e-5):
 
 @mistake
 def variance_detached(x, gain, bias, eps=1e-5):
-    """The values are right; the variance is cut off from the gradient. It depends on x, and the gradient has to
-    know."""
+    """The values are right, but the variance is detached from the graph. It depends on x, so gradients have to flow
+    through it."""
     return norm(power=lambda x: x.var(-1, keepdim=True, correction=0).detach())(x, gain, bias, eps)
 
 
 @mistake
 def eps_in_the_numerator(x, gain, bias, eps=1e-5):
-    """eps is added to the centred vector, above the line. It belongs to the variance, under the root."""
+    """eps is added to the centred vector, in the numerator. It belongs to the variance, under the root."""
     return (x - mean(x) + eps) / (x.var(-1, keepdim=True, correction=0) + eps).sqrt() * gain + bias
 
 
@@ -176,8 +175,8 @@ def eps_in_and_outside_the_root(x, gain, bias, eps=1e-5):
 
 @mistake
 def divided_by_rows(x, gain, bias, eps=1e-5):
-    """The sums are divided by the length of the first axis: `len(x)` and `x.shape[0]` count vectors. How many
-    features has a vector?"""
+    """The sums are divided by the length of the first axis: `len(x)` and `x.shape[0]` count vectors. How many features
+    does a vector have?"""
     return norm(
         centre=lambda x: x.sum(-1, keepdim=True) / len(x),
         power=lambda x: (x - x.sum(-1, keepdim=True) / len(x)).square().sum(-1, keepdim=True) / len(x),
@@ -186,14 +185,14 @@ def divided_by_rows(x, gain, bias, eps=1e-5):
 
 @mistake
 def min_and_max(x, gain, bias, eps=1e-5):
-    """The vector is brought to the range from 0 to 1 by its least and largest feature. Wanted are mean 0 and
+    """The vector is rescaled to the range from 0 to 1 by its smallest and largest feature. It should have mean 0 and
     variance 1."""
     return (x - x.amin(-1, keepdim=True)) / (x.amax(-1, keepdim=True) - x.amin(-1, keepdim=True) + eps) * gain + bias
 
 
 @mistake
 def root_of_deviation(x, gain, bias, eps=1e-5):
-    """The root is taken twice: a standard deviation has its root already."""
+    """The root is taken twice: a standard deviation already contains a root."""
     return norm(root=lambda variance, eps: (variance.sqrt() + eps).sqrt())(x, gain, bias, eps)
 
 
@@ -206,23 +205,23 @@ def variance_squared(x, gain, bias, eps=1e-5):
 
 @mistake
 def three_axes_unpacked(x, gain, bias, eps=1e-5):
-    """The shape of x is unpacked into three names, so only one number of axes works. The last axis is all that this
-    function needs: count from the right."""
+    """The shape of x is unpacked into three names, so only one number of axes works. This function needs only the last
+    axis: count from the right."""
     _batch, _length, _d = x.shape
     return layer_norm(x, gain, bias, eps)
 
 
 @mistake
 def two_axes_unpacked(x, gain, bias, eps=1e-5):
-    """The shape of x is unpacked into two names, so only one number of axes works. The last axis is all that this
-    function needs: count from the right."""
+    """The shape of x is unpacked into two names, so only one number of axes works. This function needs only the last
+    axis: count from the right."""
     _rows, _d = x.shape
     return layer_norm(x, gain, bias, eps)
 
 
 @mistake
 def centred_in_place(x, gain, bias, eps=1e-5):
-    """The result is right, but x is centred in place, and x belongs to the caller: `-=` writes to it."""
+    """The result is right, but x, which belongs to the caller, is centred in place: `-=` writes to it."""
     x -= mean(x)
     return layer_norm(x, gain, bias, eps)
 

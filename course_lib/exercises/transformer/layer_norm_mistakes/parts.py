@@ -10,7 +10,7 @@ def mean(x):
 
 
 def norm(centre=mean, power=lambda x: x.var(-1, keepdim=True, correction=0), root=None, apply=None, default=1e-5):
-    """Layer norm with one step exchanged."""
+    """Layer norm with one step replaced."""
 
     def norm(x, gain, bias, eps=default):
         centred = x - centre(x)

@@ -1,4 +1,4 @@
-"""Mistakes in `transformer_parameter_count`: embeddings, biases, and what comes back."""
+"""Mistakes in `transformer_parameter_count`: embeddings, biases, and what is returned."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def three_embeddings(vocab_size, d_model, num_layers, d_ff):
 
 @mistake
 def no_embedding(vocab_size, d_model, num_layers, d_ff):
-    """The embedding is not counted. It is shared, but it is there once."""
+    """The embedding is not counted. It is shared, but it counts once."""
     return count(embeddings=0)(vocab_size, d_model, num_layers, d_ff)
 
 
 @mistake
 def embedding_in_every_layer(vocab_size, d_model, num_layers, d_ff):
-    """The embedding is multiplied by the number of layers. It stands before the first layer only."""
+    """The embedding is multiplied by the number of layers. It comes only before the first layer."""
     return count(more=lambda v, d, n, f: (n - 1) * v * d)(vocab_size, d_model, num_layers, d_ff)
 
 
@@ -40,7 +40,7 @@ def output_bias(vocab_size, d_model, num_layers, d_ff):
 
 @mistake
 def output_projection_with_bias(vocab_size, d_model, num_layers, d_ff):
-    """An output projection of its own is counted, with a bias. It is the embedding matrix once more, without a bias."""
+    """A separate output projection with a bias is counted. It shares the embedding matrix, without a bias."""
     return count(embeddings=2, more=lambda v, d, n, f: v)(vocab_size, d_model, num_layers, d_ff)
 
 
@@ -65,7 +65,7 @@ def final_norm(vocab_size, d_model, num_layers, d_ff):
 
 @mistake
 def no_biases(vocab_size, d_model, num_layers, d_ff):
-    """No Linear has its bias counted. All of them have one, of as many numbers as features go out."""
+    """The biases of the Linears are not counted. Each has one, with one number per output feature."""
     return count(attention=lambda d: 4 * d * d, feed_forward=lambda d, f: 2 * d * f)(
         vocab_size, d_model, num_layers, d_ff
     )
@@ -93,12 +93,12 @@ def no_biases_in_attention_no_norms(vocab_size, d_model, num_layers, d_ff):
 
 @mistake
 def no_feed_forward_biases(vocab_size, d_model, num_layers, d_ff):
-    """The feed-forward network is counted without its biases. How many hidden features does it have, and how many go
-    out?"""
+    """The feed-forward network is counted without its biases. How many hidden features does it have, and how many
+    output features?"""
     return count(feed_forward=lambda d, f: 2 * d * f)(vocab_size, d_model, num_layers, d_ff)
 
 
 @mistake
 def one_attention_bias(vocab_size, d_model, num_layers, d_ff):
-    """An attention has four projections, and each has a bias of its own."""
+    """An attention has four projections, and each has its own bias."""
     return count(attention=lambda d: 4 * d * d + d)(vocab_size, d_model, num_layers, d_ff)

@@ -24,7 +24,7 @@ def three_projections(vocab_size, d_model, num_layers, d_ff):
 
 @mistake
 def out_projection_without_bias(vocab_size, d_model, num_layers, d_ff):
-    """Only three of the attention's four projections have their bias counted."""
+    """The biases of only three of the attention's four projections are counted."""
     return count(attention=lambda d: 4 * d * d + 3 * d)(vocab_size, d_model, num_layers, d_ff)
 
 
@@ -48,14 +48,15 @@ def second_matrix_in_feed_forward_only(vocab_size, d_model, num_layers, d_ff):
 
 @mistake
 def feed_forward_biases_of_width(vocab_size, d_model, num_layers, d_ff):
-    """Both biases of the feed-forward network are counted with d_ff numbers. How many features go out of the second?"""
+    """Both biases of the feed-forward network are counted with d_ff numbers. How many output features does the second
+    have?"""
     return count(feed_forward=lambda d, f: 2 * d * f + 2 * f)(vocab_size, d_model, num_layers, d_ff)
 
 
 @mistake
 def feed_forward_biases_of_model(vocab_size, d_model, num_layers, d_ff):
-    """Both biases of the feed-forward network are counted with d_model numbers. How many features go out of the
-    first?"""
+    """Both biases of the feed-forward network are counted with d_model numbers. How many output features does the first
+    have?"""
     return count(feed_forward=lambda d, f: 2 * d * f + 2 * d)(vocab_size, d_model, num_layers, d_ff)
 
 
@@ -85,8 +86,8 @@ def no_attention(vocab_size, d_model, num_layers, d_ff):
 
 @mistake(look=DECODING)
 def no_cross_attention(vocab_size, d_model, num_layers, d_ff):
-    """A decoder layer is counted with one attention. It looks at the target and at the source, with weights of their
-    own."""
+    """A decoder layer is counted with one attention. It attends to the target and to the source, each with its own
+    weights."""
     return count(attentions=(1, 1))(vocab_size, d_model, num_layers, d_ff)
 
 
@@ -104,8 +105,8 @@ def two_decoders(vocab_size, d_model, num_layers, d_ff):
 
 @mistake(look=DECODING)
 def two_norms_in_decoder(vocab_size, d_model, num_layers, d_ff):
-    """2 · d_model are missing from each pair of layers: the third norm of the decoder layer, or else the biases of
-    both second Linears."""
+    """2 · d_model parameters are missing from each pair of layers: the third norm of the decoder layer, or the biases
+    of both second Linears."""
     return count(norms=(2, 2))(vocab_size, d_model, num_layers, d_ff)
 
 
@@ -165,19 +166,19 @@ def layers_in_all(vocab_size, d_model, num_layers, d_ff):
 
 @mistake
 def float_on_the_way(*sizes):
-    """Right for small models; for a large one some digits are lost, since a float has come in on the way. `/` makes
-    one; products and sums of ints do not."""
+    """Right for small models, but some digits are lost for large ones, because the number has been converted to a
+    float. `/` gives a float; products and sums of ints do not."""
     return int(float(transformer_parameter_count(*sizes)))
 
 
 @mistake
 def tensor_result(*sizes):
-    """The number comes back in a tensor. A count is a Python int."""
+    """The number is returned in a tensor. A count is a Python int."""
     return torch.tensor(transformer_parameter_count(*sizes))
 
 
 @mistake
 def float_result(*sizes):
-    """The number is right, but its type is not: a count is an int. `/` and `**` with a fraction give a float, and large
-    numbers are not exact in it."""
+    """The number is right, but its type is not: a count is an int. `/` and `**` with a fraction give a float, which is
+    not exact for large numbers."""
     return float(transformer_parameter_count(*sizes))

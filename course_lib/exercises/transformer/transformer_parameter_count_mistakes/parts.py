@@ -15,7 +15,7 @@ def count(
     stacks=(1, 1),
     more=lambda v, d, n, f: 0,
 ):
-    """The count with one part exchanged; pairs are for encoder and decoder."""
+    """The count with one part replaced; pairs are for encoder and decoder."""
 
     def count(vocab_size, d_model, num_layers, d_ff):
         layers = sum(

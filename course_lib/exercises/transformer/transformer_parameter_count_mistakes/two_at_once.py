@@ -38,18 +38,19 @@ def no_biases_no_norms_three_embeddings(vocab_size, d_model, num_layers, d_ff):
 for _embeddings, _words in ((2, "twice"), (3, "three times")):
     mistake.named(
         f"no_biases_and_{_embeddings}_embeddings",
-        f"Two things: no Linear has its bias counted, and the embedding is counted {_words}, though all share one.",
+        f"Two things: the biases of the Linears are not counted, and the embedding is counted {_words}, though all "
+        f"share one.",
     )(count(attention=lambda d: 4 * d * d, feed_forward=lambda d, f: 2 * d * f, embeddings=_embeddings))
 
 
 @mistake(look="multi_head: The class MultiHeadAttention")
 def heads_counted_apart(vocab_size, d_model, num_layers, d_ff):
-    """The attention is counted once per head, or with d_ff features. Its four matrices are d_model × d_model
-    together, however many heads share them."""
+    """The attention is counted once per head, or with d_ff features. Each of its four matrices is d_model × d_model,
+    however many heads share it."""
     return count(attention=lambda d: 8 * (4 * d * d + 4 * d))(vocab_size, d_model, num_layers, d_ff)
 
 
 @mistake
 def positions_learned(vocab_size, d_model, num_layers, d_ff):
-    """Learned positions are counted, 512 of them. These are sinusoidal: nothing to learn."""
+    """Learned positions are counted, 512 of them. The positions here are sinusoidal, so they have no parameters."""
     return count(more=lambda v, d, n, f: 512 * d)(vocab_size, d_model, num_layers, d_ff)
