@@ -44,7 +44,7 @@ class Question:
             lines += [
                 f":::{{dropdown}} {choice.text}",
                 f":class-container: choice {'right' if choice.right else 'wrong'}",
-                f"**{'Right.' if choice.right else 'Not this one.'}** {choice.explanation}",
+                f"**{'Right.' if choice.right else 'No.'}** {choice.explanation}",
                 ":::",
                 "",
             ]

@@ -39,7 +39,7 @@ def test_the_book_gets_a_dropdown_for_each_choice():
     assert text.rstrip().endswith("after")
     assert text.count(":::{dropdown}") == 3
     assert ":::{dropdown} The `keys`.\n:class-container: choice right\n**Right.** They are the columns.\n:::" in text
-    assert text.count("**Not this one.**") == 2
+    assert text.count("**No.**") == 2
 
 
 def test_a_notebook_gets_the_same_as_plain_html(tmp_path):
