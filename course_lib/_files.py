@@ -120,6 +120,6 @@ def _target(path: Path) -> Path:
     return target
 
 
-# There is no way to read it but to set it; once, before there are threads.
+# The value can be read only by setting it; do so once, before there are threads.
 _UMASK = os.umask(0)
 os.umask(_UMASK)

@@ -149,7 +149,7 @@ def attend(
     if scores.shape[-1] != value.shape[-2]:
         raise ValueError(
             f"scores must have one column per value, got scores {tuple(scores.shape)} for values {tuple(value.shape)}; "
-            f"the last axis of the scores counts keys, and each key owns one value"
+            f"the last axis of the scores counts keys, and each key has one value"
         )
     weights = softmax(scores, dim=-1)
     return weights @ value, weights  # (..., L_q, d_v)

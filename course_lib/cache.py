@@ -25,7 +25,7 @@ class KeyValueCache:
 
     Args:
         grows: whether each call adds to it.
-        abreast: whether what one call adds stands side by side, at one position of the sequence, as the hypotheses of a
+        abreast: whether the items added by one call share one position of the sequence, as the hypotheses of a
             beam do; otherwise one after another.
     """
 
@@ -56,7 +56,7 @@ class KeyValueCache:
 
     @property
     def positions(self) -> Int[Tensor, " length"]:
-        """Where in the sequence the keys stand, `(L,)`."""
+        """The positions of the keys in the sequence, `(L,)`."""
         device = self._keys.device
         if not self.abreast:
             return torch.arange(len(self), device=device)
@@ -64,7 +64,7 @@ class KeyValueCache:
         return calls.repeat_interleave(torch.tensor(self._lengths, device=device), output_size=len(self))
 
     def next_positions(self, number: int, device: torch.device | None = None) -> Int[Tensor, " number"]:
-        """Where the keys of the next call will stand, if there are `number` of them."""
+        """The positions of the keys of the next call, if there are `number` of them."""
         if self.abreast:
             return torch.full((number,), len(self._lengths), device=device)
         return torch.arange(len(self), len(self) + number, device=device)
@@ -85,8 +85,8 @@ class KeyValueCache:
             )
         if self._keys is not None and len(keys) != len(self._keys):
             raise ValueError(
-                f"the cache holds keys of a batch of {len(self._keys)}, got a batch of {len(keys)}; select(rows) keeps "
-                f"some rows of it, a new cache begins anew"
+                f"the cache holds keys of a batch of {len(self._keys)}, got a batch of {len(keys)}; select(rows) "
+                f"keeps some of its rows; for another batch create a new cache"
             )
         old, new = len(self), len(self) + keys.shape[-2]
         if self._keys is None:
@@ -149,7 +149,7 @@ class DecoderCache:
     def branch(self, width: int, parents: Int[Tensor, "batch width"] | None) -> Bool[Tensor, "..."] | None:
         """Begin a step: the self-attention mask `(B, 1, W, columns)` of W hypotheses that continue `parents`.
 
-        None stands for a mask that allows everything.
+        None means a mask that allows everything.
 
         Raises:
             TypeError: width is not a whole number, or parents is not a tensor of integers.

@@ -33,8 +33,8 @@ PACKAGES = {
     "platformdirs": ("platformdirs", "training"),
 }
 GO_ON = {
-    "grade": "What is graded is kept; the same command goes on from here.",
-    "train": "What the last whole epoch gave is kept; the same command with --resume goes on from there.",
+    "grade": "What has been graded is kept; the same command continues from here.",
+    "train": "The results of the last complete epoch are kept; the same command with --resume continues from there.",
 }
 
 
@@ -102,7 +102,7 @@ def _main(arguments: list[str] | None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="course-lib",
-        description="Of the course “Attention, Proven”: grade its exercises; train its translator, and translate; "
+        description="Commands of the course “Attention, Proven”: grade its exercises; train and use its translator; "
         "look inside a trained encoder.",
     )
     parser.add_argument("--version", action="version", version=f"course-lib {__version__}")

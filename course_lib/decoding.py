@@ -141,7 +141,7 @@ def beam_search(
     """Follow the beam_size best hypotheses at once, and return the best that has ended.
 
     The winner has the highest Σ_t log p(y_t | bos, y_1 … y_{t−1}) / n^length_penalty, where n counts the generated
-    tokens with eos. A hypothesis that has not ended after max_length tokens competes as it stands. With beam_size 1
+    tokens with eos. A hypothesis that has not ended after max_length tokens competes as it is. With beam_size 1
     this is `greedy_decode`.
 
     Args:
@@ -183,7 +183,7 @@ def top_p_filter(logits: Float[Tensor, "*batch vocab"], p: float) -> Float[Tenso
         p: probability to be reached, 0 to 1; at 1 all tokens stay.
 
     Returns:
-        Logits of the same shape, to go on to a softmax.
+        Logits of the same shape, ready for a softmax.
 
     Raises:
         TypeError: logits is not a floating-point tensor, or p is not a number.
@@ -206,7 +206,7 @@ def top_p_filter(logits: Float[Tensor, "*batch vocab"], p: float) -> Float[Tenso
 def corpus_bleu(
     hypotheses: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]], max_order: int = 4
 ) -> float:
-    """BLEU of a whole corpus, 0 to 100: which share of the hypotheses' n-grams stands in the references.
+    """BLEU of a whole corpus, 0 to 100: which share of the hypotheses' n-grams occurs in the references.
 
     BLEU = 100 · BP · (p_1 p_2 p_3 p_4)^(1/4). p_n counts over all sentences how many n-grams match, each at most as
     often as it occurs in its own reference, and divides by how many there are. Short output would win by this, so
@@ -219,7 +219,7 @@ def corpus_bleu(
         max_order: longest n-grams that count.
 
     Raises:
-        TypeError: hypotheses or references is not a list of lists of tokens. A string is not taken for a sentence,
+        TypeError: hypotheses or references is not a list of lists of tokens. A string is not accepted as a sentence,
             since its letters would count as tokens.
         ValueError: the numbers of sentences differ, there are none, or max_order is below 1.
 
@@ -264,7 +264,7 @@ def cached_attention(
 
     Returns:
         `(output, (keys, values))`: output `(B, H, 1, d)`, and the cache of the next step, `(B, H, t + 1, d)` each. The
-        old cache is left as it is, so that several hypotheses can go on from it.
+        old cache is left as it is, so that several hypotheses can continue from it.
 
     Raises:
         TypeError: an argument is not a floating-point tensor, or cache is not a pair of them.
@@ -274,7 +274,7 @@ def cached_attention(
     if not query.shape[-2] == key.shape[-2] == value.shape[-2] == 1:
         raise ValueError(
             f"expected one step, axes (B, H, 1, d), got query {tuple(query.shape)}, key {tuple(key.shape)}, value "
-            f"{tuple(value.shape)}; pass the newest token alone, the earlier ones are in the cache"
+            f"{tuple(value.shape)}; pass the newest token alone, since the earlier ones are in the cache"
         )
     if cache is None:
         keys, values = key, value
@@ -342,7 +342,7 @@ def _check_corpora(hypotheses: Sequence, references: Sequence, max_order: int) -
     _check_sentences(hypotheses=hypotheses, references=references)
     if not hypotheses or len(hypotheses) != len(references):
         raise ValueError(
-            f"expected as many references as hypotheses, and one at least, got {len(hypotheses)} hypotheses and "
+            f"expected as many references as hypotheses, and at least one, got {len(hypotheses)} hypotheses and "
             f"{len(references)} references; pass two lists with a list of tokens for each sentence"
         )
     check_whole(max_order=max_order)

@@ -1,7 +1,7 @@
 """What attention maps say: how broad a head is, what it looks at, and where information flows through the layers.
 
 Functions of attention weights alone. `course_lib.interpret` goes further: it adds the values to the weights, changes a
-model while it runs, asks what its output depends on, and reads its hidden states.
+model while it runs, tests what its output depends on, and reads its hidden states.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def attention_rollout(
 ) -> Float[Tensor, "batch length length"]:
     """How much of each input token reaches each output position, if attention and residuals were all there is.
 
-    R = Â_N ⋯ Â_2 Â_1 with Â_l = ½ A_l + ½ I, where A_l is the mean of the heads of layer l, and I stands for the
+    R = Â_N ⋯ Â_2 Â_1 with Â_l = ½ A_l + ½ I, where A_l is the mean of the heads of layer l, and I represents the
     residual connection. Row i of R says where the vector at position i after the last layer comes from.
 
     Args:
@@ -265,9 +265,7 @@ def _membership(name: str, words: Tensor, length: int) -> Tensor:
 def _check_projection(heads: Tensor, weight: Tensor, bias: Tensor, off: int) -> None:
     check_dtypes(heads=heads, weight=weight, bias=bias)
     if heads.dim() != 4:
-        raise ValueError(
-            f"heads must be (B, H, L, d_head), got {tuple(heads.shape)}; merged heads are split again first"
-        )
+        raise ValueError(f"heads must be (B, H, L, d_head), got {tuple(heads.shape)}; split merged heads first")
     check_whole(off=off, least=-math.inf)
     if not 0 <= off < heads.shape[1]:
         raise ValueError(f"off must be one of the heads 0 … {heads.shape[1] - 1}, got {off}")

@@ -194,7 +194,7 @@ def sliding_window_mask(
 
     Args:
         length: number of positions L.
-        window: how many keys a query sees at most, ≥ 1.
+        window: the largest number of keys that a query may attend to, ≥ 1.
         device: where the mask is made; the default device if not given.
 
     Returns:

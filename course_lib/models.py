@@ -82,7 +82,7 @@ class TransformerConfig:
             )
         if self.positions == "rotary" and (self.d_model // self.num_heads) % 2:
             raise ValueError(
-                f"rotary positions turn features in pairs, so d_model / num_heads must be even, got "
+                f"rotary positions rotate features in pairs, so d_model / num_heads must be even, got "
                 f"{self.d_model} / {self.num_heads}"
             )
         if self.positions == "alibi" and self.num_heads & (self.num_heads - 1):
@@ -128,7 +128,7 @@ class TokenEmbedding(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, tokens: Int[Tensor, "batch length"], *, offset: int = 0) -> Float[Tensor, "batch length d_model"]:
-        """`(B, L)` ids to `(B, L, d_model)`; the first of them stands at position `offset`."""
+        """`(B, L)` ids to `(B, L, d_model)`; the first of them is at position `offset`."""
         _check_tokens(tokens, self.embedding.num_embeddings)
         scaled = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
         if offset and not isinstance(self.positions, nn.Identity):
@@ -271,8 +271,8 @@ class Transformer(nn.Module):
         """
         if type(self).decode is not Transformer.decode:
             raise TypeError(
-                f"expected a Transformer with the course's own decode, got {type(self).__name__}, which has "
-                f"another that a step cannot know; decode it without a cache"
+                f"expected a Transformer with the course's own decode, got {type(self).__name__}, which overrides it, "
+                f"so single steps would not match; decode it without a cache"
             )
         return DecoderCache(self.encode(source), padding_mask(source, self.config.pad_id), len(self.decoder.layers))
 
@@ -304,7 +304,7 @@ class Transformer(nn.Module):
                 f"tokens must have a row for each of the cache's {len(cache.memory)} sentences, got {batch}; "
                 f"cache.select(rows) leaves sentences out"
             )
-        # All of them stand at the same position, so that each is a sequence of one for the embedding.
+        # All of them are at the same position, so each is a sequence of length one for the embedding.
         x = self.target_embedding(tokens.reshape(-1, 1), offset=cache.steps)  # (B * W, 1, d_model)
         mask = cache.branch(width, parents)
         x = x.view(batch, width, -1)  # (B, W, d_model)
@@ -327,7 +327,7 @@ class TransformerEncoder(nn.Module):
         _xavier_feed_forward(self)
 
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
-        """`(B, L)` ids to `(B, L, d_model)`; every token sees every other that is not padding."""
+        """`(B, L)` ids to `(B, L, d_model)`; every token attends to every other that is not padding."""
         return self.encoder(self.embedding(tokens), padding_mask(tokens, self.config.pad_id))
 
 
@@ -351,7 +351,7 @@ class LanguageModel(nn.Module):
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length vocab"]:
         """Logits of the next token after each position, `(B, L)` ids to `(B, L, vocab_size)`.
 
-        No position sees its future or padding.
+        No position attends to its future or to padding.
         """
         return self.output(self.layers(self.embedding(tokens), decoder_mask(tokens, self.config.pad_id)))
 

@@ -86,10 +86,10 @@ def multi_head_parameter_count(d_model: int, num_heads: int, bias: bool = True) 
 class AttentionPosition(Protocol):
     """A position code that acts inside attention: `RotaryPosition` turns queries and keys, `AlibiPosition` adds a bias.
 
-    Query i stands at position L_k − L_q + i, so that the last query and the last key stand at the same place.
+    Query i is at position L_k − L_q + i, so that the last query and the last key have the same position.
 
     A code that works with a `KeyValueCache` too has one keyword argument more in both methods, `positions`: int
-    `(L_k,)`, where the keys stand; the queries stand where the last L_q keys do.
+    `(L_k,)`, the positions of the keys; the queries have those of the last L_q keys.
     """
 
     def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
@@ -215,7 +215,7 @@ class MultiHeadAttention(nn.Module):
         """The three projections. In training, those that share their input are one product with stacked weights.
 
         That makes the step faster; without gradients, three smaller products need less fresh memory and are faster.
-        Stacked, the Linears give their weights and are not called: a hook on `q_proj` sees nothing then.
+        Stacked, the Linears give their weights and are not called: a hook on `q_proj` is not triggered then.
         """
         if query is key is value and torch.is_grad_enabled():
             return _stacked_linear(query, self.q_proj, self.k_proj, self.v_proj)
@@ -239,7 +239,7 @@ class MultiHeadAttention(nn.Module):
         if inputs["key"].shape[:2] != inputs["value"].shape[:2]:
             raise ValueError(
                 f"key and value must have the same batch size and length, got {tuple(inputs['key'].shape)} and "
-                f"{tuple(inputs['value'].shape)}; each key owns one value"
+                f"{tuple(inputs['value'].shape)}; each key has one value"
             )
 
     @classmethod

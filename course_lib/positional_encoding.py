@@ -1,4 +1,4 @@
-"""Position codes: how attention, blind to order by itself, is told where a token stands."""
+"""Position codes: how attention, which ignores order by itself, gets the positions of tokens."""
 
 from __future__ import annotations
 
@@ -223,12 +223,12 @@ class RotaryPosition(nn.Module):
     def rotate(
         self, query: Tensor, key: Tensor, *, positions: Int[Tensor, " length"] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """`(..., L_q, d)` and `(..., L_k, d)` turned; the last query stands where the last key stands.
+        """`(..., L_q, d)` and `(..., L_k, d)` turned; the last query has the position of the last key.
 
         Args:
             query: `(..., L_q, d)`.
             key: `(..., L_k, d)`.
-            positions: where the keys stand, `(L_k,)`; 0 … L_k − 1 if not given.
+            positions: those of the keys, `(L_k,)`; 0 … L_k − 1 if not given.
         """
         offset = _query_offset(query, key, positions)
         if positions is None:
@@ -266,14 +266,15 @@ class AlibiPosition(nn.Module):
         Args:
             query: `(B, H, L_q, d)`.
             key: `(B, H, L_k, d)`.
-            positions: where the keys stand, `(L_k,)`, each in 0 … L_k − 1; that range itself if not given.
+            positions: those of the keys, `(L_k,)`, each in 0 … L_k − 1; that range itself if not given.
         """
         offset, (num_heads, len_k) = _query_offset(query, key, positions), (query.shape[-3], key.shape[-2])
         if positions is None:
             return alibi_bias(num_heads, len_k, device=query.device)[:, offset:].to(query.dtype)
         fall = self._falls.get(num_heads)
         if fall is None or fall.shape[-1] < len_k or fall.device != query.device:
-            # What each head takes off at each distance; twice what is needed, so that decoding seldom makes it anew.
+            # The penalty of each head at each distance; twice the size needed, so that decoding rarely has to recompute
+            # it.
             fall = self._falls[num_heads] = alibi_bias(num_heads, 2 * len_k, device=query.device)[:, 0]  # (H, 2 L_k)
         distance = (positions[offset:, None] - positions).abs()  # (L_q, L_k)
         return fall[:, distance].to(query.dtype)  # (H, L_q, L_k)
@@ -333,4 +334,4 @@ def _check_base(base: float) -> None:
 def _check_even(name: str, d: int, least: int = 0) -> None:
     check_whole(**{name: d}, least=least)
     if d % 2:
-        raise ValueError(f"{name} must be even, since features turn in pairs, got {d}; add or drop a feature")
+        raise ValueError(f"{name} must be even, since features are rotated in pairs, got {d}; add or drop a feature")

@@ -69,7 +69,7 @@ class RecurrentEncoderDecoder(nn.Module):
         is_token = source != self.pad_id  # (B, L_source)
         if (is_token[:, 1:] & ~is_token[:, :-1]).any():
             raise ValueError(
-                f"source must be padded at the end, got a token behind padding (pad_id = {self.pad_id}); "
+                f"source must be padded at the end, got a token after padding (pad_id = {self.pad_id}); "
                 f"a recurrent encoder would read the padding first"
             )
         lengths = is_token.sum(-1).clamp(min=1)

@@ -112,7 +112,7 @@ def self_attention(
 
     Args:
         x: one vector per token, `(..., L, d_model)`.
-        w_q: `(d_model, d_k)`. Tokens are rows, so a matrix stands to their right.
+        w_q: `(d_model, d_k)`. Tokens are rows, so a matrix is on their right.
         w_k: `(d_model, d_k)`.
         w_v: `(d_model, d_v)`.
         mask: bool, True = may attend, broadcasts against `(..., L, L)`. A query that may attend to nothing gets
@@ -153,7 +153,7 @@ def softmax_backward(
     """Carry a gradient back through a softmax, by hand.
 
     The Jacobian is ∂w_i/∂s_j = w_i (δ_ij − w_j), so grad_s_j = w_j (g_j − Σ_i g_i w_i): a score gains when its key is
-    better than the average. Where a weight is 0 or 1 nothing comes back: the softmax is saturated.
+    better than the average. Where a weight is 0 or 1, the gradient is zero: the softmax is saturated.
 
     Args:
         weights: output of the softmax, `(..., L)`.
@@ -203,7 +203,7 @@ def _check_inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key and value must have the same length (second axis from the right), got key {tuple(key.shape)} and "
-            f"value {tuple(value.shape)}; each key owns one value"
+            f"value {tuple(value.shape)}; each key has one value"
         )
     scores_shape = (*query.shape[:-1], key.shape[-2])
     if bias is None:

@@ -69,7 +69,7 @@ def bootstrap_interval(
     if not isinstance(values, Tensor) or values.dim() == 0:
         raise TypeError(f"values must be a tensor with one row per unit, got {got(values)}; stack the units")
     if len(values) < 2:
-        raise ValueError(f"values must be at least two units, got {len(values)}; one unit does not vary")
+        raise ValueError(f"values must have at least two units, got {len(values)}; a single unit has no variance")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     statistic = statistic or (lambda rows: rows.mean(0))

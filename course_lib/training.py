@@ -19,7 +19,7 @@ def teacher_forcing_pair(
 ) -> tuple[Int[Tensor, "batch length-1"], Int[Tensor, "batch length-1"]]:
     """What a decoder reads and what it shall predict: the same sentences, one position apart.
 
-    inputs_t = y_t and targets_t = y_{t+1}. A model that sees inputs 0 … t (a causal mask looks after that) learns
+    inputs_t = y_t and targets_t = y_{t+1}. A model that attends to inputs 0 … t (a causal mask ensures that) learns
     p(y_{t+1} | y_0 … y_t) for every t at once.
 
     Args:

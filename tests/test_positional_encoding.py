@@ -320,12 +320,12 @@ def test_a_width_other_than_that_of_the_table_is_refused(module):
 
 
 def test_an_odd_width_cannot_be_shifted():
-    with pytest.raises(ValueError, match=r"d_model must be even, since features turn in pairs, got 7"):
+    with pytest.raises(ValueError, match=r"d_model must be even, since features are rotated in pairs, got 7"):
         shift_matrix(1, 7)
 
 
 def test_an_odd_width_cannot_be_turned():
-    with pytest.raises(ValueError, match=r"last axis of x must be even, since features turn in pairs, got 7"):
+    with pytest.raises(ValueError, match=r"last axis of x must be even, since features are rotated in pairs, got 7"):
         apply_rotary(torch.randn(5, 7), torch.arange(5))
 
 

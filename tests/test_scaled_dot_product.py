@@ -315,7 +315,7 @@ def test_a_mask_that_would_change_the_shape_of_the_scores_is_refused(attention, 
 
 @PATHS
 def test_keys_and_values_of_different_number_are_refused(attention, unchecked):
-    with pytest.raises(ValueError, match=r"same length .*key \(7, 11\) and value \(5, 13\); each key owns one value"):
+    with pytest.raises(ValueError, match=r"same length .*key \(7, 11\) and value \(5, 13\); each key has one value"):
         attention(torch.randn(5, 11), torch.randn(7, 11), torch.randn(5, 13))
 
 

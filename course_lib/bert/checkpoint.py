@@ -119,8 +119,8 @@ def _absent(folder: Path) -> str:
         return f"{folder} has its weights in several files; expected all of them in one {WEIGHTS}"
     if others:
         return (
-            f"{folder} has no {WEIGHTS}, only {', '.join(others)}, which is never opened here: such files are pickles "
-            f"or the like and can run code; convert them to safetensors with a tool that you trust"
+            f"{folder} has no {WEIGHTS}, only {', '.join(others)}, which is never opened here, because such files are "
+            f"pickles or similar and can run code; convert them to safetensors with a tool that you trust"
         )
     return f"{folder} has no {WEIGHTS}; fetch it again"
 

@@ -27,7 +27,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     inspect = commands.add_parser(
         "inspect",
         help="show what a trained encoder does with a text",
-        description="Write one page, which needs no network, with the attention of every head of a BERT, MiniLM, "
+        description="Write a page, which needs no network, showing the attention of every head of a BERT, MiniLM, "
         "DistilBERT or RoBERTa for a sentence or a pair of sentences, queries and keys of one head, and the vectors of "
         "the words through the layers.",
     )
@@ -54,7 +54,7 @@ def _page(text: str) -> Path:
     try:
         check_output(path, make_folder=False)
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"must be a file in a folder that is there: {error}") from None
+        raise argparse.ArgumentTypeError(f"must be a file in an existing folder: {error}") from None
     return path
 
 
@@ -71,9 +71,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
     sentences = [sentence.strip() for sentence in options.text]
     if len(sentences) > 2 or not all(sentences):
-        raise ValueError(
-            f"expected one or two sentences that are not empty, got {len(sentences)}: put each in quotation marks"
-        )
+        raise ValueError(f"expected one or two non-empty sentences, got {len(sentences)}: put each in quotation marks")
     encoder = load_encoder(options.model)
     last = len(encoder.layers), encoder.layers[0].self_attention.num_heads
     if options.head and not (options.head[0] < last[0] and options.head[1] < last[1]):
@@ -142,6 +140,6 @@ def _html(sentences: list[str], model: str, views: list[View]) -> str:
         "margin:1rem auto;padding:0 .8rem}:root{color-scheme:light dark;background:Canvas;color:CanvasText}"
         "h1{font-size:1.4rem}h2{font-size:1.15rem;margin-top:2.5rem}attention-view .title{display:none}</style>"
         f"<main><h1>{title}</h1><p>What {html.escape(model)} does with this text, layer by layer and head by head. "
-        "Layers and heads count from 1. Below each picture is what it shows, in words.</p>"
+        "Layers and heads count from 1. Below each picture there is a description in words.</p>"
         f"{sections}</main><style>{dark_stylesheet()}</style></html>\n"
     )

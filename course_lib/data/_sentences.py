@@ -102,7 +102,7 @@ def with_comma(some: tuple[Word, ...]) -> tuple[Word, ...]:
 class Caption:
     """A German sentence and its English; `alignment` has the pairs (German word, English word) that mean the same.
 
-    Words are what stands between spaces, counted from 0. A word may belong to several, or, as some articles, to none.
+    Words are separated by spaces and counted from 0. A word may belong to several, or, as some articles, to none.
     """
 
     german: str
@@ -233,7 +233,7 @@ def third_person(english: str) -> str:
 
 
 def say_predicate(predicate: Predicate, subject: Said, agrees: Agreement, order: str) -> Said:
-    """What the subject does, with the subject in its place. In German, `order` decides where the verb stands:
+    """What the subject does, with the subject in its place. In German, `order` determines the place of the verb:
 
     first: Ein Junge hebt im Park einen Ball auf.        place: Im Park hebt ein Junge einen Ball auf.
     verb:  …, hebt ein Junge im Park einen Ball auf.     final: während ein Junge im Park einen Ball aufhebt

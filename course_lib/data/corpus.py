@@ -15,7 +15,7 @@ Pairs = list[tuple[str, str]]  # (source sentence, target sentence)
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelCorpus:
-    """Sentences and their translations, in splits that are read when they are asked for: `corpus["train"]`.
+    """Sentences and their translations, in splits that are read on demand: `corpus["train"]`.
 
     Args:
         name: of the corpus.
@@ -55,7 +55,7 @@ class ParallelCorpus:
 def built_in_corpus(*, num_train: int = 4000, num_held_out: int = 500) -> ParallelCorpus:
     """German captions and their English, made by the small grammar in `course_lib.data.grammar`: no network needed.
 
-    The same sentences at every call; no German sentence stands in two splits.
+    The same sentences at every call; no German sentence is in two splits.
 
     Args:
         num_train: pairs in "train".

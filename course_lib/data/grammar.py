@@ -120,7 +120,7 @@ def draw(choice: Any, source: random.Random) -> Any:
 
 
 def fits(determiner: Determiner, noun: Noun) -> bool:
-    """Tennis has no article, a grandmother is somebody's, and nobody has a church of his own."""
+    """Tennis has no article, a grandmother takes a possessive, and a church does not."""
     if noun in nouns("bare"):
         return determiner == NONE
     if noun in nouns("kin"):
@@ -199,7 +199,7 @@ def subjects(some: tuple[Noun, ...], plural: bool, style: str) -> OneOf:
 
 
 def described_objects(verb: Verb, plural: bool) -> OneOf:
-    """What a relative clause says that somebody has: einen roten Hut, zwei kleine Bälle."""
+    """The object in a relative clause with "has": einen roten Hut, zwei kleine Bälle."""
     determiners = (A, TWO) if verb.number != "each" else (NONE_MANY,) if plural else (A,)
     return noun_phrases(nouns(verb.object), determiners, least=1, most=1)
 

@@ -170,7 +170,7 @@ def _download(name: str, expected: _Expected, target: Path) -> bytes:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole(target, content)
         except OSError as error:
-            warnings.warn(f"{name} of Multi30k is not kept for the next time: {error}", stacklevel=2)
+            warnings.warn(f"{name} of Multi30k cannot be cached for the next time: {error}", stacklevel=2)
         return content
     raise FileNotFoundError(
         f"{name} of Multi30k could not be downloaded from {ADDRESS}: {failure}. Try again with a network, set "

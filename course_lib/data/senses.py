@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["SENSES"]
 
-# Word to sense to sentences. The word stands once in each sentence, in just this form.
+# Word to sense to sentences. The word occurs once in each sentence, in exactly this form.
 SENSES: dict[str, dict[str, tuple[str, ...]]] = {
     "flies": {
         "verb": (

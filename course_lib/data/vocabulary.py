@@ -28,8 +28,8 @@ SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
 class Vocabulary:
     """Text to token ids and back.
 
-    Token 0 is padding, 1 begins a sentence, 2 ends it, 3 stands for a character that the vocabulary does not know.
-    Spaces are part of the tokens: "▁dog" begins a word, "s" goes on with one.
+    Token 0 is padding, 1 begins a sentence, 2 ends it, 3 represents a character that is not in the vocabulary.
+    Spaces are part of the tokens: "▁dog" begins a word, "s" continues one.
 
     Args:
         tokenizer: of the library `tokenizers`, with those four tokens; `Vocabulary.learn` and `Vocabulary.load` make
@@ -73,7 +73,8 @@ class Vocabulary:
             found = tokenizer.get_vocab_size()
             why = "single characters alone are as many" if found > size else "it has no more pairs that occur twice"
             raise ValueError(
-                f"size must be what the sentences suffice for, got {size} with text for {found} tokens: {why}; ask for "
+                f"size must not exceed what the sentences can provide, got {size} with text for {found} tokens: "
+                f"{why}; ask for "
                 f"{found}"
             )
         return cls(tokenizer)
@@ -98,7 +99,7 @@ class Vocabulary:
         """Like `encode_all`, but each merge is left out with probability `dropout` where it could be made.
 
         A word then comes in many spellings, and the model learns what its parts mean (BPE-dropout). Each word has at
-        most `_VARIANTS` spellings, drawn once a call; a word takes one of them wherever it stands.
+        most `_VARIANTS` spellings, drawn once per call; each occurrence of a word takes one of them.
 
         Args:
             sentences: to encode.

@@ -2,13 +2,13 @@
 
 The page of an exercise is Markdown that a person edits:
 
-    # No look into the future
+    # Hiding the future with a causal mask
 
     A model that predicts the next token must not see it. …
 
     ## Hint
 
-    Draw it for three tokens: what may the first query see, what the last one?
+    Draw it for three tokens: which keys may the first query attend to, and which the last?
 
     ## Hint
 

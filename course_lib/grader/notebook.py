@@ -1,6 +1,6 @@
 """For learners, in a notebook: `check`, `hint`, `solution`, `progress`.
 
-A check runs in the learner's own process and is no grade: it helps, and could be fooled. Grades come from
+A check runs in the learner's own process and is not a grade: it helps, and could be fooled. Grades come from
 `course-lib grade`.
 """
 
@@ -93,7 +93,7 @@ def self_check(exercise: Exercise, solution: Callable) -> Report:
 def _exercise_of(solution: Any, name: str | None) -> Exercise:
     if isinstance(solution, str):
         raise TypeError(
-            f"expected your function or class, got the text {solution!r}; write check({solution}), no quotes"
+            f"expected your function or class, got the text {solution!r}; write check({solution}) without quotes"
         )
     if not callable(solution):
         raise TypeError(
@@ -157,7 +157,7 @@ def solution(name: str) -> None:
     """
     exercise = find(getattr(name, "__name__", name))
     code = exercise.solution.rstrip()
-    head = f"One solution of {exercise.name}. There are others; check() accepts every one that is right."
+    head = f"A solution of {exercise.name}. There are others; check() accepts any that is right."
     _show(f"{head}\n\n{code}", f"<p>{marked_up(head)}</p><pre><code>{html.escape(code)}</code></pre>")
 
 

@@ -41,7 +41,8 @@ def progress_file() -> tuple[Path, str]:
 
 
 class Progress:
-    """The progress file, read anew before each change, so that two open notebooks do not undo each other's work.
+    """The progress file, read again before each change, so that two open notebooks do not overwrite each other's
+    entries.
 
     A damaged file is set aside under another name, and one that cannot be written is reported once; neither stops a
     check.
@@ -59,7 +60,7 @@ class Progress:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            self.warning = f"Your progress cannot be read ({error}); checks work all the same."
+            self.warning = f"Your progress cannot be read ({error}); checks still work."
             return {}
         except ValueError:
             return self._set_aside()
@@ -78,7 +79,7 @@ class Progress:
             write_whole(self.path, text)
         except OSError as error:
             self.warning = (
-                f"Your progress cannot be written to {self.path} ({error.strerror or error}); checks work all the same."
+                f"Your progress cannot be written to {self.path} ({error.strerror or error}); checks still work."
             )
 
     def record(self, name: str, status: str, score: float) -> None:
@@ -97,7 +98,7 @@ class Progress:
             number += 1
         try:
             os.replace(self.path, aside)
-            self.warning = f"The progress file was damaged. It is kept as {aside}, and a new one begins."
+            self.warning = f"The progress file was damaged. It has been kept as {aside}; a new one is started."
         except OSError as error:
             self.warning = f"The progress file is damaged and cannot be moved ({error.strerror})."
         return {}

@@ -98,7 +98,7 @@ def leave_one_out_labels(
     if (counts < 1).any():
         alone = names[(counts < 1).any(0)].tolist()
         raise ValueError(
-            f"each label needs at least two vectors, in different folds, so that one can be left out, got one of "
+            f"each label needs at least two vectors, in different folds, so that one can be left out, got only one of "
             f"{alone} in labels; add another example"
         )
     centroids = torch.einsum("ki,iy,...id->...kyd", others, member, vectors) / counts[..., None]

@@ -114,7 +114,7 @@ class RunFolder:
         if not (self.path / BEST).is_file():
             raise FileNotFoundError(
                 f"expected the best epoch's checkpoint {BEST} in {self.path}, beside {LAST}; put it back (a copy of "
-                f"{LAST} will do where the last epoch was the best), or start anew in another folder"
+                f"{LAST} will do where the last epoch was the best), or start again in another folder"
             )
         return checkpoint
 
@@ -128,13 +128,13 @@ class RunFolder:
         try:
             before = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError) as error:
-            raise ValueError(f"{path} must say what the run to be resumed was made of: {error}") from None
+            raise ValueError(f"{path} must describe the run to be resumed: {error}") from None
         pairs = {name: (before.get(name), run.get(name)) for name in {**before, **run}}
         other = [f"{name}: {then!r} then, {now!r} now" for name, (then, now) in pairs.items() if then != now]
         if other:
             raise ValueError(
-                f"a resumed run must use the same settings; these differ: {'; '.join(other)}. Give the same, or start "
-                f"anew in another folder"
+                f"a resumed run must use the same settings; these differ: {'; '.join(other)}. Use the same settings, "
+                f"or start again in another folder"
             )
 
     def new_log(self) -> Path:
@@ -181,7 +181,7 @@ def load_checkpoint(model: nn.Module, path: str | Path) -> None:
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"{path} is of a model of another shape: {error}") from None
+        raise ValueError(f"{path} belongs to a model with other shapes: {error}") from None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -21,13 +21,13 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add the translator's commands to those of `course-lib`."""
     train = commands.add_parser(
         "train",
-        help="train a translator by a recipe",
-        description="Train by a recipe, and write checkpoints, history and the finished translator into a folder.",
+        help="train a translator with a recipe",
+        description="Train with a recipe, and write checkpoints, history and the finished translator to a folder.",
     )
-    train.add_argument("--config", type=Path, metavar="YAML", help="the recipe (default: that of the course)")
+    train.add_argument("--config", type=Path, metavar="YAML", help="the recipe (default: the course's)")
     train.add_argument("--data", default="auto", metavar="CORPUS", help=DATA_HELP)
     train.add_argument("--out", type=_folder, required=True, metavar="DIR", help="checkpoints, history, translator")
-    train.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder")
+    train.add_argument("--resume", action="store_true", help="continue from the last checkpoint in the folder")
     train.add_argument("--seed", type=int, help="instead of the recipe's")
     train.add_argument("--epochs", type=_count, help="instead of the recipe's")
     train.add_argument("--accelerator", default="auto", help="auto, cpu, gpu, mps (default: auto)")
@@ -40,7 +40,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     translate = commands.add_parser(
         "translate",
         help="translate lines from standard input",
-        description="Translate standard input, a sentence a line, to standard output. An empty line stays empty.",
+        description="Translate standard input, one sentence per line, to standard output. An empty line stays empty.",
     )
     _add_model(translate)
     translate.add_argument("--n-best", type=_count, default=1, metavar="N", help="the N best, with their scores")
@@ -58,11 +58,11 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     evaluate.add_argument("--data", default="auto", metavar="CORPUS", help=DATA_HELP)
     evaluate.add_argument("--split", help="default: val; use a test split once, at the end")
     evaluate.add_argument("--json", type=_output, metavar="FILE", help="the scores")
-    evaluate.add_argument("--translations", type=_output, metavar="FILE", help="the translations, a line each")
+    evaluate.add_argument("--translations", type=_output, metavar="FILE", help="the translations, one per line")
     evaluate.set_defaults(run=_evaluate)
 
 
-DATA_HELP = "multi30k, built-in, auto (Multi30k where it can be had), or a folder with Multi30k's files (default: auto)"
+DATA_HELP = "multi30k, built-in, auto (Multi30k if available), or a folder with Multi30k's files (default: auto)"
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +86,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)
 
 
@@ -94,7 +94,9 @@ def _beam(text: str) -> int:
     from course_lib.translator.translator import MAX_BEAM
 
     if _count(text) > MAX_BEAM:
-        raise argparse.ArgumentTypeError(f"must be at most {MAX_BEAM}, got {text}; 5 to 10 find nearly all there is")
+        raise argparse.ArgumentTypeError(
+            f"must be at most {MAX_BEAM}, got {text}; widths above 5 to 10 hardly improve the result"
+        )
     return int(text)
 
 
@@ -120,7 +122,7 @@ def _output(text: str) -> Path:
     try:
         check_output(Path(text), make_folder=False)
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"must be a file in a folder that is there: {error}") from None
+        raise argparse.ArgumentTypeError(f"must be a file in an existing folder: {error}") from None
     return Path(text)
 
 
@@ -150,7 +152,7 @@ def _train(options: argparse.Namespace) -> int:
     say = print if first else (lambda *words: None)
     say(f"{corpus.name}: {corpus.licence}.")
     if not options.config and corpus.name != "Multi30k":
-        say(f"The recipe is made for Multi30k; for this corpus it is taken with {BUILT_IN}.")
+        say(f"The recipe is made for Multi30k; for this corpus it is used with {BUILT_IN}.")
     vocabulary = Vocabulary.learn(corpus.sentences("train"), recipe.vocab_size)
     task = TranslationTask(corpus, vocabulary).by_recipe(recipe)
     for split in ("train", "val"):
@@ -200,7 +202,8 @@ def _card(corpus, recipe, parameters: int, best: dict[str, float]) -> str:
     return (
         f"# {corpus.source_language}→{corpus.target_language} translator of the course “Attention, Proven”\n\n"
         f"An encoder–decoder transformer of {parameters:,} parameters for short image captions, trained on "
-        f"{corpus.name} alone. For learning about transformers, not for use: outside captions it writes nonsense.\n\n"
+        f"{corpus.name} alone. It is meant for learning about transformers, not for practical use: on anything but "
+        f"captions it writes nonsense.\n\n"
         f"Licence of the data: {corpus.licence}.\n\n"
         f"Best epoch {best['epoch']} of {recipe.epochs}, validation perplexity {best['val_perplexity']:.3f} per "
         f"subword token.\n\n## Recipe\n\n```yaml\n{yaml.safe_dump(recipe.to_dict(), sort_keys=False)}```\n"

@@ -118,7 +118,7 @@ class Recipe:
         fields = {f.name: f for f in dataclasses.fields(cls)}
         unknown = [str(name) for name in values if name not in fields]
         if unknown:
-            raise ValueError(f"a recipe knows {', '.join(fields)}; got {', '.join(unknown)}")
+            raise ValueError(f"a recipe has the settings {', '.join(fields)}; got {', '.join(unknown)}")
         clean: dict[str, Any] = {}
         for name, value in values.items():
             default = fields[name].default
@@ -149,7 +149,7 @@ class Recipe:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be UTF-8, got {error}") from None
         except yaml.YAMLError as error:
-            raise ValueError(f"{path} is no YAML: {error}") from None
+            raise ValueError(f"{path} is not YAML: {error}") from None
         if not isinstance(values, Mapping):
             raise ValueError(f"{path} must hold lines of the form `name: value`, got {type(values).__name__}")
         twice = (

@@ -2,7 +2,7 @@
 
 `course_lib.decoding` has the same ideas in a few lines each, for one sentence; this is the code to work with. It keeps
 keys and values (`Transformer.step`), and leaves out the sentences that are done. `use_cache=False` computes everything
-anew at every step with `Transformer.decode`: slower, and the reference for the tests.
+again at every step with `Transformer.decode`: slower, and the reference for the tests.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def greedy(
         bos_id: the token that begins a sentence; neither it nor padding is ever written.
         eos_id: the token that ends one.
         max_length: how many tokens are written at most, the end counted: one number, or one for each source.
-        use_cache: False computes all positions anew at each step; the result is the same up to rounding.
+        use_cache: False recomputes all positions at each step; the result is the same up to rounding.
 
     Returns:
         One hypothesis for each source. It does not depend on the other sources in the batch, up to rounding.
@@ -139,7 +139,7 @@ def beam(
 
     Every open hypothesis is extended by every token, and of all these candidates those with the highest sum of
     log-probabilities survive. Survivors that end are finished, with score = sum / n^length_penalty, n counting the end;
-    the others stay open. One that is open after max_length tokens competes as it stands. A sentence stops earlier when
+    the others stay open. One that is open after max_length tokens competes as it is. A sentence stops earlier when
     no open hypothesis can come to a better score than those that are finished: sums only fall.
 
     Of equal sums the one that continues the better hypothesis comes first, then the more probable last token, then the
@@ -167,7 +167,7 @@ def beam(
     if num_best > beam_size:
         raise ValueError(
             f"num_best must be at most beam_size, got num_best = {num_best} for beam_size = {beam_size}; a beam that "
-            f"keeps {beam_size} has no more to tell apart: raise beam_size, or ask for fewer"
+            f"keeps {beam_size} has no more hypotheses: raise beam_size, or ask for fewer"
         )
     check_length_penalty(length_penalty)
     with _evaluating(model):
@@ -180,7 +180,7 @@ def beam(
         tokens = source.new_full((len(rows), 1), bos_id)  # (R, W): W hypotheses of each, the best first
         written = tokens[..., None][..., :0]  # (R, W, n), what they have written
         sums = torch.zeros(tokens.shape, device=source.device)  # (R, W), -inf for one that is not open
-        parents = None  # (R, W), which hypothesis of the last step each goes on from
+        parents = None  # (R, W), the hypothesis of the last step that each continues
         for n in range(1, max(limits) + 1):
             log_probs = state.step(tokens, parents).log_softmax(-1)  # (R, W, V)
             log_probs[..., state.pad_id] = log_probs[..., bos_id] = -math.inf
@@ -333,7 +333,7 @@ def _one_by_one(
 
 
 class _Uncached:
-    """All positions anew at each step, by `Transformer.decode`."""
+    """All positions recomputed at each step, by `Transformer.decode`."""
 
     def __init__(self, model: Transformer, source: Tensor):
         self.model = model
@@ -447,7 +447,8 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
     """Eval mode and no gradients inside; afterwards each module is in its own mode again."""
     if not isinstance(model, Transformer):
         raise TypeError(
-            f"model must be a course_lib Transformer, which reads a source and writes, got {type(model).__name__}"
+            f"model must be a course_lib Transformer, which reads a source and generates a target, got "
+            f"{type(model).__name__}"
         )
     training = [(module, module.training) for module in model.modules()]
     model.eval()
@@ -503,7 +504,7 @@ def _limits(max_length: int | Sequence[int] | Tensor, batch: int, config: Transf
     if config.positions == "learned" and max(limits, default=0) > config.max_length:
         raise ValueError(
             f"max_length must be at most {config.max_length}, the positions that this model has learned, got "
-            f"{max(limits)}; write less, or build the model with a larger config.max_length"
+            f"{max(limits)}; generate fewer tokens, or build the model with a larger config.max_length"
         )
     return limits
 

@@ -247,7 +247,7 @@ class TranslationTask(TokenTask):
 
 
 class _Padded(Sequence):
-    """Batches that are padded when they are asked for."""
+    """Batches that are padded on demand."""
 
     def __init__(self, task: TranslationTask, pairs: EncodedPairs, batches: list[list[int]]):
         self._task, self._pairs, self._batches = task, pairs, batches

@@ -136,7 +136,7 @@ class Translator:
         check_length_penalty(length_penalty)
         if beam_size > MAX_BEAM:
             raise ValueError(
-                f"beam_size must be at most {MAX_BEAM}, got {beam_size}; 5 to 10 find nearly all that a beam can find"
+                f"beam_size must be at most {MAX_BEAM}, got {beam_size}; widths above 5 to 10 hardly improve the result"
             )
 
         def search(source: Tensor, limits: list[int]) -> Hypotheses:
@@ -194,7 +194,7 @@ class Translator:
             if len(ids) >= self.max_source_tokens:
                 raise ValueError(
                     f"sentence {number} must have fewer than {self.max_source_tokens} tokens, got {len(ids)}: the "
-                    f"model has learned from captions, the longest much shorter; cut it into sentences"
+                    f"model was trained on captions, which are much shorter; split it into sentences"
                 )
         return [[*ids, self.vocabulary.eos_id] if ids else [] for ids in encoded]
 
@@ -374,11 +374,11 @@ class Translator:
             config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
             shape, sums = TransformerConfig(**config["model"]), config["sha256"]
             if set(sums) != {WEIGHTS, VOCABULARY}:
-                raise ValueError(f"it must name the sums of {WEIGHTS} and {VOCABULARY}")
+                raise ValueError(f"it must contain the checksums of {WEIGHTS} and {VOCABULARY}")
             if config["format"] != FORMAT:
                 raise ValueError(f"format {FORMAT} is read here, got {config['format']}")
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"{folder / CONFIG} is no translator's: {error}") from None
+            raise ValueError(f"{folder / CONFIG} is not that of a translator: {error}") from None
         for name, expected in sums.items():
             found = _sum((folder / name).read_bytes())
             if found != expected:
@@ -393,7 +393,7 @@ class Translator:
         wrong = [n for n in state if n in own and own[n].shape != state[n].shape]
         if set(state) != expected_names or wrong:
             raise ValueError(
-                f"{folder / WEIGHTS} is of a model of another shape than {CONFIG} says: "
+                f"{folder / WEIGHTS} belongs to a model with other shapes than {CONFIG} describes: "
                 f"{', '.join(sorted(set(state) ^ expected_names) or wrong)}"
             )
         model.load_state_dict(state, strict=False)  # what is missing is tied to what is there

@@ -113,7 +113,7 @@ def assemble_set_encoder(
 ) -> AssembledSetEncoder:
     """An encoder without positions that gives a score to every item of a set, from your parts.
 
-    Nothing in it knows where an item stands: exchange two items, and their scores exchange too.
+    Nothing in it depends on an item's position: exchanging two items exchanges their scores.
 
     Args:
         parts: as in `assemble`. Masks, positions and a decoder have no place here, and may be among them.

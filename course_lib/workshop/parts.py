@@ -60,7 +60,7 @@ POSITIONS = {
     "rotary": "apply_rotary",
     "alibi": "alibi_bias",
 }
-# What a model consists of when nobody gives anything.
+# The parts of a model when none are passed.
 ALWAYS_THERE = {
     *("scaled_dot_product_attention", "split_heads", "merge_heads", "MultiHeadAttention"),
     *("layer_norm", "FeedForward", "EncoderLayer"),
@@ -254,7 +254,7 @@ class Kit:
         in_the_way = [name for name in blocked.get(wish, ()) if name in self.given]
         if in_the_way:
             raise ValueError(
-                f"{wish} positions act inside attention, where your {in_the_way[0]} has no place for them; leave it "
+                f"{wish} positions act inside attention, where your {in_the_way[0]} does not support them; leave it "
                 f"out, or choose positions='sinusoidal'"
             )
         return wish
@@ -308,7 +308,7 @@ class Kit:
                 setattr(layer, place, self.attention(position if place == "self_attention" else None))
             elif position is not None and place == "self_attention":
                 raise ValueError(
-                    f"{position} positions act inside attention, where the attention of your {name} has no place for "
+                    f"{position} positions act inside attention, where the attention of your {name} does not support "
                     f"them; build it from the course's MultiHeadAttention, or choose positions='sinusoidal'"
                 )
         if "FeedForward" in self.given:
@@ -359,7 +359,7 @@ class Kit:
         except Exception as error:
             who = f"your {self.at_work[-1]} fails" if self.at_work else "they fail"
             raise ValueError(
-                f"the parts work one by one, but in the model {who} with {type(error).__name__}: {error}; "
+                f"each part works on its own, but in the model {who} with {type(error).__name__}: {error}; "
                 f"{_advice(*self.at_work[-1:] or self.given)}"
             ) from error
         finally:
@@ -368,7 +368,7 @@ class Kit:
             self.at_work.clear()
         if result.shape != shape:
             raise ValueError(
-                f"the parts work one by one, but the model made of them must return {what} of shape {shape}, got "
+                f"each part works on its own, but the model built from them must return {what} of shape {shape}, got "
                 f"{tuple(result.shape)}; {_advice(*self.given)}"
             )
         model.zero_grad(set_to_none=True)

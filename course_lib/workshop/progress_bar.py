@@ -24,7 +24,7 @@ class ProgressBar:
     def __init__(self, name: str, steps: int, show: bool):
         in_notebook = getattr(_shell(), "kernel", None) is not None
         self._file = sys.stdout if in_notebook else sys.stderr
-        off = None if not in_notebook else False  # None: off where the file is no terminal
+        off = None if not in_notebook else False  # None: off if the file is not a terminal
         self._bar = _Meter(
             total=steps,
             desc=name,

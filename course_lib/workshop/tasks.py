@@ -128,7 +128,7 @@ class TokenTask:
     def correct(
         self, prediction: Int[Tensor, "batch len_target"], batch: SequencePairs
     ) -> tuple[Bool[Tensor, "batch len_target"], Bool[Tensor, "batch len_target"]]:
-        """Token by token; all that is no padding in the labels counts, the end of the sequence included."""
+        """Token by token; every label that is not padding counts, including the end of the sequence."""
         return prediction == batch.labels, batch.labels != self.pad_id
 
     def _padded(self, sequences: list[Tensor]) -> Tensor:
@@ -170,12 +170,13 @@ class SequenceTask(TokenTask):
         check_whole(min_length=self.min_length, least=-math.inf)
         if not 1 <= self.min_length <= self.length:
             raise ValueError(
-                f"min_length must lie in 1 … length = {self.length}, got {self.min_length}; a sequence has a symbol"
+                f"min_length must lie in 1 … length = {self.length}, got {self.min_length}; a sequence has at least "
+                f"one symbol"
             )
         if self.vocab_size < self.first_symbol + 2:
             raise ValueError(
-                f"vocab_size must be at least {self.first_symbol + 2}, got {self.vocab_size}; it counts the tokens "
-                f"pad, bos and eos and two symbols at least"
+                f"vocab_size must be at least {self.first_symbol + 2}, got {self.vocab_size}; it includes the tokens "
+                f"pad, bos and eos and at least two symbols"
             )
 
     def pairs(self, sequences: list[Tensor]) -> SequencePairs:

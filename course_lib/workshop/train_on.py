@@ -33,7 +33,7 @@ class TrainingResult:
     exact: float  # share of fresh sequences (sets) that are entirely right
     num_fresh: int  # how many these were
     first_perfect_step: int | None  # when all of the held-out set was right for the first time
-    goal: float = 1.0  # the share that the task asks for
+    goal: float = 1.0  # the share that the task requires
     note: str = ""  # what stopped training early, other than success, or what is odd about a failure
 
     @property
@@ -84,7 +84,7 @@ def train_on(
         show_progress: show a bar, in a notebook one that leaves a single line.
 
     Returns:
-        Losses and figures; what the model has not learned is said there, and is no error.
+        Losses and figures; if the model has not learned the task, they say so without raising an error.
 
     Raises:
         TypeError: the model does not suit the task.
@@ -134,8 +134,8 @@ def train_on(
         last = losses[-20:]
         if exact < 0.5 and sum(last) / len(last) < 0.1 and not note:
             note = (
-                "the loss is small all the same: training shows the model what it has to find by itself later (does a "
-                "mask or a reshape let the future through?), or it has learned its data by heart"
+                "the loss is small nevertheless: either training reveals what the model has to predict by itself "
+                "later (does a mask or a reshape let the future through?), or the model has memorised its data"
             )
         result = TrainingResult(
             task=task.name,

@@ -65,7 +65,7 @@ def updates(
         if check_loss and not math.isfinite(loss.item()):
             raise BadLossError(loss.item(), f"the loss became {loss.item()}")
         if not loss.requires_grad:
-            raise BadLossError(loss.item(), "the loss depends on no parameter")
+            raise BadLossError(loss.item(), "the loss does not depend on any parameter")
         optimizer.zero_grad()
         runtime.backward(loss)
         if clip_norm:

@@ -388,7 +388,7 @@ def test_a_damaged_result_of_an_earlier_run_is_graded_again(ada, capsys):
         ("grade ada.py -a ada.py", "ada.py"),
         ("grade ada.py -a empty", "empty"),
         ("grade ada.py -a bad.yaml", "bad.yaml: exercises: softmax: points must be a number of at least 0, got -2"),
-        ("grade ada.py ada2.py --gradescope g.json", "--gradescope writes the results of one submission, got 2"),
+        ("grade ada.py ada2.py --gradescope g.json", "--gradescope writes the results of a single submission, got 2"),
         ("grade other.py", "expected a definition of an exercise in the submissions, found none"),
         ("grade ada.py --out week3.yaml", "week3.yaml"),
         ("show sofmax", "got 'sofmax'. Did you mean softmax"),
@@ -634,7 +634,7 @@ def test_after_ctrl_c_the_same_command_goes_on(ada):
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Stopped. What is graded is kept; the same command goes on from here." in error
+    assert "Stopped. What has been graded is kept; the same command continues from here." in error
     assert "Traceback" not in error
     assert not Path("grading", "results.json").exists()
     done = subprocess.run(arguments, capture_output=True, encoding="utf-8", timeout=120, check=True)

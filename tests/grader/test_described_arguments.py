@@ -261,7 +261,7 @@ def test_the_report_shows_the_model_and_what_was_asked_wrongly(capsys):
     assert "0 bos  1 eos" in text
     assert "expected bos first, which is 0 here" in text
     assert "your line" in text
-    assert "The model takes all tokens so far at every call, with bos as the first." in text
+    assert "The model needs all tokens so far at every call, with bos as the first." in text
 
 
 def test_a_wrong_item_of_the_cache_is_shown(capsys):

@@ -233,7 +233,7 @@ def test_a_notebook_under_the_name_of_a_python_file_is_read(read):
     submission = read("a.py", b"\n" + notebook_bytes(CODE))
     assert answer(submission.sources[0]) == 1
     assert submission.request({"f": "a"})["siblings"] == {}
-    assert submission.problems == ["a.py: it is a notebook, and was read as one"]
+    assert submission.problems == ["a.py: it is a notebook and was read as one"]
 
 
 def test_a_file_that_begins_with_a_dictionary_is_python(read):
@@ -243,7 +243,7 @@ def test_a_file_that_begins_with_a_dictionary_is_python(read):
 
 @pytest.mark.parametrize(("name", "content"), [("a.py", ""), ("a.py", "# to do\n"), ("a.ipynb", notebook_bytes(""))])
 def test_an_empty_file_is_said_to_be_empty(name, content, read):
-    assert read(name, content).problems == ["there is no code in what was handed in"]
+    assert read(name, content).problems == ["the submission contains no code"]
 
 
 def test_an_empty_file_beside_another_is_nothing_to_speak_of(tmp_path):

@@ -120,7 +120,7 @@ def test_the_same_command_grades_just_what_was_not_graded(folder, faulty, capsys
     faulty("bob", "softmax", NotGraded(REASON))
     assert main(["grade", str(folder), "-e", "softmax", "--out", "out"]) == 3
     printed = " ".join(capsys.readouterr().out.split())
-    assert "1 submission(s) could not be graded in full, through no fault of theirs: bob." in printed
+    assert "1 submission(s) could not be graded in full, because of the grader: bob." in printed
     assert re.search(r"bob 0 of 1 0 0 0 1", printed)
     assert len(list(Path("out/submissions").glob("*.json"))) == 2
     monkeypatch.undo()

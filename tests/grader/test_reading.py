@@ -186,7 +186,7 @@ def test_what_is_no_notebook_is_said_to_be_none(raw, tmp_path):
         read_notebook("n.ipynb", raw)
     (tmp_path / "n.ipynb").write_bytes(raw)
     submission = read_submission("s", [tmp_path / "n.ipynb"])
-    assert submission.problems == ["n.ipynb: it is not a notebook that can be read (damaged, or saved half-way?)"]
+    assert submission.problems == ["n.ipynb: it is not a readable notebook (damaged, or saved incompletely?)"]
 
 
 @pytest.mark.parametrize("cell_type", [["code"], {"a": 1}, 3, None])

@@ -123,5 +123,5 @@ def test_sigterm_ends_a_run_in_a_line_and_the_same_command_goes_on(folder):
     process.send_signal(signal.SIGTERM)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 143
-    assert error.strip() == "Stopped. What is graded is kept; the same command goes on from here."
+    assert error.strip() == "Stopped. What has been graded is kept; the same command continues from here."
     assert 0 < len(list(Path("out/submissions").glob("*.json"))) < 8

@@ -64,7 +64,7 @@ def test_broken_files_do_not_disturb_the_others(files):
     submission = files(a_dot_ipynb=b"{", b_dot_py="def f(: pass", c_dot_py="def f(): return 1", d_dot_py=b"\xff\x00")
     assert answer(submission.find("f", "week")) == 1
     assert submission.problems == [
-        "a.ipynb: it is not a notebook that can be read (damaged, or saved half-way?)",
+        "a.ipynb: it is not a readable notebook (damaged, or saved incompletely?)",
         "b.py could not be read: invalid syntax in line 1",
         "d.py could not be read: source code string cannot contain null bytes",
         "d.py: it is not UTF-8 text, and was read as Latin-1; save it as UTF-8",

@@ -174,4 +174,4 @@ def test_two_mistakes_that_show_in_different_cases_are_both_named():
     one = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum()))
     assert one.diagnosis.keys == ("first_sign",)
     more = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum() + (y < 0).any()))
-    assert more.diagnosis.says.endswith("This does not explain every failing case, so check again once it is mended.")
+    assert more.diagnosis.says.endswith("This does not explain every failing case, so check again after correcting it.")

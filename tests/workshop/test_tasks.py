@@ -275,7 +275,7 @@ def test_a_loss_without_a_gradient_ends_training():
             return super().decode(target, memory, source).detach()
 
     result = train_on(Cut(torch.zeros(13, 13)), tasks.reversal(), **SMALL)
-    assert repr(result).endswith("; the loss depends on no parameter at step 1")
+    assert repr(result).endswith("; the loss does not depend on any parameter at step 1")
 
 
 def test_equal_seeds_give_equal_results_and_the_global_state_stays():

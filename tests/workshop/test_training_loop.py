@@ -104,7 +104,7 @@ def test_a_loss_that_depends_on_no_parameter_is_refused():
         def forward(self, batch):
             return batch.a
 
-    with pytest.raises(BadLossError, match="the loss depends on no parameter"):
+    with pytest.raises(BadLossError, match="the loss does not depend on any parameter"):
         run([2], model=Constant())
 
 

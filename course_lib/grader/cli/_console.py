@@ -66,7 +66,7 @@ class Console:
                 names = ", ".join(store.distrusted[:10]) + " …" * (len(store.distrusted) > 10)
                 self.say(
                     f"{len(store.distrusted)} stored result(s) were not written by your grader on this machine, or were"
-                    f" changed or moved since. They were not used; these were graded again: {names}."
+                    f" changed or moved since. They were not used, and these submissions were graded again: {names}."
                 )
             if earlier:
                 self.say(f"{earlier} of {total} were graded by an earlier run; --fresh grades them again.")
@@ -76,12 +76,12 @@ class Console:
     def unknown_times(self, times: Times) -> None:
         """Every student for whom the platform's export does not say when the submission was received."""
         if times.unknown:
-            self.say(f"Not decided whether these {len(times.unknown)} submission(s) are on time:")
+            self.say(f"Could not decide whether these {len(times.unknown)} submission(s) are on time:")
             for student, why in sorted(times.unknown.items()):
                 self.say(f"  {student}: {why}")
 
     def similar(self, pairs: list[Pair], page: Path) -> None:
-        """Pairs that are nearly the same, for somebody to read."""
+        """Pairs that are nearly the same, for the instructor to read."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -94,13 +94,13 @@ class Console:
             self.console.print(table)
 
     def ungraded(self, results: list[Result]) -> int:
-        """How many submissions have exercises without a verdict; said, with what to do."""
+        """Report how many submissions have exercises without a verdict, and what to do about them."""
         count = sum(result.ungraded > 0 for result in results)
         if count:
             names = ", ".join(result.student for result in results if result.ungraded)
             self.say(
-                f"{count} submission(s) could not be graded in full, through no fault of theirs: {names}. "
-                "The same command grades just these again."
+                f"{count} submission(s) could not be graded in full, because of the grader: {names}. "
+                "Run the same command again to grade just these."
             )
         return count
 
@@ -152,7 +152,7 @@ class Console:
 
 
 def _by_exercise(results: list[Result], assignment: Assignment):
-    """How the class did: a row an exercise, with the mistake that was made most often."""
+    """How the class did: one row per exercise, with its most frequent mistake."""
     from collections import Counter
 
     from rich import box

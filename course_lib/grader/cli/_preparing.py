@@ -1,4 +1,5 @@
-"""What `course-lib grade` finds out before anything runs: where results go, what is asked for, whether the walls do."""
+"""What `course-lib grade` checks before anything runs: where results go, what is asked for, whether the walls
+suffice."""
 
 from __future__ import annotations
 
@@ -33,35 +34,35 @@ AT_STAKE = "partial"  # the level that is required where grades are at stake
 
 
 class WallsMissing(Exception):  # noqa: N818 - nothing is wrong but the machine
-    """The walls that are up here are too few to run submissions; the message says what to do."""
+    """This machine has too few walls to run submissions; the message says what to do."""
 
 
 def required_walls(asked: str | None, *, at_stake: bool) -> str:
-    """The level that is required: what the instructor asks for, else "partial" where grades are at stake."""
+    """The level that is required: what the instructor asks for, or else "partial" if grades are at stake."""
     return asked or (AT_STAKE if at_stake else LEVELS[0])
 
 
 def check_walls(walls: Walls, required: str) -> None:
-    """Compare the walls that are up with the level that is required.
+    """Compare the available walls with the required level.
 
     Raises:
         WallsMissing: there are too few, or submissions would run as root.
     """
     if hasattr(os, "geteuid") and os.geteuid() == 0 and not {"user", "namespaces"} & set(walls.up):
         raise WallsMissing(
-            "submissions would run as root, since this machine can give them neither another user nor a user namespace "
-            f"({walls}); run the grader as an ordinary user"
+            "submissions would run as root, because this machine has neither another user nor a user namespace for "
+            "them ({walls}); run the grader as an ordinary user"
         )
     if LEVELS.index(walls.level) < LEVELS.index(required):
         raise WallsMissing(
             f"expected {required} walls around submissions, but this machine has {walls}. `course-lib doctor` shows "
             "what is missing; a Linux machine or container with Landlock and user namespaces has all of them. "
-            f"To grade here all the same, accept less with --require-walls {walls.level}"
+            f"To grade on this machine anyway, accept fewer with --require-walls {walls.level}"
         )
 
 
 def check_results_folder(out: Path, paths: Iterable[Path]) -> None:
-    """Refuse to keep results inside of what is graded: students would write there.
+    """Refuse to keep results inside a folder that is graded, because students could write there.
 
     Raises:
         ValueError: the folder lies there; the message names a command that works.
@@ -80,11 +81,11 @@ def check_results_folder(out: Path, paths: Iterable[Path]) -> None:
     if above is not None:
         other = os.path.relpath(above / f"{graded.name}-grading")
         advice += f": course-lib grade {' '.join(shlex.quote(str(p)) for p in paths)} --out {shlex.quote(other)}"
-    raise ValueError(f"the results folder {out} lies inside of what is graded, where students could write; {advice}")
+    raise ValueError(f"the results folder {out} is inside a graded folder, where students could write; {advice}")
 
 
 def check_outputs(files: dict[str, Path | None], out: Path | None) -> None:
-    """Find out before the work whether every file can be written.
+    """Check before grading whether every file can be written.
 
     Args:
         files: by option.
@@ -129,7 +130,7 @@ def assignment_for(options: argparse.Namespace, submissions: list[Submission], o
     if not assignment.tasks:
         raise ValueError(
             "expected a definition of an exercise in the submissions, found none; `course-lib list` shows the names, "
-            "--exercise grades one even where nobody defines it"
+            "--exercise grades one even if no submission defines it"
         )
     return assignment
 
@@ -141,7 +142,8 @@ def _has_seed(path: Path) -> bool:
 
 
 def _remembered_seed(out: Path | None) -> int:
-    """The seed of an earlier run into the same folder, so that a second start grades the same cases; else a new one."""
+    """The seed of an earlier run into the same folder, so that a restarted run grades the same cases; otherwise a new
+    one."""
     path = out / SEED_FILE if out else None
     if path and path.is_file():
         text = path.read_text(encoding="ascii", errors="replace").strip()

@@ -1,4 +1,4 @@
-"""`course-lib doctor`: what this machine has for grading."""
+"""`course-lib doctor`: what this machine provides for grading."""
 
 from __future__ import annotations
 

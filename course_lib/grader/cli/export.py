@@ -21,7 +21,7 @@ def add_to(commands: argparse._SubParsersAction) -> None:
     export.add_argument("--notebook", type=Path, metavar="FILE", help="stubs and checks, for students")
     export.add_argument("--gradescope", type=Path, metavar="FILE", help="autograder zip")
     export.add_argument("--classroom", type=Path, metavar="FILE", help="workflow for GitHub Classroom")
-    export.add_argument("--install", metavar="REQUIREMENT", help="what pip installs there: an address of your copy")
+    export.add_argument("--install", metavar="REQUIREMENT", help="what pip installs there: the address of your copy")
     export.set_defaults(run=_export)
 
 
@@ -38,7 +38,7 @@ def _export(options: argparse.Namespace) -> int:
     for kind, path in targets.items():
         if path and kind != "notebook" and not options.install:
             raise ValueError(
-                f"--{kind} needs --install REQUIREMENT, what pip installs where it is graded: for instance "
+                f"--{kind} needs --install REQUIREMENT, what pip should install where it is graded, for example "
                 f'"course_lib[grading] @ git+https://…" with the address of your copy of the course and a version'
             )
     if set(options.install or "") & set("\"'\\`$\n"):

@@ -48,19 +48,19 @@ def add_to(commands: argparse._SubParsersAction) -> None:
     grade = commands.add_parser(
         "grade",
         help="grade files, notebooks, or folders with one submission per student",
-        description="Grade submissions. Their code runs in processes of its own; verdicts are computed outside.",
+        description="Grade submissions. Their code runs in separate processes; verdicts are computed outside them.",
         epilog=f"{STATUS}\n\nAn assignment file (--assignment), everything optional:\n\n{EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     grade.add_argument("paths", nargs="+", type=_path, metavar="PATH", help=".py, .ipynb, or a folder of submissions")
-    grade.add_argument("--as-one", action="store_true", help="all files below the paths are one student's")
+    grade.add_argument("--as-one", action="store_true", help="treat all files below the paths as one student's")
     grade.add_argument(
         "-a", "--assignment", type=Path, metavar="YAML", help="exercises, points, due date, seed, limits"
     )
     grade.add_argument(
         "-e", "--exercise", action="append", metavar="NAME", help="grade this exercise only (repeatable)"
     )
-    grade.add_argument("--seed", type=int, help="of the random cases; drawn and printed if not given")
+    grade.add_argument("--seed", type=int, help="seed of the random cases; drawn and printed if not given")
     grade.add_argument(
         "--out", type=Path, metavar="DIR", help="results and feedback pages (default for several: grading)"
     )
@@ -76,8 +76,8 @@ def add_to(commands: argparse._SubParsersAction) -> None:
         "--submitted-at",
         type=Path,
         metavar="CSV",
-        help="when the platform received each submission, as Moodle, Canvas or Gradescope export it; file times can be "
-        "set back",
+        help="when the platform received each submission, as exported by Moodle, Canvas or Gradescope; file times can "
+        "be set back",
     )
     grade.add_argument(
         "--similarity", action="store_true", help="list pairs of submissions that are nearly the same, with a report"
@@ -89,7 +89,9 @@ def add_to(commands: argparse._SubParsersAction) -> None:
         help=f"process, partial or full: run submissions only behind at least these walls; `course-lib doctor` shows "
         f"yours (default: {AT_STAKE} for several submissions or Gradescope, else process)",
     )
-    grade.add_argument("--fresh", action="store_true", help="grade again what an earlier run has graded")
+    grade.add_argument(
+        "--fresh", action="store_true", help="grade everything again, even if an earlier run has graded it"
+    )
     grade.add_argument("--strict", action="store_true", help="exit with 1 unless every exercise is passed")
     grade.add_argument("--quiet", action="store_true", help="no progress bar and no table")
     grade.set_defaults(run=_grade)
@@ -107,7 +109,7 @@ def _grade(options: argparse.Namespace) -> int:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
     handed_in = find_submissions(options.paths, as_one=options.as_one)
     if options.gradescope and len(handed_in) != 1:
-        raise ValueError(f"--gradescope writes the results of one submission, got {len(handed_in)}")
+        raise ValueError(f"--gradescope writes the results of a single submission, got {len(handed_in)}")
     if options.similarity and len(handed_in) < 2:
         raise ValueError(f"--similarity compares submissions, so it needs at least two; got {len(handed_in)}")
     out = options.out or (Path("grading") if len(handed_in) > 1 else None)

@@ -1,1 +1,1 @@
-"""A whole class: `assignment` says what is asked, `grade` goes through the submissions and loses none of them."""
+"""A whole class: `assignment` describes the tasks, `grade` grades every submission."""

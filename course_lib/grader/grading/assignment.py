@@ -18,9 +18,8 @@ __all__ = ["AssignedExercise", "Assignment", "chosen", "draw_seed", "read_assign
 
 EXAMPLE = """\
 title: Week 3
-seed: 4711                      # the random cases; a short one can be guessed: leave it out, and one of 128 bits
-                                # is drawn and written down
-due: 2026-11-30 23:59 +0100     # later files are marked as late
+seed: 4711                      # the random cases; a short one can be guessed: without it, one of 128 bits # is drawn
+and written down due: 2026-11-30 23:59 +0100     # later files are marked as late
 late_penalty: 10%               # of the points, for each day begun; 0 if left out
 exercises:
   softmax: 2                    # points; 0.5 and 1/3 are exact
@@ -120,7 +119,7 @@ def read_assignment(path: Path) -> Assignment:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not YAML: {error}") from None
     except ValueError as error:  # 2026-02-30 looks like a date, and is none
-        raise ValueError(f"{path}: a date or number that there is not: {error}") from None
+        raise ValueError(f"{path}: an impossible date or number: {error}") from None
     try:
         return assignment_from(given)
     except (ValueError, KeyError) as error:

@@ -59,7 +59,7 @@ class Grader:
         except ServerGone:
             reason = "the grading was stopped"
             if not self._closed:
-                reason = "the process that starts submissions ended while this one was graded, also when it was alone"
+                reason = "the process that starts submissions ended while this one was graded, even alone"
         except Exception as error:  # no submission may end the grading of the others
             reason = reason_of(error)
         return ungraded(submission, self.assignment, reason, str(self.server.walls))
@@ -195,5 +195,5 @@ def _graded(grader: Grader, todo: list[Submission], jobs: int) -> Iterator[tuple
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 yield waiting.pop(future), future.result()
-    finally:  # whoever stops the grading need not wait for what still runs
+    finally:  # stopping the grading need not wait for calls that are still running
         pool.shutdown(wait=False, cancel_futures=True)

@@ -127,7 +127,7 @@ def _rows_of(student: str, rows: list[Row]) -> tuple[list[Row], bool]:
 
 
 def _contains(text: str, number: str) -> bool:
-    """Whether an identifier of some length stands in a text as a word of its own."""
+    """Whether an identifier of some length occurs in a text as a separate word."""
     return len(number) > 3 and re.search(rf"(?<![a-z0-9]){re.escape(number)}(?![a-z0-9])", text) is not None
 
 

@@ -11,7 +11,7 @@ from course_lib.grader.points import exact, plain_number
 __all__ = ["NOT_GRADED", "UNDECIDED", "Result", "TaskResult", "as_dict", "packed", "ungraded_task", "unpacked"]
 
 NOT_GRADED = "not graded"
-UNDECIDED = "not decided whether this is on time"
+UNDECIDED = "could not decide whether this is on time"
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Result:
         late_days: days begun after the due date.
         penalty: share of the points that is lost for that, 0 to 1; an exact fraction.
         walls: what kept the submission to itself.
-        lateness: late or on time, by which clock; "" where there is no due date.
+        lateness: late or on time, and by which clock; "" if there is no due date.
     """
 
     student: str

@@ -22,7 +22,7 @@ from course_lib.grader.submission.submissions import Submission, needed
 
 __all__ = ["Pair", "Script", "script_from", "script_of", "similar_pairs"]
 
-GRAM = 10  # tokens that are compared as one: shorter pieces are in everybody's code
+GRAM = 10  # tokens that are compared as one: shorter pieces occur in every submission
 WINDOW = 4  # grams of which one is kept; a shared run of GRAM + WINDOW - 1 tokens is always found
 SHARED_BY = 10  # submissions; what more of them share is how the exercise is usually written
 LEAST = 8  # shared fingerprints; fewer say nothing

@@ -25,7 +25,7 @@ _HEAD, _MIDDLE, _TAIL = b'{"mac": "', b'", "content": ', b"}\n"
 
 
 class Store:
-    """Results on disk, one file per submission, so that a grader that was killed goes on where it stopped.
+    """Results on disk, one file per submission, so that a grader that was killed resumes where it stopped.
 
     A result is used again only where this user's grader wrote it on this machine for this very student, submission,
     assignment and version: each file has a message authentication code (HMAC-SHA256) whose key lies elsewhere, in
@@ -42,7 +42,7 @@ class Store:
 
     def __init__(self, folder: Path, assignment: Assignment):
         self.folder = folder
-        # What does not change a verdict may change: lateness is judged anew with every run.
+        # Settings that do not affect a verdict may change: lateness is judged again in every run.
         asked = {k: v for k, v in assignment.as_dict().items() if k not in {"title", "due", "late_penalty"}}
         self.key = json.dumps({"version": __version__, **asked}, sort_keys=True)
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,10 +51,10 @@ class Store:
         try:
             path = key_file()
             if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder.parent)):
-                raise OSError(f"{path} lies in the folder of the results")
+                raise OSError(f"{path} is in the folder of the results")
             self._secret = _key(path)
         except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
-            self.trouble = f"the key to stored results cannot be used ({error}), so this run grades everything"
+            self.trouble = f"the key to stored results cannot be used ({error}), so this run grades everything again"
             self._secret = secrets.token_bytes(KEY_BYTES)
 
     def path(self, submission: Submission) -> Path:

@@ -1,1 +1,1 @@
-"""Files for others: tables, JUnit and Gradescope, a page per student, similar pairs, and assignments to hand out."""
+"""Output files: tables, JUnit and Gradescope, a page per student, similar pairs, and assignments to hand out."""

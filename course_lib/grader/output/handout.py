@@ -1,4 +1,4 @@
-"""Assignments for students and for the places where they hand in: a notebook, Gradescope, GitHub Classroom."""
+"""Assignments for students and for the platforms where they submit: a notebook, Gradescope, GitHub Classroom."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def export(kind: str, path: Path, assignment: Assignment, install: str) -> None:
         kind: "notebook", "gradescope" or "classroom".
         path: the file to write.
         assignment: its exercises.
-        install: what pip installs where it is graded, or in the notebook where the package is missing; "" for nothing.
+        install: what pip installs where it is graded, or in the notebook if the package is missing; "" for nothing.
     """
     make = {"notebook": notebook, "gradescope": gradescope_zip, "classroom": classroom}[kind]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,7 @@ fi
 
 
 def gradescope_zip(assignment: Assignment, install: str) -> bytes:
-    """What Gradescope takes as an autograder: `setup.sh`, `run_autograder` and the assignment."""
+    """What Gradescope accepts as an autograder: `setup.sh`, `run_autograder` and the assignment."""
     files = {
         "setup.sh": SETUP.replace("INSTALL", install),
         "run_autograder": RUN,

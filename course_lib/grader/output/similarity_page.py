@@ -20,10 +20,10 @@ STYLE = (
 )
 MEANING = (
     "This page compares the code that the graded exercises run, without comments and without the names that its "
-    "author chose. Code that the course gives, and code that more than {most} submissions share, does not count. "
-    "Listed are pairs that have at least {least} pieces of the remaining code in common, and {nearly:.0%} or more of "
-    "all such pieces. A high value is a reason to read both, and nothing more: short exercises have few ways to be "
-    "written, and students may have been told to work together."
+    "author chose. Code that the course provides, and code that more than {most} submissions share, does not count. "
+    "The list contains pairs that have at least {least} pieces of the remaining code in common, and {nearly:.0%} or "
+    "more of all such pieces. A high value is only a reason to read both: there are few ways to write a short "
+    "exercise, and students may have been allowed to work together."
 )
 
 
@@ -39,7 +39,7 @@ def similarity_csv(pairs: list[Pair]) -> str:
 
 
 def similarity_page(pairs: list[Pair], number: int) -> str:
-    """A table of all pairs, then the code of the most similar ones, with what they share marked.
+    """A table of all pairs, then the code of the most similar ones, with the shared parts marked.
 
     Args:
         number: of submissions that were compared.
@@ -69,7 +69,7 @@ def _section(place: int, pair: Pair) -> str:
 
 
 def _marked(script: Script, shared: frozenset[int]) -> str:
-    """The code, with the lines marked that the other one has too."""
+    """The code, with the lines marked that the other submission also has."""
     spans = [span for mark in shared for span in script.fingerprints.get(mark, ())]
     lines = {line for first, last in spans for line in range(first, last + 1)}
     return "\n".join(

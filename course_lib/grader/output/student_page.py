@@ -61,7 +61,7 @@ def feedback_page(result: Result, assignment: Assignment) -> str:
     table = f'<table class="points">{head}{rows}</table>'
     body = total + ungraded + late + problems + table + "".join(_section(task) for task in result.tasks)
     footer = (
-        f"course-lib {html.escape(__version__)}. The code ran apart from the grader; sandbox: "
+        f"course-lib {html.escape(__version__)}. The code ran separately from the grader; sandbox: "
         f"{html.escape(result.walls)}."
     )
     return PAGE.format(title=title, body=body, footer=footer)

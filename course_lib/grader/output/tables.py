@@ -19,7 +19,7 @@ __all__ = ["csv_text", "gradescope", "harmless", "json_text", "junit", "late_tex
 
 
 def json_text(results: list[Result], assignment: Assignment) -> str:
-    """Everything, for programs. The same results give the same bytes."""
+    """Everything, in machine-readable form. The same results give the same bytes."""
     students = [_numbers(result) | _without_html(result) for result in results]
     content = {"course_lib": __version__, "assignment": assignment.as_dict(), "submissions": students}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
@@ -40,8 +40,8 @@ def _without_html(result: Result) -> dict[str, Any]:
 def csv_text(results: list[Result], assignment: Assignment) -> str:
     """One row per student: points (after the penalty), what can be earned, points of each exercise, and the rest.
 
-    It begins with a byte-order mark, by which Excel knows UTF-8. Where an exercise was not graded, its points and the
-    student's stay empty: they are not zero, and nothing that reads the file can mistake them for a grade.
+    The file begins with a byte-order mark, by which Excel recognises UTF-8. If an exercise was not graded, its points
+    and the student's total stay empty, so they cannot be mistaken for a grade of zero.
     """
     names = [task.name for task in assignment.tasks]
     buffer = io.StringIO()
@@ -79,7 +79,7 @@ def _notes(result: Result) -> list[str]:
 
 
 def junit(results: list[Result]) -> str:
-    """JUnit XML: a test suite a student, a test case a property."""
+    """JUnit XML: one test suite per student, one test case per property."""
     root = ElementTree.Element("testsuites", name="course-lib grade")
     for result in results:
         suite = ElementTree.SubElement(root, "testsuite", name=_xml(result.student))
@@ -117,9 +117,9 @@ def _xml(text: str) -> str:
 def gradescope(result: Result) -> str:
     """`results.json` of Gradescope's autograder, for one submission.
 
-    The format asks for a score of the whole or of every test. An exercise that was not graded has neither score nor
-    status, and the first lines of the output say why the total lacks it. Gradescope shows the sum of the tests beside
-    the total, so the scores of the tests are allotted to sum to it (see `allotted`).
+    The format needs a score for the whole or for every test. An exercise that was not graded has neither score nor
+    status, and the first lines of the output explain why it is missing from the total. Gradescope shows the sum of the
+    tests beside the total, so the scores of the tests are allotted to sum to it (see `allotted`).
     """
     tests = []
     scores = allotted([task.points * (1 - result.penalty) for task in result.tasks])
@@ -154,16 +154,16 @@ def gradescope(result: Result) -> str:
 
 
 def ungraded_text(result: Result) -> str:
-    """What a student is told where the grader has failed."""
+    """The message for a student if the grader has failed."""
     exercises = f"{result.ungraded} exercise{'s were' if result.ungraded != 1 else ' was'}"
     names = ", ".join(task.name for task in result.tasks if task.status == NOT_GRADED)
     return (
         f"{exercises} not graded, because the grader failed: {names}. This is not a fault of the submission. "
-        f"The points shown are those of the other exercises and will be completed when the grader has run again."
+        f"The points shown are those of the other exercises and will be completed after the grader has been run again."
     )
 
 
 def late_text(result: Result) -> str:
-    """How late, and what that costs."""
+    """How late the submission was, and the penalty."""
     days = f"{result.late_days} day{'s' if result.late_days != 1 else ''} late"
     return f"{days}: {percent(result.penalty)} of the points are taken off" if result.penalty else f"{days}, no penalty"

@@ -1,4 +1,4 @@
-"""What a learner reads: one line per property, one diagnosis, and the failing case that shows it."""
+"""What a learner reads: one line per property, one diagnosis, and a failing case as evidence."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Example:
     """A failing case as it is shown.
 
     Args:
-        heading: whether it is the smallest one, and what is special about it.
-        call: the arguments and weights, a line each.
-        text: what was expected and what came.
+        heading: whether it is the smallest one, and its special features.
+        call: the arguments and weights, one line each.
+        text: what was expected and what was returned.
         where: which returned value or gradient.
         expected: part of the expected tensor, two axes.
-        actual: the same part of what came.
+        actual: the same part of the actual tensor.
         marked: places of wrong entries in that part: all of them for bools and integers, the worst for other numbers.
         mark: what the marks mean.
-        code: the learner's line, where an exception ended the call.
+        code: the learner's line in which an exception was raised.
     """
 
     heading: str
@@ -62,10 +62,10 @@ class Report:
     Args:
         exercise: what was solved.
         verdict: what holds and what does not.
-        diagnosis: the mistake, where there is one that is known.
+        diagnosis: the mistake, if it was recognised.
         example: the failing case that is shown.
         printed: what the solution wrote to standard output.
-        remarks: what is worth knowing about a solution that passes.
+        remarks: useful remarks on a solution that passes.
     """
 
     exercise: Exercise
@@ -77,7 +77,7 @@ class Report:
 
     @property
     def next_step(self) -> str:
-        """What to look at now: a chapter or another page, and its heading."""
+        """What to read next: a chapter or another page, and its heading."""
         page, _, heading = self.look.partition(": ")
         kind = "chapter" if page in STEMS else "page"
         return f"{kind} `{page}`, “{heading}”" if heading else f"{kind} `{page}`"
@@ -89,7 +89,7 @@ class Report:
 
     @cached_property
     def cause(self) -> Line | None:
-        """The line to begin with, where one mistake explains every line that fails; None elsewhere."""
+        """The line to begin with, if one mistake explains every failing line; otherwise None."""
         failing = [line for line in self.verdict.lines if line.holds is False]
         if self.diagnosis is None or len(self.diagnosis.keys) > 1 or len(failing) < 2:
             return None
@@ -129,7 +129,7 @@ def report_on(
 def _example(
     sheet: Sheet, verdict: Verdict, observations: list[Observation], diagnosis: Diagnosis | None
 ) -> Example | None:
-    """The diagnosis and the case tell one story: what is shown is the trial that the diagnosis was made from."""
+    """The diagnosis and the case belong together: the trial shown is the one that the diagnosis is based on."""
     if verdict.status == "not attempted" or not verdict.findings:
         return None
     failing = Evidence(sheet, verdict, observations).failing
@@ -161,14 +161,14 @@ def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation
     if finding.facet not in {"value", "gradient"} or finding.index is None or not both:
         return Example(heading, call, text, finding.where)
     part, actual_part, worst, place = _part(expected, actual, finding.index)
-    marked, mark = frozenset({worst}), "furthest from what was expected"
+    marked, mark = frozenset({worst}), "furthest from the expected value"
     if not part.is_floating_point():
         marked, mark = frozenset(map(tuple, (part != actual_part).nonzero().tolist())), "wrong"
     return Example(heading, call, text, finding.where + place, part, actual_part, marked, mark)
 
 
 def _call(exercise: Exercise, case: Case) -> Iterator[str]:
-    """A class's constructor arguments, the arguments of the call, and the weights, a line each."""
+    """A class's constructor arguments, the arguments of the call, and the weights, one line each."""
     yield from (f"{n} = {v!r}" for n, v in zip(exercise.init_arguments, case.init, strict=False))
     for name, value in zip(exercise.arguments, case.args, strict=False):
         yield f"{name} = {_argument(value, exercise.shapes.get(name, ''))}"
@@ -211,7 +211,7 @@ def _argument(value, axes: str) -> str:
 
 
 def _long_list(items: list) -> str:
-    """As many whole items as there is room for."""
+    """As many complete items as fit."""
     shown = ""
     for item in items:
         longer = f"{shown}{item!r}, "
@@ -228,7 +228,7 @@ def _numbers(value: Tensor) -> str:
 
 
 def cell(value: Tensor) -> str:
-    """A number as it stands in a small table."""
+    """A number as it is shown in a small table."""
     x = value.item()
     if isinstance(x, bool):
         return "T" if x else "F"
@@ -240,7 +240,7 @@ def cell(value: Tensor) -> str:
 
 
 def _part(expected: Tensor, actual: Tensor, index: tuple[int, ...]):
-    """The last two axes around the worst entry, and where they lie."""
+    """The last two axes around the worst entry, and their position."""
     lead, inner = index[:-2], index[-2:]
     a, b = expected.detach()[lead], actual.detach()[lead]
     if a.dim() == 1:

@@ -20,7 +20,7 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
 
     Args:
         heading: first line, after the name of the exercise.
-        graded: for a feedback page: no invitation to try again.
+        graded: for a feedback page, without an invitation to try again.
     """
     name, verdict = report.exercise.name, report.verdict
     if verdict.status == "not attempted":
@@ -45,12 +45,12 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
 
 
 def because(line: Line) -> str:
-    """What is wrong, behind a line about conduct; the others have the case to show it."""
+    """What is wrong, after a line about conduct; for the other lines, the case shows it."""
     return f" ({shortened(line.findings[0][1].text, 160)})" if line.conduct and line.findings else ""
 
 
 def connected(report: Report, line: Line) -> str:
-    """Where one mistake breaks several lines: which one to begin with, and which ones fail with it."""
+    """If one mistake breaks several lines: which one to begin with, and which ones fail with it."""
     if report.cause is None or line.holds is not False:
         return ""
     return " ← begin here" if line is report.cause else " (fails for the same reason)"
@@ -62,7 +62,7 @@ def plain_words(text: str) -> str:
 
 
 def printed_lines(report: Report) -> list[str]:
-    """The beginning of what the solution printed, which is about the first case."""
+    """The beginning of the solution's printed output, which belongs to the first case."""
     lines = report.printed.rstrip().split("\n") if report.printed.strip() else []
     rest = len(lines) - PRINTED_LINES
     shown = [shortened(line, 100) for line in lines[:PRINTED_LINES]]
@@ -70,17 +70,20 @@ def printed_lines(report: Report) -> list[str]:
 
 
 def not_attempted(exercise: Exercise) -> str:
-    """What is said, kindly, where nothing is written yet."""
+    """The message for an exercise that has not been attempted."""
     return (
         f"Not attempted yet. Write your code in place of `raise NotImplementedError`, run that cell, then this one. "
-        f'`hint("{exercise.name}")` helps you to start.'
+        f'`hint("{exercise.name}")` helps you start.'
     )
 
 
 def not_counted(verdict: Verdict) -> str:
-    """What is said where a forbidden function does the work."""
+    """The message if a forbidden function does the work."""
     used = " and ".join(verdict.used)
-    return f"Not counted as your own: {used} is called, which is the whole exercise. Write it out, and check again."
+    return (
+        f"Not counted as your own work: the solution calls {used}, which does the whole exercise. Write it "
+        f"yourself, and check again."
+    )
 
 
 def _example_text(example: Example) -> list[str]:

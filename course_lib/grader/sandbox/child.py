@@ -175,7 +175,7 @@ def _exactly(fd: int, count: int) -> bytes | None:
         chunk = os.read(fd, count - len(chunks))
         if not chunk:
             if chunks:
-                raise ProtocolError("the grader's message broke off")
+                raise ProtocolError("the grader's message was incomplete")
             return None
         chunks += chunk
     return bytes(chunks)

@@ -112,7 +112,7 @@ def _own_files(folder: str) -> None:
         _mount(folder + SCRATCH, folder + path, None, _BIND)
     os.chdir(folder)
     if platform.machine() not in _PIVOT_ROOT:
-        raise OSError(f"no number of pivot_root for {platform.machine()}")
+        raise OSError(f"the system call number of pivot_root is unknown for {platform.machine()}")
     checked(linux().syscall(_PIVOT_ROOT[platform.machine()], b".", b"."), "pivot_root")
     checked(linux().umount2(b".", _DETACH), "umount")
     os.chdir(SCRATCH)

@@ -36,7 +36,7 @@ DEEPEST = 2
 
 @dataclass(frozen=True)
 class Foreign:
-    """Something that no exercise asks for, known by the name of its type only."""
+    """A value that no exercise uses, known only by the name of its type."""
 
     type: str
 
@@ -59,7 +59,7 @@ class Problem:
         line: number of the solution's own line that was running, 0 if unknown.
         code: that line.
         bases: names of the classes that the exception is an instance of.
-        file: where the line stands, such as "cell 3".
+        file: where the line is, such as "cell 3".
         refused: whose attempt the grader's walls refused, see `sandbox.refusals`; "" if they did nothing.
     """
 
@@ -163,7 +163,7 @@ def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:
     if case.state:
         dtype = next(iter(case.state.values())).dtype
         module = _try(seen, "load", lambda: module.to(dtype))
-        named = dict(module.named_parameters())  # buffers are nobody's business
+        named = dict(module.named_parameters())  # buffers are not part of the contract
         seen.parameters = {name: tuple(p.shape) for name, p in named.items()}
         if seen.parameters != {name: tuple(p.shape) for name, p in case.state.items()}:
             seen.stage, seen.problem = "load", Problem("KeyError", "the parameters are not the ones asked for")

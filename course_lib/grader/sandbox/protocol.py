@@ -82,14 +82,14 @@ def decode(head: bytes) -> dict[str, Any]:
     """The JSON of a frame.
 
     Raises:
-        ProtocolError: it is no JSON object.
+        ProtocolError: it is not a JSON object.
     """
     try:
         message = json.loads(head)
     except (ValueError, RecursionError) as error:
         raise ProtocolError("the message is no JSON") from error
     if not isinstance(message, dict):
-        raise ProtocolError("the message is no JSON object")
+        raise ProtocolError("the message is not a JSON object")
     return message
 
 
@@ -150,13 +150,13 @@ class _Blobs:
 
 def _unpack(spec: Any, blobs: _Blobs, depth: int = 0) -> Any:
     if not isinstance(spec, dict) or depth > DEEPEST:
-        raise ProtocolError("a value is not as agreed")
+        raise ProtocolError("a value violates the protocol")
     if "dtype" in spec:
         return _tensor(spec, blobs)
     if "seq" in spec:
         items = spec.get("items")
         if spec["seq"] not in ("tuple", "list") or not isinstance(items, list) or len(items) > LONGEST:
-            raise ProtocolError("a sequence is not as agreed")
+            raise ProtocolError("a sequence violates the protocol")
         return Sequence(spec["seq"], tuple(_unpack(item, blobs, depth + 1) for item in items))
     if "other" in spec:
         return Foreign(bounded_text(spec["other"], 120))
@@ -165,21 +165,21 @@ def _unpack(spec: Any, blobs: _Blobs, depth: int = 0) -> Any:
     if "int" in spec:
         text = spec["int"]
         if not isinstance(text, str) or not re.fullmatch(r"-?\d{1,301}", text):
-            raise ProtocolError("an int is not as agreed")
+            raise ProtocolError("an int violates the protocol")
         return int(text)
     value = spec.get("plain")
     if value is None or type(value) is bool:
         return value
     if type(value) is str:
         return bounded_text(value, 200)
-    raise ProtocolError("a value is not as agreed")
+    raise ProtocolError("a value violates the protocol")
 
 
 def _float(text: Any) -> float:
     try:
         return float.fromhex(text)
     except (ValueError, TypeError, OverflowError) as error:
-        raise ProtocolError("a float is not as agreed") from error
+        raise ProtocolError("a float violates the protocol") from error
 
 
 def _tensor(spec: dict, blobs: _Blobs) -> Tensor:
@@ -194,7 +194,7 @@ def _tensor(spec: dict, blobs: _Blobs) -> Tensor:
         and all(type(n) is int and 0 <= n <= LARGEST_TENSOR for n in shape)
     )
     if dtype is None or not whole or type(start) is not int or start < 0:
-        raise ProtocolError("a tensor is not as agreed")
+        raise ProtocolError("a tensor violates the protocol")
     count = math.prod(shape)
     if count > LARGEST_TENSOR or math.prod(max(n, 1) for n in shape) > LARGEST_TENSOR:
         raise ProtocolError("a tensor is too large")
@@ -218,7 +218,7 @@ def bounded_text(text: Any, longest: int, *, lines: bool = False) -> str:
         ProtocolError: it is not a string.
     """
     if not isinstance(text, str):
-        raise ProtocolError("a text is not as agreed")
+        raise ProtocolError("a text violates the protocol")
     return texts.clean(text, longest, lines=lines)
 
 
@@ -240,7 +240,7 @@ def pack_case(case: Case, cotangents: tuple, train_too: bool) -> tuple[dict[str,
 
 
 def unpack_case(message: dict[str, Any], blobs: bytes) -> tuple[Case, tuple, bool]:
-    """Case, cotangents, whether train mode is asked for."""
+    """Case, cotangents, whether to test train mode."""
     blobs = _Blobs(blobs)
     args, init, cotangents = (
         tuple(_argument(spec, blobs) for spec in message[key]) for key in ("args", "init", "cotangents")
@@ -296,7 +296,7 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
     """An observation from a process that is not trusted.
 
     Raises:
-        ProtocolError: anything is not as agreed.
+        ProtocolError: anything violates the protocol.
     """
     try:
         blobs = _Blobs(blobs)
@@ -310,7 +310,7 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
             raise ProtocolError("a gradient is not a tensor")
         stage = message["stage"]
         if stage not in ("", "build", "load", "call", "gradients"):
-            raise ProtocolError("a stage is not as agreed")
+            raise ProtocolError("a stage violates the protocol")
         return Observation(
             value=_unpack(message["value"], blobs),
             training=_unpack(message["training"], blobs),
@@ -328,12 +328,12 @@ def unpack_observation(message: dict[str, Any], blobs: bytes) -> Observation:
     except ProtocolError:
         raise
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        raise ProtocolError("the answer is not as agreed") from error
+        raise ProtocolError("the answer violates the protocol") from error
 
 
 def _texts(items: Any) -> tuple[str, ...]:
     if not isinstance(items, list) or len(items) > 16:
-        raise ProtocolError("a list of texts is not as agreed")
+        raise ProtocolError("a list of texts violates the protocol")
     return tuple(bounded_text(item, 120) for item in items)
 
 
@@ -349,7 +349,7 @@ def unpack_problem(spec: Any) -> Problem | None:
         return None
     kind, message, line, code, bases, file, refused = spec
     if type(line) is not int or not 0 <= line < 10**7:
-        raise ProtocolError("a line number is not as agreed")
+        raise ProtocolError("a line number violates the protocol")
     return Problem(
         bounded_text(kind, 80),
         bounded_text(message, 500, lines=True),

@@ -76,7 +76,7 @@ def _own_call(cause: BaseException, error: BaseException) -> bool:
 
 
 def _own_path(cause: OSError) -> bool:
-    """Whether the path stands in the learner's code, which then asked for it, with whichever function."""
+    """Whether the path occurs in the learner's code, which then asked for it, with whichever function."""
     name = os.path.basename(str(cause.filename or ""))
     if not name:
         return False

@@ -149,7 +149,7 @@ def _start(control: socket.socket, fds: list[int], walls: Walls, command: dict, 
         sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - open as long as the process
         sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - open as long as the process
         sys.argv = ["submission"]
-        tempfile.tempdir = None  # to be found anew, from TMPDIR
+        tempfile.tempdir = None  # to be determined again, from TMPDIR
         user = FIRST_USER + number % USERS
         if "user" in walls.up:
             os.chown(scratch, user, user)

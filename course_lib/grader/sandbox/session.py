@@ -88,7 +88,7 @@ class ForkServer:
             raise OSError(
                 f"submissions would run as root, which is not safe: expected Linux namespaces, or Python's files where "
                 f"other users can read them ({self.walls}). Run the grader as another user, or install Python and the "
-                f"course in a folder that everybody can read, such as /opt or /usr/local"
+                f"course in a folder that all users can read, such as /opt or /usr/local"
             )
         self._control.settimeout(ANSWER_SECONDS)
 
@@ -108,7 +108,7 @@ class ForkServer:
                 self._process.kill()  # stopped, or ended already
                 raise ServerGone(
                     f"the grader's fork server has ended (exit status {self._process.poll()}); run the grader again, "
-                    f"it goes on where it stopped"
+                    f"and it continues where it stopped"
                 ) from None
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Session:
             }
             return {bounded_text(name, 80): unpack_problem(problem) for name, problem in list(failed.items())[:200]}
         except (ProtocolError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._over("answered what is no answer while reading its code") from error
+            raise self._over("sent an invalid reply while its code was being loaded") from error
 
     def observe(self, frame: bytes) -> Observation:
         """Run one case.
@@ -199,17 +199,17 @@ class Session:
         try:
             return unpack_observation(answer, blobs)
         except ProtocolError as error:
-            raise self._over(f"answered what is no answer ({error})") from error
+            raise self._over(f"sent an invalid reply ({error})") from error
 
     def close(self) -> int:
         """End the process; how it ended."""
         if self.pid is None:
             return 0
         pid, self.pid = self.pid, None
-        os.close(self._requests)  # it ends by itself when nobody can ask any more
+        os.close(self._requests)  # it ends by itself when no more requests can come
         try:
             return self.server._ask({"do": "end", "pid": pid})["status"]
-        except ServerGone:  # nobody else will end it
+        except ServerGone:  # no other process will end it
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
             raise
@@ -233,7 +233,7 @@ class Session:
             end.too_long, end.doubtful = True, time_left.doubtful
             raise end from None
         except ProtocolError as error:
-            raise self._over(f"answered what is no answer ({error})") from None
+            raise self._over(f"sent an invalid reply ({error})") from None
         except (EOFError, BrokenPipeError):
             raise self._ended_by_itself(what) from None
 
@@ -246,7 +246,7 @@ class Session:
         self._output.seek(0)
         written = self._output.read(2**20).decode("utf-8", "replace").replace(self.scratch, SCRATCH)[-300:].strip()
         status = self.close()
-        if status == 70:  # what our own part of the process ends with where it cannot go on
+        if status == 70:  # exit status of our own part of the process when it cannot continue
             last = bounded_text(written.rpartition(chr(10))[2], 200)
             return Ended(f"ended the process during {what}; its last words: {last!r}")
         if status < 0 or status > 128:
@@ -284,7 +284,7 @@ class _TimeLeft:
 
     Args:
         seconds: of processor time.
-        used: asks how much of it the process has used.
+        used: returns how much of it the process has used.
     """
 
     def __init__(self, seconds: float, used: Callable[[], float | None]):

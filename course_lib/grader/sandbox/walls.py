@@ -1,6 +1,6 @@
 """What keeps a submission's process to itself. Probed on each machine, applied from the inside before its code is read.
 
-None of this decides a verdict: that is computed in another process from the values that come back. The walls are
+None of this decides a verdict: that is computed in another process from the returned values. The walls are
 there so that a submission disturbs neither the grader, nor other submissions, nor the machine.
 """
 
@@ -24,16 +24,16 @@ __all__ = ["FIRST_USER", "LEVELS", "USERS", "WALLS", "Limits", "Walls", "confine
 # In the order in which they are put up. What each one does, for people.
 WALLS = {
     "limits": "limits on memory, processor time, threads, open files and file size",
-    "user": "a user of its own, without rights (where the grader runs as root)",
-    "namespaces": "its own processes, no network, no files but Python's (Linux namespaces)",
-    "landlock": "no files but Python's, to read, and a scratch folder (Landlock)",
+    "user": "a separate user without rights (if the grader runs as root)",
+    "namespaces": "a separate process tree, no network, no files except Python's (Linux namespaces)",
+    "landlock": "no files except Python's (read-only) and a scratch folder (Landlock)",
     "seccomp": "no new processes, sockets or signals (seccomp)",
 }
-# What a submission cannot do at each level, weakest first. A level promises what stands here and all before it.
+# What a submission cannot do at each level, weakest first. A level promises this entry and all those before it.
 LEVELS = {
-    "process": "crash the grader by an error or hold it up for good",
+    "process": "crash the grader or block it indefinitely",
     "partial": "read or change files of others, send signals to other processes, use the network, or act as root",
-    "full": "start processes, find out which files there are, or fill more than its own scratch folder",
+    "full": "start processes, list files, or write outside its own scratch folder",
 }
 # Users that submissions run as where the grader is root, one for each process. Not nobody: its processes would share
 # their limits and could disturb each other. The range is among those that systemd keeps for such purposes.
@@ -63,7 +63,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Walls:
-    """The walls that stand on this machine."""
+    """The walls that are available on this machine."""
 
     up: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
@@ -118,7 +118,7 @@ def probe(wanted: Iterable[str] = WALLS, folder: str | None = None) -> Walls:
         if name not in wanted:
             missing[name] = "switched off"
             continue
-        # On top of those that stand already: one may take what the next one needs.
+        # In addition to those already in place: one may remove what the next one needs.
         tries = [[*up, name]]
         if name == "namespaces" and missing.get("user", "switched off") != "switched off":
             tries.insert(0, [*up, "user", name])  # in a file system of its own, that user may reach Python's files
@@ -197,7 +197,7 @@ def _tried_in_child(action: Callable[[], None]) -> str:
         except PermissionError as error:
             os.write(
                 write,
-                (error.strerror if error.filename is None else "that user could not read Python's own files").encode(),
+                (error.strerror if error.filename is None else "that user cannot read Python's own files").encode(),
             )
         except BaseException as error:
             os.write(write, f"{type(error).__name__}: {error}".encode()[:300])
@@ -207,7 +207,7 @@ def _tried_in_child(action: Callable[[], None]) -> str:
     with os.fdopen(read, "rb") as pipe:
         why = pipe.read().decode(errors="replace")
     os.waitpid(child, 0)
-    return "" if why == "stands" else why or "the trial process died of it"
+    return "" if why == "stands" else why or "the trial process was killed by it"
 
 
 # Limits

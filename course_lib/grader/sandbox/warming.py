@@ -59,7 +59,7 @@ def warm() -> None:
             try:
                 feature()
             except Exception:
-                continue  # not in this version of PyTorch; a submission that uses it sees the same error
+                continue  # not in this version of PyTorch; a submission that uses it gets the same error
         torch.set_rng_state(state)
 
 

@@ -1,6 +1,6 @@
 """Whether a solution calls what is the whole exercise: seen while it is loaded and while it runs, and by reading it.
 
-What is forbidden stands in `Exercise.twins`: a bare name is a function of PyTorch, wherever it lies there
+The forbidden functions are in `Exercise.twins`: a bare name is a function of PyTorch, wherever it lies there
 ("layer_norm"); a dotted one is a package or module and a function or class in it ("sacrebleu.corpus_bleu"). The
 package's own function of the exercise's name is always forbidden.
 """

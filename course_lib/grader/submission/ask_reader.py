@@ -1,4 +1,4 @@
-"""The grader's side of reading: it asks a process of limited size, and checks and bounds what comes back."""
+"""The grader's side of reading: it asks a process of limited size, and checks and bounds the reply."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Reader:
             if not why:
                 return read.done()
             read.problem(f"{read.shown} {why}, and is not read")
-        read.problem("files that come after it are not read either")
+        read.problem("later files are not read either")
         return read.done()
 
     def _ask(self, request: dict[str, Any], read: Read) -> str:
@@ -188,7 +188,7 @@ def _why(status: int) -> str:
 
 
 def _source(message: dict[str, Any]) -> Source:
-    """A source out of plain data, none of which is taken for what it seems."""
+    """A source rebuilt from plain data, all of which is validated."""
     pieces = [
         Piece(_text(file), int(line), _text(code), frozenset(map(_text, names)), frozenset(), frozenset())
         for file, line, code, names in message["pieces"]

@@ -36,7 +36,7 @@ def read_python(name: str, raw: bytes) -> Source:
     if text.lstrip()[:1] == "{":  # a dictionary, or a notebook under another name: as Python, it would define nothing
         with contextlib.suppress(ValueError):
             source = read_notebook(name, raw)
-            source.remarks.append("it is a notebook, and was read as one")
+            source.remarks.append("it is a notebook and was read as one")
             return source
     source = Source(name, remarks=[remark] if remark else [])
     add_statements(source, name, text)
@@ -80,7 +80,7 @@ def _cells(text: str) -> list[tuple[int, Any, str]]:
             for number, cell in enumerate(cells, 1)
         ]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise ValueError("it is not a notebook that can be read (damaged, or saved half-way?)") from error
+        raise ValueError("it is not a readable notebook (damaged, or saved incompletely?)") from error
     if len(texts) > MOST_CELLS:
         raise TooMuch(f"it has {len(texts)} cells; more than {MOST_CELLS} are not read")
     return [(number, kind if isinstance(kind, str) else "", text) for number, kind, text in texts]

@@ -155,7 +155,7 @@ def _read(request: dict) -> None:
             continue
         empty = False  # it has a problem of its own
     if empty:
-        _say({"problem": "there is no code in what was handed in"})
+        _say({"problem": "the submission contains no code"})
 
 
 def _answer(source: Source, names: list[str]) -> dict:

@@ -99,7 +99,8 @@ class _Slicer:
         return new
 
     def in_order(self) -> list[Piece]:
-        """What was collected, as it stands in the file, but nothing before what it needs when it runs."""
+        """The collected statements, in the order of the file, except that each comes after the ones it needs when it
+        runs."""
         emitted: dict[int, None] = {}
         for root in sorted(self.done):
             stack, entered = [(root, False)], set()

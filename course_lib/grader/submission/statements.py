@@ -117,7 +117,7 @@ def add_statements(source: Source, place: str, text: str) -> None:
         reason = clean(error.msg, LONGEST_REASON) + (f" in line {error.lineno}" if error.lineno else "")
         source.broken.append((place, reason, _seeming(text)))
     except (ValueError, RecursionError):
-        source.broken.append((place, "it is nested too deeply, or holds characters that are no text", _seeming(text)))
+        source.broken.append((place, "it is nested too deeply, or holds characters that are not text", _seeming(text)))
     except MemoryError:  # Python's parser says so of what is nested too deeply, too
         source.broken.append((place, "it is nested too deeply, or has too many statements", _seeming(text)))
 

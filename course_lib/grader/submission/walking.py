@@ -22,7 +22,7 @@ LARGEST_FILE = 20 * 2**20  # bytes; a notebook with its pictures
 APPLE_DOUBLE = b"\x00\x05\x16\x07"  # what macOS writes beside a file, on disks that are not its own
 # What somebody meant to hand in and what is not read: renamed code, archives of code.
 _MEANT = re.compile(r"\.(py|ipynb)\W|\.(py|ipynb)$|\.(zip|tar|tgz|gz|bz2|xz|rar|7z)$", re.IGNORECASE)
-# Neither through links, nor waiting for somebody to write into a pipe.
+# Neither follow links, nor wait for input from a pipe.
 _OPEN = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_CLOEXEC", "O_NOFOLLOW"))
 
 

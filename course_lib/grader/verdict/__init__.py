@@ -1,1 +1,1 @@
-"""From what was observed to what is said: `judge` decides, `diagnose` names the mistake."""
+"""From observations to a report: `judge` decides, `diagnose` names the mistake."""

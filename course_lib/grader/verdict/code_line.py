@@ -1,4 +1,4 @@
-"""What can be read off the one line of a solution at which an exception was raised."""
+"""What the line of a solution in which an exception was raised reveals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CodeLine:
     """The operators and calls of a line; none where the line is only a part of a statement.
 
     Args:
-        code: the line as it stands in the solution, without its indent.
+        code: the line as written in the solution, without its indent.
     """
 
     def __init__(self, code: str):
@@ -58,17 +58,17 @@ class CodeLine:
         ]
 
     def has_operator(self, kind: type[ast.operator]) -> bool:
-        """Whether a binary operator stands in the line."""
+        """Whether the line contains a binary operator."""
         return any(isinstance(n, ast.BinOp | ast.AugAssign) and isinstance(n.op, kind) for n in self.nodes)
 
     @property
     def has_matrix_product(self) -> bool:
-        """Whether `@` or a function for a matrix product stands in the line."""
+        """Whether the line contains `@` or a function for a matrix product."""
         return self.has_operator(ast.MatMult) or bool({"matmul", "mm", "bmm", "einsum", "dot"} & self.calls.keys())
 
     @property
     def inserts_an_axis(self) -> str:
-        """How the line inserts an axis, "" where it does not."""
+        """How the line inserts an axis; "" if it does not."""
         if {"unsqueeze", "unsqueeze_"} & self.calls.keys():
             return "unsqueeze"
         for node in self.nodes:
@@ -80,7 +80,7 @@ class CodeLine:
 
     @property
     def drops_an_axis(self) -> str:
-        """The name of a reduction along some axis without keepdim, "" where there is none."""
+        """The name of a reduction along some axis without keepdim; "" if there is none."""
         for name, call in self.calls.items():
             axis = bool(call.args) or any(k.arg in {"dim", "axis"} for k in call.keywords)
             kept = any(k.arg in {"keepdim", "keepdims"} for k in call.keywords)
@@ -91,7 +91,7 @@ class CodeLine:
 
     @property
     def multiplies_a_turned_tensor(self) -> bool:
-        """Whether `*` stands beside a tensor that is transposed for it, as for a matrix product."""
+        """Whether `*` is applied to a transposed tensor, as if it were a matrix product."""
         return any(
             isinstance(node, ast.BinOp)
             and isinstance(node.op, ast.Mult)

@@ -1,4 +1,4 @@
-"""Whether a value is what it should be, and if not, how it differs."""
+"""Whether a value is as expected, and if not, how it differs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Finding:
 
     Args:
         facet: "problem", "structure", "shape", "value", or a key of `CONDUCT`.
-        text: what was expected and what came.
+        text: what was expected and what was returned.
         where: which returned value or gradient it is about.
         index: of the worst entry of a tensor.
     """
@@ -76,7 +76,8 @@ def _compare_one(expected: Any, actual: Any, case: Case, name: str) -> list[Find
 
 
 def differs(expected: Tensor, actual: Tensor, tolerance: float, dtype: torch.dtype) -> Tensor:
-    """Which entries are further away than a careful computation in this dtype (or the worse one of `actual`) can be."""
+    """Which entries differ by more than a careful computation in this dtype (or the less precise one of `actual`)
+    can."""
     if not expected.is_floating_point():
         return expected != actual
     # Where a result came in a coarser dtype, that is a fault of its own; its values are judged as coarsely, up to a
@@ -124,7 +125,7 @@ def _compare_sequence(expected: Sequence, actual: Any, case: Case, name: str) ->
 
 
 def _listed(value: Any) -> str:
-    """A list of numbers as it is written; what is not a list and no number as `describe` has it."""
+    """A list of numbers as it is written in code; other values as `describe` gives them."""
     if isinstance(value, Sequence):
         inside = ", ".join(map(_listed, value.items))
         return f"[{inside}]" if value.type == "list" else f"({inside}{',' * (len(value.items) == 1)})"
@@ -157,7 +158,7 @@ def in_words(value: Any) -> str:
 
 
 def as_shown(expected: Any, actual: Any) -> tuple[str, str]:
-    """Two numbers as a report shows them, with as many decimals as it takes to see that they differ."""
+    """Two numbers as a report shows them, with enough decimals to show that they differ."""
     pair = [x.item() if isinstance(x, Tensor) else x for x in (expected, actual)]
     if not all(type(x) is float for x in pair):
         return str(pair[0]), str(pair[1])

@@ -1,4 +1,4 @@
-"""Which mistake is it? The best explanation of what was observed, or none, but no guess.
+"""Which mistake is it? The best explanation of the observations, or none, but never a guess.
 
 First the exercise's misconceptions, then what exceptions say, then patterns that mean the same in every exercise.
 """
@@ -19,13 +19,13 @@ __all__ = ["Diagnosis", "diagnose"]
 def diagnose(
     sheet: Sheet, verdict: Verdict, observations: list[Observation], *, named: bool = True
 ) -> Diagnosis | None:
-    """The one explanation that fits best, or None where nothing fits.
+    """The explanation that fits best, or None if none fits.
 
     Args:
         sheet: what was asked.
         verdict: what does not hold.
         observations: one for each trial.
-        named: whether the exercise's own mistakes are looked through; without them, what exceptions and patterns say.
+        named: whether to try the exercise's own mistakes; without them, only exceptions and patterns are used.
     """
     if verdict.status in {"passed", "not attempted"} or not verdict.findings:
         return None
@@ -44,7 +44,8 @@ def diagnose(
 
 
 def _explained_exception(evidence: Evidence, *, in_gradients: bool) -> Diagnosis | None:
-    """What the exception of the simplest case says, or of a later one where the axes of all its lengths are known."""
+    """The explanation of the exception in the simplest case, or in a later one in which the axes of all lengths are
+    known."""
     raising = [
         trial
         for trial in evidence.failing

@@ -1,4 +1,4 @@
-"""What is known about a solution when its mistake is looked for, and what is said in the end."""
+"""What is known about a solution when its mistake is diagnosed, and the resulting diagnosis."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Diagnosis:
 
     Args:
         key: of the misconception, or `"any/…"` for a tip that every exercise can give.
-        says: what to tell the learner; what it quotes of a case, it quotes of `trial`.
+        says: what to tell the learner; any quoted case is that of `trial`.
         trial: the case that is shown with it.
         explains: numbers of the trials that fail because of it.
-        look: what to look at next.
-        keys: of both mistakes where two were made at once.
+        look: what to read next.
+        keys: of both mistakes, if two were made at once.
     """
 
     key: str
@@ -82,10 +82,9 @@ class Evidence:
         return facets_of(self.verdict.findings.get(trial.number, ()))
 
     def simplicity(self, trial: Trial) -> tuple:
-        """Orders trials by how well they show a mistake.
-
-        Wrong results come before wrong conduct, and cases that can be followed with a pencil before all others. Of
-        those, the earlier property comes first, since exercises go from the idea itself to what is special.
+        """Orders trials by how well they show a mistake. Wrong results come before wrong conduct, and cases that can be
+        computed by hand before all others. Of those, the earlier property comes first, because exercises proceed from
+        the main idea to special cases.
         """
         size = trial.case.size
         kind = trial.case.raises is not None, rank_of(self.facets(trial)) < 2, size > PENCIL

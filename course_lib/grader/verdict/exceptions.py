@@ -1,5 +1,5 @@
 """What the error messages of PyTorch and Python mean. An explanation states what is certain: which operation, which
-lengths, which axes; advice is added where the learner's own line shows that it applies."""
+lengths, which axes; advice is added only if the learner's own line shows that it applies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Context:
         case: what went in.
         axes: names of lengths, and of whole shapes.
         line: the solution's own line.
-        unnamed: lengths that were quoted without a name, because no axis or several have them.
+        unnamed: lengths quoted without a name, because no axis, or several, have them.
     """
 
     exercise: Exercise
@@ -33,7 +33,7 @@ class Context:
     unnamed: list[str] = field(default_factory=list)
 
     def named(self, length: str) -> str:
-        """A length with the name of its axis, where only one axis has it."""
+        """A length with the name of its axis, if only one axis has it."""
         name = self.axes.get(int(length))
         if not name:
             self.unnamed.append(length)
@@ -54,10 +54,10 @@ def _say(text: str) -> Explanation:
 
 
 def _sizes_differ(m: re.Match, at: Context) -> str:
-    """Broadcasting failed. Which operator it was is known only where the line has one kind."""
+    """Broadcasting failed. The operator is known only if the line contains a single kind."""
     line = at.line
     if line.has_matrix_product or line.layers:
-        met = "Two tensors meet in this line whose lengths do not fit"
+        met = "This line combines two tensors whose lengths do not fit"
     else:
         met = "This line combines two tensors entry by entry"
     facts = (
@@ -69,7 +69,10 @@ def _sizes_differ(m: re.Match, at: Context) -> str:
     if line.drops_an_axis:
         return f"{facts} `{line.drops_an_axis}` drops the axis that it reduces, unless it has `keepdim=True`."
     if line.inserts_an_axis:
-        return f"{facts} The line inserts an axis with `{line.inserts_an_axis}`: is it needed there, and in that place?"
+        return (
+            f"{facts} The line inserts an axis with `{line.inserts_an_axis}`: is it needed, and is it in the right "
+            f"place?"
+        )
     return f"{facts} Write the shape of each tensor beside the line."
 
 
@@ -77,12 +80,12 @@ def _product_of_two(m: re.Match, at: Context) -> str:
     left, right = (m[1], m[2]), (m[3], m[4])
     if at.line.layers and not at.line.has_matrix_product:
         return (
-            f"A linear layer in this line takes vectors of length {at.named(right[0])}, and the tensor that goes in "
-            f"has vectors of length {at.named(left[1])}."
+            f"A linear layer in this line takes vectors of length {at.named(right[0])}, but its input has vectors of "
+            f"length {at.named(left[1])}."
         )
     return (
         f"A matrix product sums over the last axis of its first tensor, of length {at.named(left[1])}, and the first "
-        f"axis of its second one, of length {at.named(right[0])}. These have to be the same."
+        f"axis of its second one, of length {at.named(right[0])}. These two lengths must be equal."
     )
 
 
@@ -94,7 +97,7 @@ def _batched_product(m: re.Match, at: Context) -> str:
         )
     return (
         f"A batched matrix product sums over the last axis of its first tensor, of length {at.named(m[2])}, and the "
-        f"second-to-last axis of its second one, of length {at.named(m[4])}. These have to be the same."
+        f"second-to-last axis of its second one, of length {at.named(m[4])}. These two lengths must be equal."
     )
 
 
@@ -103,13 +106,15 @@ def _reshaped(m: re.Match, at: Context) -> str:
     shape = f"({', '.join(map(str, lengths))})"
     if -1 in lengths:
         return f"A tensor of {m[2]} numbers cannot take the shape {shape}: the other lengths do not divide {m[2]}."
-    return f"A tensor of {m[2]} numbers cannot take the shape {shape}, because these lengths do not multiply to {m[2]}."
+    return (
+        f"A tensor of {m[2]} numbers cannot take the shape {shape}, because the product of these lengths is not {m[2]}."
+    )
 
 
 def _no_axis(m: re.Match, at: Context) -> str:
     count = int(m[2]) + 1
     has = "one axis" if count == 1 else f"{count} axes"
-    facts = f"This line asks for axis {m[3]} of a tensor that has {has} in this case."
+    facts = f"This line uses axis {m[3]} of a tensor that has {has} in this case."
     if int(m[3]) >= count:
         return f"{facts} Counted from the right, −1 and −2 name the same axes with and without a batch dimension."
     return facts
@@ -119,9 +124,9 @@ def _none(m: re.Match, at: Context) -> str:
     absent = at.arguments_that_are(lambda value: value is None)
     if absent:
         is_none = f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} None"
-        return f"This line uses something that is None. In this case {is_none}."
+        return f"This line uses a value that is None. In this case {is_none}."
     return (
-        "This line uses something that is None, and no argument is None in this case. A function without `return` "
+        "This line uses a value that is None, although no argument is None in this case. A function without `return` "
         "gives None, and so do `sort` and `append` of a list."
     )
 
@@ -131,9 +136,11 @@ def _no_attribute(m: re.Match, at: Context) -> str:
     if owner == "NoneType":
         return _none(m, at)
     if owner == "Tensor":
-        return f"Tensors have no `{name}`. PyTorch's documentation of `torch.Tensor` lists what they have."
+        return (
+            f"Tensors have no `{name}`. PyTorch's documentation of `torch.Tensor` lists their methods and attributes."
+        )
     if at.exercise.is_class and f"self.{name}" in at.line.code:
-        return f"`self.{name}` is used, but never assigned. Is it spelt as in `__init__`?"
+        return f"`self.{name}` is used but never assigned. Is it spelt as in `__init__`?"
     article = "An" if owner[:1] in "AEIOUaeiou" else "A"
     return f"{article} `{owner}` has no `{name}`."
 
@@ -142,16 +149,16 @@ def _dtypes_meet(m: re.Match, at: Context) -> str:
     dtype = str(at.case.dtype).removeprefix("torch.")
     given = f"The arguments are {dtype} in this case. " if at.case.dtype is not None else ""
     return (
-        f"Two tensors of different dtypes meet. {given}A tensor that you make inside is float32 unless you pass "
-        f"`dtype=`, or make it with `torch.zeros_like` and its relatives."
+        f"This line combines two tensors of different dtypes. {given}A tensor that you create is float32 unless you "
+        f"pass `dtype=`, or use `torch.zeros_like` or a similar function."
     )
 
 
 def _unpacked(m: re.Match, at: Context) -> str:
     count = f"{m[2]} value{'' if m[2] == '1' else 's'}" if m[2] else "more values"
-    facts = f"{m[1]} names stand on the left of `=`, and the right side has {count}."
+    facts = f"{m[1]} names are on the left of `=`, but the right side has {count}."
     if at.line.reads_a_shape:
-        return f"{facts} How many axes there are differs from case to case; `x.shape[-1]` works for any number."
+        return f"{facts} The number of axes differs from case to case; `x.shape[-1]` works for any number."
     return facts
 
 
@@ -162,8 +169,8 @@ def _divided_by_zero(m: re.Match, at: Context) -> str:
         found = [f"{name} is 0" for name in zeros] + [f"{name} is empty" for name in empty]
         return f"A division by zero. In this case {' and '.join(found)}."
     if at.line.has_operator(ast.FloorDiv):
-        return "A division by zero. `//` rounds down, so one of the numbers before it may have become 0."
-    return "A division by zero: print what stands below the fraction line in the case shown."
+        return "A division by zero. `//` rounds down, so it may have turned the divisor into 0."
+    return "A division by zero: print the divisor in the case shown."
 
 
 def _index_too_large(m: re.Match, at: Context) -> str:
@@ -171,34 +178,37 @@ def _index_too_large(m: re.Match, at: Context) -> str:
 
 
 def _too_many_indices(m: re.Match, at: Context) -> str:
-    return f"More indices than axes: the tensor has {m[1]} in this case."
+    return f"There are more indices than axes: the tensor has {m[1]} in this case."
 
 
 def _wrong_dtype_filled(m: re.Match, at: Context) -> str:
     dtype = str(at.case.dtype).removeprefix("torch.")
-    ends = ", which ends at 65504" if dtype == "float16" else ""
-    return f"The number that this line fills in does not fit {dtype}{ends}. Which value is the smallest in every dtype?"
+    ends = ", whose largest value is 65504" if dtype == "float16" else ""
+    return (
+        f"The number that this line fills in cannot be represented in {dtype}{ends}. Which value is the smallest "
+        f"in every dtype?"
+    )
 
 
 EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     (
         r"next_log_probs\(.*\): expected a list of ints",
         _say(
-            "The model takes a list of Python ints, with no tensor as the list or in it. `int(...)` or `.item()` makes "
-            "an int of a tensor with one number."
+            "The model takes a list of Python ints, not a tensor or a list of tensors. `int(...)` or `.item()` "
+            "converts a tensor with one number to an int."
         ),
     ),
     (
         r"next_log_probs\(.*\): expected bos first",
-        _say("The model takes all tokens so far at every call, with bos as the first."),
+        _say("The model needs all tokens so far at every call, with bos as the first."),
     ),
     (
         r"next_log_probs\(.*\): expected ids from",
-        _say("The vocabulary has no token of this id. Is it the number of a candidate, or of a hypothesis?"),
+        _say("The vocabulary has no token with this id. Is it the index of a candidate or a hypothesis?"),
     ),
     (
         r"next_log_probs\(.*\): expected a sequence that goes on",
-        _say("The model was called with a sequence that has already ended with eos. A finished one is not extended."),
+        _say("The model was called with a sequence that has already ended with eos. Do not extend a finished one."),
     ),
     (
         r"next_log_probs\(.*\): expected at most",
@@ -219,7 +229,7 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     ),
     (
         r"inconsistent tensor size|size mismatch, got input \((\d+)\)",
-        _say("A product whose two lengths do not fit. Write the shapes of both tensors beside the line."),
+        _say("The lengths in this product do not match. Write the shapes of both tensors beside the line."),
     ),
     (
         r"Boolean value of Tensor with more than one value is ambiguous",
@@ -238,7 +248,7 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)", _reshaped),
     (
         r"masked_fill_? only supports boolean masks|expected condition to be a boolean tensor",
-        _say("The condition has to be a bool tensor. `.bool()` makes one of zeros and ones."),
+        _say("The condition has to be a bool tensor. `.bool()` converts zeros and ones."),
     ),
     (r"value cannot be converted to type (.*?) without overflow", _wrong_dtype_filled),
     (
@@ -254,8 +264,8 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     (
         r"NameError: name '(\w+)' is not defined",
         lambda m, at: (
-            f"`{m[1]}` has no value here: a typing slip, a missing import, or a name from a cell that was not run."
-            + (" Attributes of a module need `self.` before them." if at.exercise.is_class else "")
+            f"`{m[1]}` has no value here: is it a typing slip, a missing import, or a name from a cell that was not "
+            f"run?" + (" Attributes of a module need `self.` before them." if at.exercise.is_class else "")
         ),
     ),
     (
@@ -264,13 +274,14 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     ),
     (
         r"Can't call numpy\(\) on Tensor that requires grad",
-        _say("NumPy keeps no gradients, so none could flow back through it. The same operation exists in torch."),
+        _say("Gradients do not flow through NumPy. PyTorch has the same operation."),
     ),
     (
         r"a leaf Variable that requires grad is being used in an in-place operation|modified by an inplace operation",
         _say(
             "A tensor is changed in place although the gradient still needs it. Operations whose names end in `_`, "
-            "`+=` and assignments to parts of a tensor work in place; the form without the underscore makes a new one."
+            "`+=` and assignments to parts of a tensor work in place; the form without the underscore creates a new "
+            "tensor."
         ),
     ),
     (r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got (-?\d+)\)", _no_axis),
@@ -291,7 +302,10 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     ),
     (
         r"element 0 of tensors does not require grad",
-        _say("Autograd finds no path from the result back to the arguments: the graph was cut on the way."),
+        _say(
+            "Autograd finds no path from the result back to the arguments: part of the computation is detached from "
+            "the graph."
+        ),
     ),
     (
         r"maximum recursion depth exceeded",
@@ -300,18 +314,18 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     (
         r"The shape of the mask \[([^\]]*)\] at index \d+ does not match the shape of the indexed tensor",
         _say(
-            "In `x[mask]`, the mask stands for the first axes of x and must have their lengths; `x[..., mask]` applies "
+            "In `x[mask]`, the mask applies to the first axes of x and must have their lengths; `x[..., mask]` applies "
             "it to the last one. `masked_fill` and `torch.where` broadcast a mask, and leave the original unchanged."
         ),
     ),
     (
         r"must be Tensor, not (int|float)",
-        _say("A function for tensors is called with a plain number; the module `math` has functions for those."),
+        _say("A function for tensors is called with a plain number; use the functions of the module `math` instead."),
     ),
     (
         r"failed to unpack the object at pos|must be tuple of ints, not|'float' object cannot be interpreted as an "
         r"integer",
-        _say("A size has to be an int, and `/` always gives a float. `//` divides ints to an int."),
+        _say("A size has to be an int, but `/` always gives a float. `//` gives an int."),
     ),
     (
         r"einsum\(\)",
@@ -337,20 +351,20 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     ),
     (
         r"Stopped: .*took longer",
-        _say("A loop that does not end, or work that grows far too fast with the size of these tiny inputs."),
+        _say("There is a loop that does not end, or a computation that is far too slow even for these tiny inputs."),
     ),
     (
         r"Stopped: .*ended the process",
-        _say("The code ends its own process, or crashes it. A solution returns its result and lets the process run."),
+        _say("The code ends its own process, or crashes it. A solution should only return its result."),
     ),
     (
         r"MemoryError|can't allocate memory|not enough memory",
-        _say("The solution asks for more memory than it may have. The inputs are tiny: which axis grew?"),
+        _say("The solution uses more memory than it is allowed. The inputs are tiny: which axis has grown?"),
     ),
     (
         r"PermissionError|Operation not permitted|Read-only file system|Network is unreachable",
         _say("A submission has no access to processes, the network or other files. A solution needs none of them."),
     ),
-    (r"File too large", _say("The submission prints or writes more than it may. Leave out the prints.")),
+    (r"File too large", _say("The submission prints or writes more than it is allowed. Remove the print statements.")),
     (r"ZeroDivisionError", _divided_by_zero),
 )

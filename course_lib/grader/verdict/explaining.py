@@ -16,10 +16,10 @@ __all__ = ["Explained", "axis_names", "explain_problem", "shape_in_words"]
 
 
 def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], str | tuple[str, ...]]:
-    """Which axis has which length in this case; lengths that two axes share are left out.
+    """The axis of each length in this case; lengths that two axes share are left out.
 
-    Results whose axes the exercise names in `shapes` are there too, all axes by the whole shape: it is known where a
-    length alone would say nothing, because two axes share it or because it is one.
+    Results whose axes the exercise names in `shapes` are included by their whole shape: it identifies the axes even
+    where a single length would not, because two axes share it or because it is one.
     """
     lengths: dict[str, int] = {}
     for name, arg in zip(exercise.arguments, case.args, strict=False):
@@ -73,7 +73,7 @@ class Explained:
 
 
 def explain_problem(exercise: Exercise, case: Case, seen: Observation) -> Explained | None:
-    """Why the call ended in this exception, or None where the message says it best itself."""
+    """Why the call ended in this exception, or None if the message itself is the best explanation."""
     problem = seen.problem
     context = Context(exercise, case, axis_names(exercise, case), CodeLine(problem.code))
     for pattern, explain in EXPLANATIONS:

@@ -30,15 +30,15 @@ CONDUCT = {
 
 @dataclass
 class Line:
-    """A property and whether it holds: True, False, or None where nothing could be observed.
+    """A property and whether it holds: True, False, or None if nothing could be observed.
 
     Args:
         says: the property.
         holds: whether it does.
         weight: in the score.
         conduct: whether it is about how a solution behaves, not about its values.
-        findings: what is not as it should be.
-        refusal: whether all that it asks for is an error.
+        findings: what is wrong.
+        refusal: whether it only requires an error.
     """
 
     says: str
@@ -70,9 +70,9 @@ class Verdict:
     def score(self) -> Fraction:
         """Share of the points, 0 to 1.
 
-        Properties count by their weight. How a solution behaves otherwise (dtype, gradients, side effects) and the
-        errors that it must raise count in proportion to what it gets right: doing nothing has no side effects either,
-        and always raising an error raises the right ones too.
+        Properties count by their weight. Its conduct (dtype, gradients, side effects) and the errors that it must raise
+        count in proportion to the values that it gets right, because a solution that does nothing has no side effects,
+        and one that always raises an error raises the right ones too.
         """
         if self.status in {"not attempted", "not counted"}:
             return Fraction()
@@ -126,7 +126,7 @@ def judge(exercise: Exercise, trials: list[Trial], observations: list[Observatio
 
 
 def _looked_at(facet: str, trial: Trial, seen: Observation, found: list[Finding]) -> bool:
-    """Whether this trial could show anything about a facet of conduct; wrong values show nothing of it."""
+    """Whether this trial provides evidence about a facet of conduct; one with wrong values does not."""
     if trial.case.raises is not None or seen.stage in {"build", "load"}:
         return False
     facets = {finding.facet for finding in found}
@@ -140,7 +140,7 @@ def _looked_at(facet: str, trial: Trial, seen: Observation, found: list[Finding]
 
 
 def unfinished(observation: Observation) -> bool:
-    """Whether the solution says itself that it is not written yet."""
+    """Whether the solution declares itself unwritten."""
     problem = observation.problem
     # PyTorch raises the same for a dtype that an operation does not know.
     return (
@@ -162,7 +162,7 @@ def _applies(exercise: Exercise, facet: str, trials: list[Trial]) -> bool:
 
 
 def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Finding]:
-    """Everything about one observation that is not as it should be."""
+    """Everything that is wrong in one observation."""
     case, expected = trial.case, trial.expected
     if case.raises is not None:
         return _about_the_error(case, seen)
@@ -219,7 +219,7 @@ def _about_parameters(case: Case, seen: Observation) -> list[str]:
 
 def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> list[Finding]:
     if seen.stage == "gradients" and seen.problem is not None:
-        text = f"with gradients, the call ends in {seen.problem.type}: {seen.problem.message}"
+        text = f"with gradients, the call raises {seen.problem.type}: {seen.problem.message}"
         return [Finding("gradient", text)]
     found = []
     for name, wanted in trial.expected.gradients.items():
@@ -245,7 +245,7 @@ def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> lis
 
 
 def _along_the_rows(gradient: Tensor) -> Tensor:
-    """A gradient without the part that changes the sum of a row."""
+    """A gradient without the component that changes the sum of a row."""
     return (gradient.double() - gradient.double().mean(-1, keepdim=True)).to(gradient.dtype)
 
 

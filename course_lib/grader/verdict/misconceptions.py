@@ -1,5 +1,5 @@
-"""Which of an exercise's named mistakes was made: a solution that computes what a mistake computes, wherever the two
-can be told from right, has made it."""
+"""Which of an exercise's named mistakes was made: a solution has made a mistake if it computes the same as the mistake
+wherever that differs from the right result."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Fit:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the mistake is the best name for the whole."""
+        """Whether the mistake explains the whole."""
         explained, unexplained = len(self.explained), len(self.silent) + len(self.other)
         if explained < max(1, len(self.raising), ENOUGH * (explained + unexplained)):
             return False
@@ -93,10 +93,10 @@ def _diagnosis(evidence: Evidence, first: Fit, second: Fit | None = None) -> Dia
     says, keys = mistake.says, (mistake.key,)
     if second is not None:
         trials += [*second.explained, *second.raising, *first.other]
-        says = f"Two mistakes at once. The first: {mistake.says} The second: {second.mistake.says}"
+        says = f"There are two mistakes at once. The first: {mistake.says} The second: {second.mistake.says}"
         keys = (mistake.key, second.mistake.key)
     elif any(rank_of(evidence.facets(trial)) == 2 for trial in first.silent):
-        says = f"{mistake.says} This does not explain every failing case, so check again once it is mended."
+        says = f"{mistake.says} This does not explain every failing case, so check again after correcting it."
     return Diagnosis(mistake.key, says, found.trial, frozenset(t.number for t in trials), look, keys)
 
 

@@ -1,4 +1,4 @@
-"""Tips that mean the same in every exercise. Each states what is certain; where it would have to guess, it is None."""
+"""Tips that mean the same in every exercise. Each states only what is certain; otherwise it is None."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def _about_manners(evidence, trial, finding) -> tuple[str, str]:
 
 def _about_dtype(evidence, trial, finding) -> tuple[str, str]:
     return "any/dtype", (
-        f"The values are right, but the dtype is not: {finding.text}. A tensor that is made inside has a dtype of its "
-        f"own, and so has the result of a cast."
+        f"The values are right, but the dtype is not: {finding.text}. A tensor created inside has its own dtype, and "
+        f"so does the result of a cast."
     )
 
 
@@ -98,7 +98,7 @@ def _about_gradient(evidence, trial, finding) -> tuple[str, str]:
     if finding.text.startswith("no gradient"):
         return "any/detached", (
             f"The values are right, but {finding.text}. `.detach()`, `.data`, `.item()`, `.tolist()`, `.numpy()`, "
-            f"`torch.tensor(x)` and `torch.no_grad()` cut the graph."
+            f"`torch.tensor(x)` and `torch.no_grad()` detach from the graph."
         )
     return "any/gradient", f"The values are right, but the gradients are not: {finding.text}."
 
@@ -115,12 +115,12 @@ def _draws_random_numbers(evidence: Evidence) -> Diagnosis | None:
     drawing = [trial for trial in evidence.failing if evidence.seen(trial).random]
     if not drawing:
         return None
-    says = "The call draws random numbers, so the result depends on chance; nothing here does."
+    says = "The call draws random numbers, so its result is random; it should be deterministic."
     return evidence.diagnosis("any/random", says, drawing)
 
 
 def _not_finite(evidence: Evidence) -> Diagnosis | None:
-    """NaN or infinity where a number is expected, and nothing else that is wrong."""
+    """NaN or infinity where a number is expected, and no other error."""
     wrong = [t for t in evidence.failing if rank_of(evidence.facets(t)) == 2]
     if not wrong or not all(_turns_infinite(evidence, trial) for trial in wrong):
         return None
@@ -160,7 +160,7 @@ def _number_of_values(evidence: Evidence) -> Diagnosis | None:
     if wanted < 2 or len(got) != 1 or wanted in got:
         return None
     names, count = ", ".join(evidence.exercise.returns), got.pop()
-    came = "one came back" if count == 1 else f"{count} came back"
+    came = "one was returned" if count == 1 else f"{count} were returned"
     return evidence.diagnosis(
         "any/number_of_values", f"The contract asks for {wanted} values, ({names}); {came}.", ended
     )
@@ -199,12 +199,10 @@ def _by_batch(evidence: Evidence) -> Diagnosis | None:
     if set(passing) == {0}:
         says = (
             "Right without a batch dimension, wrong with one or more. Some step also mixes or counts the batch "
-            "dimensions, where it should see the last axes only."
+            "dimensions, although it should use only the last axes."
         )
     elif failing.keys() == {0}:
-        says = (
-            "Right with batch dimensions, wrong without one: some step relies on a batch axis that need not be there."
-        )
+        says = "Right with batch dimensions, wrong without one: some step relies on a batch axis that may be missing."
     else:
         says = (
             f"Right with {_counted(set(passing))}, wrong with {_counted(failing)}: some step relies on how many axes "
@@ -214,7 +212,7 @@ def _by_batch(evidence: Evidence) -> Diagnosis | None:
 
 
 def _batch_axes(evidence: Evidence, case: Case) -> int | None:
-    """How many axes stand before the named ones of the first tensor; None where the contract fixes them."""
+    """How many axes come before the named ones of the first tensor; None if the contract fixes them."""
     for name, arg in zip(evidence.exercise.arguments, case.args, strict=False):
         axes = evidence.exercise.shapes.get(name, "").split()
         if isinstance(arg, Tensor) and axes[:1] == ["..."]:

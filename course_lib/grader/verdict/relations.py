@@ -1,4 +1,4 @@
-"""Simple relations between what was expected and what came, which can be stated for certain."""
+"""Simple relations between expected and actual values, which can be stated with certainty."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["RELATIONS", "relations"]
 
 # The first one that holds in every failing case is said.
 RELATIONS = {
-    "swapped": "Each returned value is right, but they come in another order than in the contract.",
-    "extra_values": "The expected value is there, but more values are returned beside it.",
-    "negated": "Every entry has the wrong sign, and is right otherwise.",
+    "swapped": "Each returned value is right, but their order differs from the contract.",
+    "extra_values": "The expected value is returned, but so are other values.",
+    "negated": "Every entry has the wrong sign but is right otherwise.",
     "transposed": "The result is right except that its last two axes are exchanged.",
     "inverted": "True and False are exchanged. Here True means *may attend*.",
-    "shape_only": "The numbers are right and in the right order, but in another shape than the contract asks for.",
+    "shape_only": "The numbers are right and in the right order, but not in the shape that the contract asks for.",
     "factor": "In each case, all entries are wrong by the same factor.",
     "offset": "In each case, all entries are too large or too small by the same amount.",
 }

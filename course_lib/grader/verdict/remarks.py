@@ -1,4 +1,4 @@
-"""What is worth knowing about a right solution, read off its source. It costs no points."""
+"""Remarks on a right solution, based on its source. They cost no points."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def source_of(solution: Callable) -> list[str]:
 
 
 def _called(source: str) -> set[str]:
-    """Names of functions and methods that are called, without what stands before the last dot."""
+    """Names of called functions and methods, without anything before the last dot."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python warns about a literal that looks like a slip
         try:

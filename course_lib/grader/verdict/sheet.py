@@ -1,4 +1,4 @@
-"""An exercise's trials, and what each of its mistakes makes of them, computed once and used for everyone."""
+"""An exercise's trials, and the result of each of its mistakes on them, computed once and used for all solutions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ __all__ = ["Sheet", "sheet_of"]
 
 @dataclass(frozen=True)
 class Sheet:
-    """An exercise's trials for one seed, and what each misconception makes of them; made once, used for everyone."""
+    """An exercise's trials for one seed, and the result of each misconception on them; computed once, used for all
+    solutions."""
 
     exercise: Exercise
     seed: int
@@ -36,7 +37,7 @@ class Sheet:
         return [self.misconception_at(key, trial) for trial in self.trials]
 
     def misconception_at(self, key: str, trial: Trial, *, values_only: bool = False) -> Observation:
-        """What a misconception makes of one trial; run when first asked for.
+        """The result of a misconception on one trial; computed when first needed.
 
         Args:
             key: of the misconception.
@@ -80,8 +81,8 @@ class Sheet:
 def _seed(number: int) -> None:
     """Seed the CPU's generator, and the GPUs' where they are in use.
 
-    `torch.manual_seed` keeps a note for GPUs that may be used later, each with a stack trace: for a small case, that
-    takes as long as the case.
+    `torch.manual_seed` also queues a seed for GPUs that may be used later, each time with a stack trace. For a small
+    case, that takes as long as the case itself.
     """
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():

@@ -1,4 +1,4 @@
-"""What a solution is asked: an exercise's cases drawn from a seed, with what the reference makes of them.
+"""The trials of a solution: an exercise's cases drawn from a seed, with the reference results.
 
 Expected values come from the reference in float64, so that they are more exact than any solution in the case's dtype.
 """
@@ -22,14 +22,14 @@ GRADIENT_CASES = 2  # of each property; gradients cost as much as everything els
 
 @dataclass(frozen=True)
 class Trial:
-    """A case with everything that the parent knows about it and a solution does not.
+    """A case with everything that the grader knows about it and a solution does not.
 
     Args:
         number: position among the exercise's trials.
         line: index of the property that it belongs to.
         case: what goes in.
         expected: observation of the reference in float64.
-        cotangents: for gradients; empty where they are not asked for.
+        cotangents: for gradients; empty if they are not tested.
         train_too: whether a class is called in train mode as well.
     """
 
@@ -42,7 +42,7 @@ class Trial:
 
 
 def trials_of(exercise: Exercise, seed: int) -> list[Trial]:
-    """The exercise's cases drawn from a seed, with what the reference makes of them; see `_drawn_for` for secrecy."""
+    """The exercise's cases drawn from a seed, with the reference results; see `_drawn_for` for secrecy."""
     trials = []
     for line, prop in enumerate(exercise.properties):
         draw = Draw(_drawn_for(seed, exercise.name, line))
@@ -65,10 +65,10 @@ def trials_of(exercise: Exercise, seed: int) -> list[Trial]:
 def _drawn_for(seed: int, name: str, line: int) -> int:
     """The seed of one line's generator: HMAC-SHA256 of exercise and line, with the assignment's seed as the key.
 
-    A submission sees the draws of every line. PyTorch's generator uses only 32 bits of what it is seeded with, so
-    these 32 bits can be found by trying them all, and the rest of *this* line foreseen. They say nothing about the
-    seed, nor about any other line or exercise, as long as the seed cannot be guessed: `draw_seed` draws 128 bits. A
-    short seed that an instructor chose, such as 4711, can be found by trying seeds until the draws agree.
+    A submission sees the draws of every line. PyTorch's generator uses only 32 bits of its seed, so these 32 bits can
+    be found by trying them all, and the rest of *this* line predicted. They say nothing about the seed, nor about any
+    other line or exercise, as long as the seed cannot be guessed: `draw_seed` draws 128 bits. A short seed that an
+    instructor chose, such as 4711, can be found by trying seeds until the draws agree.
     """
     key = str(seed).encode()
     return int.from_bytes(hmac.digest(key, f"{name}\0{line}".encode(), "sha256"), "big")
