@@ -73,7 +73,7 @@ def not_attempted(exercise: Exercise) -> str:
     """The message for an exercise that has not been attempted."""
     return (
         f"Not attempted yet. Write your code in place of `raise NotImplementedError`, run that cell, then this one. "
-        f'`hint("{exercise.name}")` helps you start.'
+        f'`hint("{exercise.name}")` helps you to start.'
     )
 
 
