@@ -229,7 +229,7 @@ def test_arguments_and_random_state_stay_and_the_dtype_is_kept(function, shapes,
     ("call", "words"),
     [
         (lambda: dot_product_score(torch.randn(5, 11), torch.randn(7, 13)), r"\(5, 11\).*\(7, 13\).*project"),
-        (lambda: attend(torch.randn(5, 7), torch.randn(3, 11)), r"one column.*\(5, 7\).*\(3, 11\).*each key owns"),
+        (lambda: attend(torch.randn(5, 7), torch.randn(3, 11)), r"one column.*\(5, 7\).*\(3, 11\).*each key has"),
         (
             lambda: additive_score(
                 torch.randn(5, 11), torch.randn(7, 13), torch.randn(17, 2), torch.randn(17, 13), torch.randn(17)

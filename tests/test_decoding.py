@@ -393,7 +393,7 @@ def test_a_corpus_is_not_the_mean_of_its_sentences():
 @pytest.mark.parametrize(("hypotheses", "references"), [([], []), ([["a"]], []), ([["a"]], [["a"], ["b"]])])
 def test_each_hypothesis_needs_its_reference(hypotheses, references):
     got = f"got {len(hypotheses)} hypotheses and {len(references)} references; pass two lists"
-    with pytest.raises(ValueError, match=f"expected as many references as hypotheses, and one at least, {got}"):
+    with pytest.raises(ValueError, match=f"expected as many references as hypotheses, and at least one, {got}"):
         corpus_bleu(hypotheses, references)
 
 

@@ -185,5 +185,5 @@ def test_the_two_models_differ_in_nothing_but_the_look_back():
 
 def test_padding_before_a_token_is_refused():
     source = torch.tensor([[PAD, PAD, 3, 4, 5, 6, 2], [3, 4, 5, 6, 2, PAD, PAD]])
-    with pytest.raises(ValueError, match=r"padded at the end, got a token behind padding \(pad_id = \d+\)"):
+    with pytest.raises(ValueError, match=r"padded at the end, got a token after padding \(pad_id = \d+\)"):
         build(True)(source, TARGET[:2])

@@ -117,7 +117,7 @@ def test_a_model_that_is_not_there_is_said(run, capsys, tmp_path):
     ("out", "head", "message"),
     [
         ("page.txt", "1.1", "must end with .html, got"),
-        ("missing/page.html", "1.1", "must be a file in a folder that is there"),
+        ("missing/page.html", "1.1", "must be a file in an existing folder"),
         ("page.html", "0.1", "a layer and a head counted from 1, such as 3.7, got '0.1'"),
         ("page.html", "seven", "got 'seven'"),
     ],

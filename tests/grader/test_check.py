@@ -154,7 +154,7 @@ def test_a_check_leaves_the_learners_random_numbers_alone(capsys):
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        ("softmax", TypeError, "no quotes"),
+        ("softmax", TypeError, "without quotes"),
         (torch.zeros(2), TypeError, "not check\\(softmax\\(x\\)\\)"),
         (course_lib.FeedForward(4, 8), TypeError, "leave out the parentheses"),
         (lambda scores: scores, KeyError, "expected the name of an exercise"),
@@ -230,7 +230,7 @@ def test_a_damaged_file_is_set_aside_and_not_lost(capsys, damage):
     path = progress_files.progress_file()[0]
     path.write_text(damage)
     text = said(capsys, scaled_dot_product_attention)
-    assert "was damaged. It is kept as" in text
+    assert "was damaged. It has been kept as" in text
     assert path.with_name("progress.damaged-1.json").read_text() == damage
     assert stored()["scaled_dot_product_attention"]["checks"] == 1
     path.write_text(damage)

@@ -48,12 +48,12 @@ EXPENSIVE = {
     "brackets in brackets": ("a.py", "x = " + "(" * 10**5 + "\n" + CODE, "too many nested parentheses"),
     "an identifier of 300 KB": ("a.py", f"def {'n' * 300_000}(x, x): pass\n{CODE}", "duplicate argument 'x'"),
     "an argument of 300 KB": ("a.py", f"def g({'n' * 300_000}, {'n' * 300_000}): pass\n{CODE}", "duplicate argument"),
-    "lists for cells": ("a.ipynb", json_of_lists(10), "it is not a notebook that can be read"),
+    "lists for cells": ("a.ipynb", json_of_lists(10), "it is not a readable notebook"),
     "lists of more memory": ("a.ipynb", json_of_lists(19), "needs more than 512 MB of memory|not a notebook"),
     "many cells": ("a.ipynb", notebook_bytes(*["x = 1"] * 6000, CODE), "it has 6001 cells; more than 5000"),
     "much code in cells": ("a.ipynb", notebook_bytes(*["#" * 5000] * 300, CODE), "KB of code; more than 1024"),
     "many statements in cells": ("a.ipynb", notebook_bytes(*["x;" * 300] * 100, CODE), "more than 25000 statements"),
-    "deep JSON": ("a.ipynb", "[" * 10**6, "it is not a notebook that can be read"),
+    "deep JSON": ("a.ipynb", "[" * 10**6, "it is not a readable notebook"),
 }
 
 

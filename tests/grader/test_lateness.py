@@ -289,7 +289,7 @@ def test_the_command_reads_an_export_and_lists_who_is_not_in_it(tmp_path, monkey
         assert main([*command, "--submitted-at", "moodle.csv"]) == 0
         said = capsys.readouterr().out
         assert (
-            "Not decided whether these 1 submission(s) are on time:\n  Nemo: moodle.csv has no line for this name"
+            "Could not decide whether these 1 submission(s) are on time:\n  Nemo: moodle.csv has no line for this name"
             in said
         )
         students = json.loads(Path("out/results.json").read_text())["submissions"]

@@ -182,7 +182,7 @@ def test_notebooks_of_all_versions_are_read(shape):
     ids=lambda raw: repr(raw[:24]),
 )
 def test_what_is_no_notebook_is_said_to_be_none(raw, tmp_path):
-    with pytest.raises(ValueError, match="it is not a notebook that can be read"):
+    with pytest.raises(ValueError, match="it is not a readable notebook"):
         read_notebook("n.ipynb", raw)
     (tmp_path / "n.ipynb").write_bytes(raw)
     submission = read_submission("s", [tmp_path / "n.ipynb"])

@@ -62,7 +62,7 @@ def test_a_results_folder_inside_of_what_is_graded_is_refused_with_a_command_tha
     before = sorted(folder.rglob("*"))
     assert main(["grade", graded, "-e", "causal_mask", *(["--out", out] if out else [])]) == 2
     error = capsys.readouterr().err
-    assert "lies inside of what is graded" in error
+    assert "is inside a graded folder" in error
     assert sorted(folder.rglob("*")) == before
     command = shlex.split(re.search(r"course-lib (grade .*)", error)[1])
     assert not Path(os.path.realpath(command[command.index("--out") + 1])).is_relative_to(folder)
@@ -221,7 +221,7 @@ def test_a_home_that_cannot_be_written_loses_no_work(store, tmp_path, monkeypatc
 
 def test_a_key_inside_of_the_results_is_not_used(store, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "out"))
-    assert "lies in the folder of the results" in store().trouble
+    assert "is in the folder of the results" in store().trouble
 
 
 def test_two_graders_that_start_at_once_have_one_key(store, monkeypatch):

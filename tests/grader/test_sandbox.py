@@ -844,13 +844,13 @@ NONSENSE = {
 @pytest.mark.parametrize("kind", NONSENSE)
 def test_nonsense_for_an_answer_ends_the_session_in_words(server, kind):
     end = end_of(server, f"import os\n{NONSENSE[kind]}")
-    assert str(end).startswith("answered what is no answer")
+    assert str(end).startswith("sent an invalid reply")
 
 
 def test_nonsense_in_a_call_ends_the_session_in_words(server):
     with Session(server) as session:
         session.load(code_of(f"import os\ndef causal_mask(length):\n    {NONSENSE['nothing']}"))
-        with pytest.raises(Ended, match="answered what is no answer"):
+        with pytest.raises(Ended, match="sent an invalid reply"):
             session.observe(call())
 
 

@@ -169,7 +169,7 @@ def test_two_mistakes_that_show_in_different_cases_are_both_named():
     report = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.sum()))
     assert report.diagnosis.keys == ("first_sign", "second_sign")
     assert report.diagnosis.says == (
-        "Two mistakes at once. The first: The sign of x is kept. The second: The sign of y is kept."
+        "There are two mistakes at once. The first: The sign of x is kept. The second: The sign of y is kept."
     )
     one = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum()))
     assert one.diagnosis.keys == ("first_sign",)

@@ -118,7 +118,7 @@ def test_who_ends_the_server_is_not_graded_and_costs_nobody_points(class_of_six,
     monkeypatch.setattr(Run, "observe", observed)
     results = grade_all(class_of_six, Assignment(tasks=(AssignedExercise("causal_mask"),), seed=1), None, jobs=3)
     assert [r.tasks[0].status for r in results] == ["passed"] * 3 + ["not graded"] + ["passed"] * 2
-    assert "also when it was alone" in results[3].tasks[0].note
+    assert "even alone" in results[3].tasks[0].note
 
 
 @linux

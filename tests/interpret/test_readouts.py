@@ -131,9 +131,9 @@ def test_clusters_are_told_apart():
 
 
 def test_labels_that_cannot_be_left_out_are_errors(unchecked):
-    with pytest.raises(ValueError, match=r"at least two vectors, .* got one of \[7\]"):
+    with pytest.raises(ValueError, match=r"at least two vectors, .* got only one of \[7\]"):
         leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1, 7]))
-    with pytest.raises(ValueError, match=r"in different folds, .* got one of \[7\]"):
+    with pytest.raises(ValueError, match=r"in different folds, .* got only one of \[7\]"):
         leave_one_out_labels(torch.randn(4, 2), torch.tensor([1, 1, 7, 7]), torch.tensor([0, 1, 2, 2]))
     with pytest.raises(ValueError, match=r"folds must be one for each of the 3 vectors, got \(2,\)"):
         leave_one_out_labels(torch.randn(3, 2), torch.tensor([1, 1, 1]), torch.tensor([0, 1]))

@@ -139,7 +139,7 @@ def test_the_default_recipe_is_cut_to_a_small_corpus(monkeypatch, tmp_path, caps
     assert recipe.seed == 7
     captured = capsys.readouterr()
     assert "The recipe is made for Multi30k" in captured.out
-    assert "--resume goes on from there" in captured.err
+    assert "--resume continues from there" in captured.err
 
 
 def test_evaluate_prints_scores_with_signature_and_keeps_them(trained, capsys, tmp_path):

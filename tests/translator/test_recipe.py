@@ -78,7 +78,7 @@ def test_what_is_not_given_has_its_default_and_numbers_may_be_written_as_people_
         ("betas: [fast, 0.9]", r"betas must be numbers, like \[0.9, 0.98\], got \['fast', 0.9\]"),
         ("betas: 0.9", "betas must be of type tuple"),
         ("[1, 2]", "must hold lines of the form `name: value`, got list"),
-        ("a: b: c", "is no YAML"),
+        ("a: b: c", "is not YAML"),
         ("num_heads: 3", "num_heads must divide d_model"),
     ],
 )

@@ -254,7 +254,7 @@ def test_what_was_learned_by_heart_is_suspected():
     task = tasks.copy(length=3, vocab_size=6, min_length=3)
     result = train_on(Leaking(table), task, **SMALL)
     assert result.losses[-1] < 0.1
-    assert result.note.startswith("the loss is small all the same")
+    assert result.note.startswith("the loss is small nevertheless")
     assert train_on(Table(table), task, **SMALL).note == ""  # as wrong, and the loss says so
 
 
