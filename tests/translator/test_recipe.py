@@ -71,7 +71,7 @@ def test_what_is_not_given_has_its_default_and_numbers_may_be_written_as_people_
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("epoch: 3", "a recipe knows vocab_size, .*; got epoch"),
+        ("epoch: 3", "a recipe has the settings vocab_size, .*; got epoch"),
         ("epochs: many", "epochs must be of type int, like 26, got 'many'"),
         ("tie_embeddings: 1", "tie_embeddings must be of type bool"),
         ("learning_rate: fast", "learning_rate must be of type float"),
