@@ -2,14 +2,17 @@
 
 `recipe` has all choices, `task` the sentence pairs, and `trainer` the training: `batches` of each epoch, the loop of
 `course_lib.workshop.training_loop`, `validation` after each epoch, `checkpoints`, and `devices` (Lightning Fabric);
-`fast_loss` and `dropout` save time on a CPU. `search` writes (greedy, beam, sampling, whole batches with a cache),
-`alignments` compares attention with word alignments, and `translator` puts it all behind text in, text out. `commands`
-are `course-lib train`, `translate` and `evaluate`.
+`fast_loss` and `dropout` save time on a CPU. `search` decodes whole batches (greedy, beam, sampling), with
+`search_arguments` checked first, logits from `steps` (with a cache or without), tokens from `next_token` and
+`hypotheses` as the result. `scores` are BLEU, chrF and the perplexity of a corpus, and `alignments` compares attention
+with word alignments. `translator` puts it all behind text in, text out; `slices` are its batches, and `folder` is where
+it is saved. `commands` are `course-lib train`, `translate` and `evaluate`.
 """
 
 from course_lib.translator.recipe import Recipe
+from course_lib.translator.scores import Scores
 from course_lib.translator.task import SplitFigures, TranslationTask
-from course_lib.translator.translator import PRETRAINED, Scores, Translation, Translator, pretrained
+from course_lib.translator.translator import PRETRAINED, Translation, Translator, pretrained
 
 __all__ = [
     "PRETRAINED",

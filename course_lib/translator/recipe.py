@@ -11,11 +11,24 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
-from course_lib._checks import check_seed, check_whole
+from course_lib._checks import check_number, check_seed, check_whole
 from course_lib.models import TransformerConfig
 from course_lib.training import warmup_rate
 
-__all__ = ["Recipe"]
+__all__ = ["Recipe", "check_shares"]
+
+
+def check_shares(**shares: float) -> None:
+    """Refuse what is not a share below 1, as label smoothing and BPE-dropout are.
+
+    Raises:
+        TypeError: one is not a number.
+        ValueError: one is not in [0, 1).
+    """
+    for name, share in shares.items():
+        check_number(name, share)
+        if not 0 <= share < 1:
+            raise ValueError(f"{name} must lie in [0, 1), got {share}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +74,10 @@ class Recipe:
         for name in ("vocab_size", "epochs", "max_tokens", "warmup_steps"):
             check_whole(**{name: getattr(self, name)})
         check_seed(self.seed)
-        for name in ("label_smoothing", "bpe_dropout", "learning_rate", "eps", "clip_norm", "weight_decay"):
+        check_shares(label_smoothing=self.label_smoothing, bpe_dropout=self.bpe_dropout)
+        for name in ("learning_rate", "eps", "clip_norm", "weight_decay"):
             if not isinstance(getattr(self, name), Real):
                 raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
-        for name in ("label_smoothing", "bpe_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
         for name in ("learning_rate", "eps"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")

@@ -17,13 +17,13 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_instance, check_number, check_sequence, check_whole
+from course_lib._checks import check_instance, check_sequence, check_whole
 from course_lib._typing import Float
 from course_lib.data.corpus import Pairs, ParallelCorpus
 from course_lib.data.vocabulary import Vocabulary
 from course_lib.training import label_smoothing_loss, token_batches
 from course_lib.translator.fast_loss import chunked_label_smoothing_loss
-from course_lib.translator.recipe import Recipe
+from course_lib.translator.recipe import Recipe, check_shares
 from course_lib.workshop.tasks import SequencePairs, Task, TokenTask
 
 __all__ = ["FollowsRecipe", "SplitFigures", "TranslationTask"]
@@ -95,12 +95,7 @@ class TranslationTask(TokenTask):
         check_instance(ParallelCorpus, corpus=corpus)
         check_instance(Vocabulary, vocabulary=vocabulary)
         check_whole(max_tokens=max_tokens, max_length=max_length)
-        check_number("label_smoothing", label_smoothing)
-        check_number("bpe_dropout", bpe_dropout)
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
-        if not 0 <= bpe_dropout < 1:
-            raise ValueError(f"bpe_dropout must lie in [0, 1), got {bpe_dropout}")
+        check_shares(label_smoothing=label_smoothing, bpe_dropout=bpe_dropout)
         if max_length + 1 > max_tokens:
             raise ValueError(
                 f"a batch must hold the longest sentence and its eos, max_length + 1 = {max_length + 1} tokens, got "

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,22 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib._checks import check_instance, check_seed, check_sequence, check_whole
-from course_lib._files import make_folder, write_together
 from course_lib.data.vocabulary import Vocabulary
 from course_lib.decoding import check_length_penalty
-from course_lib.models import Transformer, TransformerConfig
+from course_lib.models import Transformer
 from course_lib.multi_head import record_attention
+from course_lib.translator.folder import CONFIG, read_folder, write_folder
+from course_lib.translator.scores import Scores, corpus_perplexity, corpus_scores
 from course_lib.translator.search import Hypotheses, beam, sample
+from course_lib.translator.slices import padded, slices
 
 __all__ = ["Scores", "Translation", "Translator", "pretrained"]
 
-WEIGHTS, CONFIG, VOCABULARY, CARD = "weights.safetensors", "config.json", "vocabulary.json", "README.md"
-FORMAT = 1
-SAMPLES = 1000  # of the bootstrap
 MAX_SOURCE_TOKENS = 256  # five times the longest caption in training; beyond it nothing was ever learned
 MAX_BEAM = 100  # more hypotheses find nothing better, and their number multiplies the memory
 PRETRAINED = Path(__file__).parents[1] / "pretrained"
@@ -42,32 +37,6 @@ class Translation:
     log_prob: float  # sum over the tokens, eos included
     score: float  # what hypotheses are ranked by
     finished: bool  # False: cut at the longest length allowed
-
-
-@dataclass(frozen=True)
-class Scores:
-    """How well a set was translated; `str` gives it as people report it."""
-
-    bleu: float  # sacreBLEU, cased
-    bleu_interval: float  # bleu ± this: 95 % of 1,000 bootstrap samples of the sentences
-    bleu_signature: str
-    bleu_lowercase: float  # tokenised and lower-cased, as older work reports it
-    bleu_lowercase_signature: str
-    chrf: float
-    chrf_signature: str
-    perplexity: float  # of the reference translations, per token of the model's vocabulary, eos included
-    perplexity_per_word: float  # the same total, shared out among sacreBLEU's words (13a), the end counted as one
-    sentences: int
-
-    def __str__(self) -> str:
-        return (
-            f"BLEU              {self.bleu:.2f} ± {self.bleu_interval:.2f}   {self.bleu_signature}\n"
-            f"BLEU, lower case  {self.bleu_lowercase:.2f}   {self.bleu_lowercase_signature}\n"
-            f"chrF              {self.chrf:.2f}   {self.chrf_signature}\n"
-            f"perplexity        {self.perplexity:.3f}   per subword token, end of sentence included\n"
-            f"  per word        {self.perplexity_per_word:.3f}   words as BLEU counts them, end of sentence included\n"
-            f"sentences         {self.sentences:,}; ±: 95 % of {SAMPLES:,} bootstrap samples of them"
-        )
 
 
 class Translator:
@@ -163,7 +132,7 @@ class Translator:
         seed: int = 0,
         max_tokens: int = 4096,
     ) -> list[str]:
-        """One translation of each sentence, drawn from the model; arguments as in `generating.sample`."""
+        """One translation of each sentence, drawn from the model; arguments as in `search.sample`."""
         check_seed(seed)
         generator = torch.Generator().manual_seed(seed)
 
@@ -252,7 +221,6 @@ class Translator:
         names = [name for name in maps if name.endswith("cross_attention")]
         return self.vocabulary.tokens(source), self.vocabulary.tokens(written), maps[names[layer]][0].cpu()
 
-    @torch.no_grad()
     def perplexity(self, pairs: Sequence[tuple[str, str]], *, max_tokens: int = 4096) -> float:
         """exp of the mean negative log-likelihood of the target tokens, eos included, over all tokens of all pairs.
 
@@ -264,20 +232,7 @@ class Translator:
         check_whole(max_tokens=max_tokens)
         source = self.encode([s for s, _ in pairs])
         target = self.vocabulary.encode_all([t.strip() for _, t in pairs])
-        device = next(self.model.parameters()).device
-        total, count = 0.0, 0
-        order = sorted(range(len(pairs)), key=lambda i: (len(target[i]), len(source[i])))
-        for places in _slices(order, lambda i: max(len(source[i]), len(target[i]) + 1), max_tokens):
-            rows = [(source[i] or [self.vocabulary.eos_id], target[i]) for i in places]
-            inputs = _pad([[self.vocabulary.bos_id, *t] for _, t in rows], self.vocabulary.pad_id, device)
-            labels = _pad([[*t, self.vocabulary.eos_id] for _, t in rows], self.vocabulary.pad_id, device)
-            logits = self.model(_pad([s for s, _ in rows], self.vocabulary.pad_id, device), inputs).flatten(0, 1)
-            nll = F.cross_entropy(
-                logits.float(), labels.flatten(), ignore_index=self.vocabulary.pad_id, reduction="sum"
-            )
-            total += nll.item()
-            count += int((labels != self.vocabulary.pad_id).sum())
-        return math.exp(total / count)
+        return corpus_perplexity(self.model, self.vocabulary, source, target, max_tokens=max_tokens)
 
     def evaluate(self, pairs: Sequence[tuple[str, str]], **options: Any) -> tuple[Scores, list[str]]:
         """Translate a set and compare with its references.
@@ -295,32 +250,13 @@ class Translator:
 
         Source: bootstrap of the sentences: Koehn (2004), section 3.
         """
-        from sacrebleu.metrics import BLEU, CHRF
-
         pairs = _pairs(pairs)
         translations = self.translate([source for source, _ in pairs], **options)
-        targets = [target for _, target in pairs]
-        references = [targets]
-        cased, lower, chrf = BLEU(), BLEU(lowercase=True), CHRF()
+        references = [target for _, target in pairs]
         perplexity = self.perplexity(pairs)
-        tokens = sum(len(ids) + 1 for ids in self.vocabulary.encode_all([text.strip() for text in targets]))
-        words = sum(len(cased.tokenizer(text).split()) + 1 for text in targets)
-        return (
-            Scores(
-                bleu=cased.corpus_score(translations, references).score,
-                # An object of its own: this would add the bootstrap to the signature. The interval has no public name.
-                bleu_interval=BLEU().corpus_score(translations, references, n_bootstrap=SAMPLES)._ci,
-                bleu_signature=str(cased.get_signature()),
-                bleu_lowercase=lower.corpus_score(translations, references).score,
-                bleu_lowercase_signature=str(lower.get_signature()),
-                chrf=chrf.corpus_score(translations, references).score,
-                chrf_signature=str(chrf.get_signature()),
-                perplexity=perplexity,
-                perplexity_per_word=perplexity ** (tokens / words),
-                sentences=len(pairs),
-            ),
-            translations,
-        )
+        num_tokens = sum(len(ids) + 1 for ids in self.vocabulary.encode_all([text.strip() for text in references]))
+        scores = corpus_scores(translations, references, perplexity=perplexity, num_tokens=num_tokens)
+        return scores, translations
 
     # Keep it
 
@@ -337,23 +273,7 @@ class Translator:
         Raises:
             OSError: it cannot be written.
         """
-        from safetensors.torch import save
-
-        folder = Path(folder)
-        make_folder(folder)
-        again = _tied_names(self.model)
-        state = {name: tensor for name, tensor in self.model.state_dict().items() if name not in again}
-        weights = save({name: tensor.detach().half().cpu().contiguous() for name, tensor in state.items()})
-        vocabulary = self.vocabulary.to_json().encode()
-        contents = {WEIGHTS: weights, VOCABULARY: vocabulary} | ({CARD: card.encode()} if card else {})
-        config = {
-            "format": FORMAT,
-            "sha256": {name: _sum(contents[name]) for name in (WEIGHTS, VOCABULARY)},
-            "model": dataclasses.asdict(self.model.config),
-            **(about or {}),
-        }
-        contents[CONFIG] = (json.dumps(config, indent=1, ensure_ascii=False) + "\n").encode()
-        write_together({folder / name: content for name, content in contents.items()})
+        write_folder(folder, self.model, self.vocabulary, card=card, about=about or {})
 
     @classmethod
     def load(cls, folder: str | Path) -> Translator:
@@ -365,39 +285,7 @@ class Translator:
             ValueError: a file is not the one that config.json names (its SHA-256 differs), or the weights are of
                 another shape.
         """
-        from safetensors.torch import load
-
-        folder = Path(folder)
-        if folder.is_file():
-            raise NotADirectoryError(f"expected the folder of a translator, got the file {folder}; pass its folder")
-        try:
-            config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-            shape, sums = TransformerConfig(**config["model"]), config["sha256"]
-            if set(sums) != {WEIGHTS, VOCABULARY}:
-                raise ValueError(f"it must contain the checksums of {WEIGHTS} and {VOCABULARY}")
-            if config["format"] != FORMAT:
-                raise ValueError(f"format {FORMAT} is read here, got {config['format']}")
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"{folder / CONFIG} is not that of a translator: {error}") from None
-        for name, expected in sums.items():
-            found = _sum((folder / name).read_bytes())
-            if found != expected:
-                raise ValueError(
-                    f"{folder / name} is damaged or was exchanged: expected SHA-256 {expected}, got {found}; fetch the "
-                    f"folder again"
-                )
-        model = Transformer(shape)
-        state = {name: tensor.float() for name, tensor in load((folder / WEIGHTS).read_bytes()).items()}
-        own = model.state_dict()
-        expected_names = set(own) - _tied_names(model)
-        wrong = [n for n in state if n in own and own[n].shape != state[n].shape]
-        if set(state) != expected_names or wrong:
-            raise ValueError(
-                f"{folder / WEIGHTS} belongs to a model with other shapes than {CONFIG} describes: "
-                f"{', '.join(sorted(set(state) ^ expected_names) or wrong)}"
-            )
-        model.load_state_dict(state, strict=False)  # what is missing is tied to what is there
-        return cls(model, Vocabulary.load(folder / VOCABULARY))
+        return cls(*read_folder(folder))
 
     def limit(self, source_tokens: int) -> int:
         """How many tokens a translation may have, its end counted: no pair of the training set comes near it."""
@@ -413,9 +301,9 @@ class Translator:
             [Translation(text="", tokens=[], log_prob=0.0, score=0.0, finished=True)] for _ in encoded
         ]
         order = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: len(encoded[i]))
-        for places in _slices(order, lambda i: len(encoded[i]), max_tokens):
+        for places in slices(order, lambda i: len(encoded[i]), max_tokens):
             found = decode(
-                _pad([encoded[i] for i in places], self.vocabulary.pad_id, device),
+                padded([encoded[i] for i in places], self.vocabulary.pad_id, device),
                 [self.limit(len(encoded[i])) for i in places],
             )
             for row, i in enumerate(places):
@@ -464,36 +352,3 @@ def _pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     if not pairs:
         raise ValueError("expected at least one pair of a sentence and its translation, got none; look at the split")
     return pairs
-
-
-def _slices(order: list[int], length, max_tokens: int):
-    """Neighbours in an order, as many as fit when padded to the longest; one at least."""
-    slice_, longest = [], 0
-    for i in order:
-        longest = max(longest, length(i))
-        if slice_ and longest * (len(slice_) + 1) > max_tokens:
-            yield slice_
-            slice_, longest = [], length(i)
-        slice_.append(i)
-    if slice_:
-        yield slice_
-
-
-def _pad(rows: list[list[int]], pad_id: int, device: torch.device) -> Tensor:
-    tensors = [torch.tensor(row) for row in rows]
-    return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=pad_id).to(device)
-
-
-def _tied_names(model: Transformer) -> set[str]:
-    """Names under which a parameter appears a second time."""
-    first: dict[int, str] = {}
-    again = set()
-    for name, parameter in model.state_dict(keep_vars=True).items():
-        if id(parameter) in first:
-            again.add(name)
-        first.setdefault(id(parameter), name)
-    return again
-
-
-def _sum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -21,7 +21,8 @@ from course_lib._checks import check_seed, check_whole
 from course_lib._typing import Float, Int
 from course_lib.masking import padding_mask
 from course_lib.models import Encoder, Transformer, TransformerConfig
-from course_lib.workshop.parts import ALWAYS_THERE, POSITIONS, WITH_A_DECODER, YOURS, Kit
+from course_lib.workshop.parts import Kit
+from course_lib.workshop.places import ALWAYS_THERE, POSITIONS, WITH_A_DECODER, YOURS
 
 __all__ = ["AssembledSetEncoder", "AssembledTransformer", "assemble", "assemble_set_encoder"]
 

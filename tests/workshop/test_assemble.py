@@ -15,7 +15,7 @@ from torch.testing import assert_close
 import course_lib as cl
 from course_lib import assemble, assemble_set_encoder
 from course_lib.exercises import find
-from course_lib.workshop.parts import PLACES, POSITIONS
+from course_lib.workshop.places import PLACES, POSITIONS
 from course_lib.workshop.tasks import copy as copy_task
 from course_lib.workshop.tasks import reversal
 from course_lib.workshop.train_on import train_on
