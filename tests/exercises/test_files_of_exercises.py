@@ -1,6 +1,8 @@
 """Three files per exercise: the page, the exercise, and its mistakes."""
 
+import ast
 import inspect
+from collections import defaultdict
 
 import pytest
 
@@ -8,6 +10,8 @@ from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.exercises._files import beside, text_of
 from course_lib.exercises._mistakes import Mistakes
 from tools.publisher import ROOT
+
+OF_EVERY_EXERCISE = {"__all__", "exercise", "mistake", "EXERCISES"}  # what the loader looks for
 
 PAGE = """\
 # A title
@@ -129,3 +133,25 @@ def test_an_exercise_inherits_in_the_file_of_its_mistakes():
     assert "causal_mask/upper_triangle" in keys
     assert "causal_mask/numpy_array" not in keys
     assert next(iter(mistake)).says.startswith("In your mask: ")
+
+
+def _constants_and_helpers(source):
+    """Names that a file gives to its constants and private helpers; mistakes are named for their keys instead."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.startswith("_") and node.name != "_":
+            yield node.name
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
+
+
+def test_two_exercises_share_no_name_of_a_constant_or_helper():
+    # A file's owner: the exercise, with all files of its mistakes, or a module that a chapter's exercises share.
+    owners = defaultdict(set)
+    for path in sorted((ROOT / "course_lib/exercises").glob("*/**/*.py")):
+        chapter, name, *_ = path.relative_to(ROOT / "course_lib/exercises").parts
+        for constant in set(_constants_and_helpers(path.read_text())) - OF_EVERY_EXERCISE:
+            owners[constant].add(f"{chapter}/{name.removesuffix('.py').removesuffix('_mistakes')}")
+    assert len(owners) > 100
+    shared = {constant: sorted(files) for constant, files in owners.items() if len(files) > 1}
+    assert not shared, "move what is the same to one place, and name the others for what they are"

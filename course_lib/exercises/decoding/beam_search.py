@@ -9,7 +9,7 @@ from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
 from course_lib.exercises._language_model import NextLogProbs
-from course_lib.exercises.decoding.random_models import random_model
+from course_lib.exercises.decoding.random_models import CLEAR_LEAD, random_model
 from course_lib.exercises.decoding.searching import beam, best_first, search
 from course_lib.exercises.decoding.wrong_beam_searches import (
     added_to_n,
@@ -51,7 +51,6 @@ __all__ = ["beam_search", "exercise"]
 
 BEAMS = "beam_search: The algorithm"
 MOST_DRAWS = 2000  # until a case is found that tells right from wrong
-CLEAR = 0.02  # by how much a decision of a search has to be clear; in float32 sums are off by some 1e-6
 
 
 # Plainer on purpose: the library's reads the winner from `beam_trace`, which keeps every candidate for a view.
@@ -140,7 +139,7 @@ def _beam_case(
     for _ in range(MOST_DRAWS):
         model = random_model(draw, vocab, max_length, eos=eos, long=long)
         args = (model.bos_id, model.eos_id, beam_size, max_length, *(() if penalty is None else (penalty,)))
-        if _beam_gap(model, beam_size, penalty or 0.0) <= CLEAR:
+        if _beam_gap(model, beam_size, penalty or 0.0) <= CLEAR_LEAD:
             continue
         answer = beam_search(model.function(), *args)
         different = {tuple(search(model.function(), *args)) for search in apart}

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises._headings import GREEDY_DECODING
 from course_lib.exercises._language_model import NextLogProbs
-from course_lib.exercises.decoding.random_models import random_model
+from course_lib.exercises.decoding.random_models import CLEAR_LEAD, random_model
 
 __all__ = ["exercise", "greedy_decode"]
 
 
-GREEDILY = "decoding: Greedy decoding"
-CLEAR = 0.02  # by how much a decision of a search has to be clear; in float32 sums are off by some 1e-6
-
-
-def _inputs(model: NextLogProbs, *between) -> tuple:
+def _arguments(model: NextLogProbs, *between) -> tuple:
     return (model, model.bos_id, model.eos_id, *between[:-1], model.max_length, *between[-1:])
 
 
@@ -46,7 +43,7 @@ def greedy_decode(next_log_probs, bos_id, eos_id, max_length):
     reference=greedy_decode,
     shapes={},
     returns=("ids",),
-    look=GREEDILY,
+    look=GREEDY_DECODING,
     differentiable=False,
 )
 
@@ -69,7 +66,7 @@ def _greedy_case(draw: Draw, wanted: Callable[[int], bool], vocab: int, max_leng
     while True:
         model = random_model(draw, vocab, max_length, **options)
         answer = greedy_decode(model.function(), model.bos_id, model.eos_id, max_length)
-        if wanted(len(answer)) and _greedy_gap(model) > CLEAR:
+        if wanted(len(answer)) and _greedy_gap(model) > CLEAR_LEAD:
             return Case(args=(model, model.bos_id, model.eos_id, max_length), note=note)
 
 
@@ -77,7 +74,7 @@ def _greedy_case(draw: Draw, wanted: Callable[[int], bool], vocab: int, max_leng
 def _(draw):
     table = {(): [0.01, 0.1, 0.59, 0.3], (2,): [0.01, 0.2, 0.24, 0.55], (2, 3): [0.01, 0.7, 0.2, 0.09]}
     model = NextLogProbs.of(table, [0.01, 0.29, 0.3, 0.4], 0, 1, 3)
-    yield Case(args=_inputs(model, *())[:4], note="a small model, to be read by eye")
+    yield Case(args=_arguments(model, *())[:4], note="a small model, to be read by eye")
     for vocab, max_length in ((4, 4), (5, 4), (6, 3)):
         yield _greedy_case(draw, lambda n: n >= 2, vocab, max_length)
     yield _greedy_case(draw, lambda n: n >= 4, 7, 9, long=True, note="a longer sequence")

@@ -7,7 +7,9 @@ import torch
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._language_model import NextLogProbs
 
-__all__ = ["random_model"]
+__all__ = ["CLEAR_LEAD", "random_model"]
+
+CLEAR_LEAD = 0.02  # by how much a decision of a search has to be clear; in float32 sums are off by some 1e-6
 
 
 def random_model(draw: Draw, vocab: int, max_length: int, *, eos: float = 0.0, long: bool = False) -> NextLogProbs:

@@ -11,7 +11,7 @@ from course_lib.exercises._files import beside
 __all__ = ["exercise", "top_p_filter"]
 
 
-SAMPLING = "decoding: Temperature and top-p"
+TEMPERATURE_AND_TOP_P = "decoding: Temperature and top-p"
 
 
 # Plainer on purpose: the library's also takes batches, and loses nothing to rounding near p = 1.
@@ -38,7 +38,7 @@ def top_p_filter(logits, p):
     reference=top_p_filter,
     shapes={"logits": "vocab"},
     returns=("logits",),
-    look=SAMPLING,
+    look=TEMPERATURE_AND_TOP_P,
     differentiable=False,
 )
 

@@ -46,9 +46,6 @@ __all__ = [
 ]
 
 
-INF = float("inf")
-
-
 def search_with(make: Callable[[Callable, int, int], dict]):
     """Beam search with parts that are made anew for every call, from the model, bos and eos."""
 
@@ -171,7 +168,9 @@ def gnmt(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0
 
 def no_open_ahead(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
     def over(finished, still_open, beam_size):
-        scores = [max((_by_mean(h, length_penalty) for h in part), default=-INF) for part in (finished, still_open)]
+        scores = [
+            max((_by_mean(h, length_penalty) for h in part), default=-math.inf) for part in (finished, still_open)
+        ]
         return not still_open or scores[0] >= scores[1]
 
     return search(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty, over=over)

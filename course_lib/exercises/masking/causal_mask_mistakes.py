@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 
@@ -9,9 +11,6 @@ from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.masking.parts_of_masks import square
 
 mistake = Mistakes()
-
-
-INF = float("inf")
 
 
 @mistake(look="notation: Conventions")
@@ -81,7 +80,7 @@ def columns_mirrored(length):
 @mistake
 def zero_and_minus_infinity(length):
     """The mask holds 0 and −∞, to be added to scores. The contract asks for a bool mask, True = may attend."""
-    return torch.full((length, length), -INF).triu(1)
+    return torch.full((length, length), -math.inf).triu(1)
 
 
 @mistake
@@ -102,7 +101,7 @@ def ones_and_zeros(length):
 def infinity_times_zero(length):
     """There is `nan` in the mask, from −∞ times 0. Besides, the mask should not contain numbers to be added to scores:
     here it is bool."""
-    return torch.ones(length, length).triu(1) * -INF
+    return torch.ones(length, length).triu(1) * -math.inf
 
 
 @mistake

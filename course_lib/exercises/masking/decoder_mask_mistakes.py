@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 import torch
@@ -16,9 +17,6 @@ from course_lib.exercises.masking.parts_of_masks import (
 )
 
 mistake = Mistakes()
-
-
-INF = float("inf")
 
 
 def _keys(real):
@@ -320,7 +318,7 @@ def sum_of_floats(tokens, pad_id):
 @mistake
 def zero_and_minus_infinity(tokens, pad_id):
     """The mask holds 0 and −∞, to be added to scores. The contract asks for a bool mask, True = may attend."""
-    return _decoder(join=lambda real, past: torch.zeros((real & past).shape).masked_fill(~(real & past), -INF))(
+    return _decoder(join=lambda real, past: torch.zeros((real & past).shape).masked_fill(~(real & past), -math.inf))(
         tokens, pad_id
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 import torch
@@ -15,9 +16,6 @@ from course_lib.exercises.masking.parts_of_masks import (
 )
 
 mistake = Mistakes()
-
-
-INF = float("inf")
 
 
 def _padding(real=lambda tokens, pad_id: tokens != pad_id, place=lambda real: real[:, None, None, :]):
@@ -184,7 +182,7 @@ def floats(tokens, pad_id):
 @mistake
 def zero_and_minus_infinity(tokens, pad_id):
     """The mask holds 0 and −∞, to be added to scores. The contract asks for a bool mask, True = may attend."""
-    return _padding(lambda tokens, pad_id: torch.zeros(tokens.shape).masked_fill(tokens == pad_id, -INF))(
+    return _padding(lambda tokens, pad_id: torch.zeros(tokens.shape).masked_fill(tokens == pad_id, -math.inf))(
         tokens, pad_id
     )
 

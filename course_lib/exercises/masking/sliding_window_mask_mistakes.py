@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -9,9 +11,6 @@ from course_lib.exercises.masking.parts_of_masks import square
 from course_lib.exercises.masking.sliding_window_mask import sliding_window_mask
 
 mistake = Mistakes()
-
-
-INF = float("inf")
 
 
 def _by_distance(test):
@@ -196,7 +195,7 @@ def ones_and_zeros(length, window):
 @mistake
 def zero_and_minus_infinity(length, window):
     """The mask holds 0 and −∞, to be added to scores. The contract asks for a bool mask, True = may attend."""
-    return torch.zeros(length, length).masked_fill(~sliding_window_mask(length, window), -INF)
+    return torch.zeros(length, length).masked_fill(~sliding_window_mask(length, window), -math.inf)
 
 
 @mistake

@@ -10,12 +10,9 @@ from torch import nn
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises.multi_head.sizes import HEADS_AND_WIDTHS
 
 __all__ = ["MultiHeadAttention", "exercise"]
-
-
-# (num_heads, d_head): both orders, so that neither of them can stand for the other.
-PAIRS = ((2, 3), (3, 2), (2, 4), (4, 2))
 
 
 # Plainer on purpose: the library's also takes dropout, position codes and caches, and stacks projections.
@@ -101,7 +98,7 @@ def _masked(draw: Draw, pair, shape, dtype=torch.float32, **options) -> dict:
 @exercise.holds("Each head attends in its own slice of the projected features; out_proj mixes the results", weight=3)
 def _(draw):
     # The first cases are called in train mode too, and for gradients; the small ones below are what is shown.
-    for pair, dtype in zip(PAIRS, (torch.float32, torch.float64) * 2, strict=True):
+    for pair, dtype in zip(HEADS_AND_WIDTHS, (torch.float32, torch.float64) * 2, strict=True):
         yield Case(**_call(draw, pair, dtype))
     call = _call(draw, (2, 3))
     turned = tuple(x.mT.contiguous().mT for x in call["args"])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises.multi_head.sizes import HEADS_AND_WIDTHS
 from course_lib.multi_head import multi_head_parameter_count
 
 __all__ = ["exercise"]
-
-
-# (num_heads, d_head): both orders, so that neither of them can stand for the other.
-PAIRS = ((2, 3), (3, 2), (2, 4), (4, 2))
 
 
 exercise = Exercise(
@@ -35,7 +32,7 @@ def multi_head_parameter_count(d_model, num_heads, bias=True):
 @exercise.holds("Four matrices with their biases are counted, however many heads share them", weight=2)
 def _(draw):
     yield Case(args=(2, 1), note="two features, one head", edge="the smallest case, to be read by eye")
-    for pair in (*PAIRS, (3, 5), (8, 64)):
+    for pair in (*HEADS_AND_WIDTHS, (3, 5), (8, 64)):
         yield Case(args=(pair[0] * pair[1], pair[0]))
     for num_heads in (1, 12):
         yield Case(args=(12, num_heads), note=f"{num_heads} heads for 12 features", edge="an extreme number of heads")
@@ -43,7 +40,7 @@ def _(draw):
 
 @exercise.holds("Without biases only the matrices are counted")
 def _(draw):
-    for pair in PAIRS:
+    for pair in HEADS_AND_WIDTHS:
         yield Case(args=(pair[0] * pair[1], pair[0], False), note="bias=False")
     yield Case(args=(12, 3, True), note="bias=True, said aloud")
 

@@ -7,12 +7,9 @@ import torch
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises.multi_head.sizes import HEADS_AND_WIDTHS
 
 __all__ = ["exercise", "split_heads"]
-
-
-# (num_heads, d_head): both orders, so that neither of them can stand for the other.
-PAIRS = ((2, 3), (3, 2), (2, 4), (4, 2))
 
 
 # Plainer on purpose: the library's leaves the error to a check, and the error is part of this exercise.
@@ -52,13 +49,13 @@ def _features(draw: Draw, pair, batch, dtype=torch.float32):
 def _(draw):
     x = torch.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
     yield Case(args=(x, 2), note="two positions of four features", edge="the smallest case, to be read by eye")
-    for pair in PAIRS:
+    for pair in HEADS_AND_WIDTHS:
         yield Case(args=_features(draw, pair, ()))
 
 
 @exercise.holds("It works with zero, one or two batch dimensions, in float32 and float64", weight=2)
 def _(draw):
-    for batch, pair in zip(draw.batches(but=(2, 3, 4, 6, 8)), PAIRS, strict=False):
+    for batch, pair in zip(draw.batches(but=(2, 3, 4, 6, 8)), HEADS_AND_WIDTHS, strict=False):
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_features(draw, pair, batch, dtype), note=f"batch dimensions: {len(batch)}")
     x = draw.normal(2, 1, 3, 5, 8)

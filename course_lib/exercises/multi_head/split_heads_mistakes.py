@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from course_lib.exercises._headings import VIEW_BUG
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.split_heads import split_heads
 from course_lib.exercises.multi_head.wrong_splits import cut_straight, every_hth, exchanged, overlapping, unchecked
 
 mistake = Mistakes()
-
-
-BUG = "view_transpose_contiguous: The bug"
 
 
 def _checked(function):
@@ -30,7 +28,7 @@ def _slices(x, num_heads):
     return torch.stack([x[..., h * d_head : (h + 1) * d_head] for h in range(num_heads)], -3)
 
 
-@mistake(look=BUG)
+@mistake(look=VIEW_BUG)
 def view_straight(x, num_heads):
     """The shape is right, but the numbers are not: a `view` or `reshape` straight to the final shape only regroups the
     numbers in memory, so a head gets some positions instead of some features. In which order are the numbers of one
@@ -190,7 +188,7 @@ def three_axes_unpacked(x, num_heads):
     return x.reshape(batch, length, num_heads, -1).transpose(1, 2)
 
 
-@mistake(look=BUG)
+@mistake(look=VIEW_BUG)
 def three_axes_unpacked_view_straight(x, num_heads):
     """Two things: the shape is unpacked into three names, so only one batch dimension works; and the `view` straight
     to the final shape gives a head some positions instead of some features."""

@@ -47,7 +47,7 @@ def self_attention(x, w_q, w_k, w_v, mask=None):
 )
 
 
-def _inputs(draw: Draw, batch=(), dtype=torch.float32, scale=1.0, sizes=None):
+def _features_and_weights(draw: Draw, batch=(), dtype=torch.float32, scale=1.0, sizes=None):
     length, d_model, d_k, d_v = sizes or draw.sizes(4, 2, 9, but=batch)
     width = d_model**-0.5
     return (
@@ -72,7 +72,7 @@ def _(draw):
         edge="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
-        yield Case(args=_inputs(draw, batch))
+        yield Case(args=_features_and_weights(draw, batch))
 
 
 @exercise.holds("The three widths are independent, and the projections stay distinct where they are equal")
@@ -80,15 +80,17 @@ def _(draw):
     length, d_model, d_k, d_v = draw.sizes(4, 2, 9)
     square = (length, d_model, d_model, d_model)
     yield Case(
-        args=_inputs(draw, sizes=square), note="d_model = d_k = d_v", edge="square matrices: mistakes give numbers"
+        args=_features_and_weights(draw, sizes=square),
+        note="d_model = d_k = d_v",
+        edge="square matrices: mistakes give numbers",
     )
-    same = _inputs(draw, sizes=(d_model,) * 4)
+    same = _features_and_weights(draw, sizes=(d_model,) * 4)
     yield Case(args=same, note="L = d_model = d_k = d_v", edge="axes of one length: mistakes give numbers here")
-    wide = _inputs(draw, (), torch.float64, sizes=(length, d_model, d_model, d_v))
+    wide = _features_and_weights(draw, (), torch.float64, sizes=(length, d_model, d_model, d_v))
     yield Case(args=wide, note="d_k = d_model", edge="equal widths on purpose")
-    back = _inputs(draw, (), torch.float64, sizes=(length, d_model, d_k, d_model))
+    back = _features_and_weights(draw, (), torch.float64, sizes=(length, d_model, d_k, d_model))
     yield Case(args=back, note="d_v = d_model", edge="equal widths on purpose")
-    equal = _inputs(draw, (), torch.float64, sizes=(length, d_model, d_k, d_k))
+    equal = _features_and_weights(draw, (), torch.float64, sizes=(length, d_model, d_k, d_k))
     yield Case(args=equal, note="d_v = d_k", edge="equal widths on purpose")
 
 
@@ -96,12 +98,12 @@ def _(draw):
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=_inputs(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
-    deep = _inputs(draw, (2, 1, 3), sizes=(4, 5, 6, 7))
+            yield Case(args=_features_and_weights(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
+    deep = _features_and_weights(draw, (2, 1, 3), sizes=(4, 5, 6, 7))
     yield Case(args=deep, note="batch dimensions: 3", edge="a batch dimension of length one")
-    turned = tuple(x.mT.contiguous().mT for x in _inputs(draw, (3,)))
+    turned = tuple(x.mT.contiguous().mT for x in _features_and_weights(draw, (3,)))
     yield Case(args=turned, note="tensors that are transposed in memory")
-    alone = _inputs(draw, (2,), sizes=(1, 5, 3, 4))
+    alone = _features_and_weights(draw, (2,), sizes=(1, 5, 3, 4))
     yield Case(args=alone, note="a single token", edge="one token on purpose")
 
 
@@ -116,20 +118,20 @@ def _(draw):
         edge="to be read by eye",
     )
     for batch in draw.batches():
-        inputs = _inputs(draw, batch)
+        inputs = _features_and_weights(draw, batch)
         length = inputs[0].shape[-2]
         yield Case(args=(*inputs, draw.mask(length, length)), note="a mask (L, L)")
-    inputs = _inputs(draw, (3,))
+    inputs = _features_and_weights(draw, (3,))
     length = inputs[0].shape[-2]
     yield Case(args=(*inputs, draw.mask(length)), note="a mask (L,)")
     yield Case(args=(*inputs, draw.mask(3, length, length)), note="a mask (B, L, L)")
     yield Case(args=(*inputs, draw.mask(3, 1, length)), note="a mask (B, 1, L)")
-    inputs = _inputs(draw, (3, 2), torch.float64)
+    inputs = _features_and_weights(draw, (3, 2), torch.float64)
     length = inputs[0].shape[-2]
     yield Case(args=(*inputs, draw.mask(3, 1, 1, length)), note="a mask (B, 1, 1, L)")
     yield Case(args=(*inputs, draw.mask(3, 2, length, length)), note="a mask of full size")
     yield Case(args=(*inputs, torch.ones(length, length, dtype=torch.bool)), note="a mask that allows everything")
-    inputs = tuple(x.clone() for x in _inputs(draw, (2, 2)))
+    inputs = tuple(x.clone() for x in _features_and_weights(draw, (2, 2)))
     length = inputs[0].shape[-2]
     yield Case(
         args=(*inputs, draw.mask(2, length, length)),
@@ -141,7 +143,7 @@ def _(draw):
 @exercise.holds("Large scores stay finite, and right")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
-        inputs = _inputs(draw, dtype=dtype, scale=30.0)
+        inputs = _features_and_weights(draw, dtype=dtype, scale=30.0)
         yield Case(args=inputs, note="scores of some thousands", tolerance=50, gradients=False)
     length = inputs[0].shape[-2]
     yield Case(

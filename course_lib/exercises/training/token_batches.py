@@ -45,7 +45,7 @@ def area(batch, lengths) -> int:
     return len(batch) * max(lengths[index] for index in batch) if batch else 0
 
 
-def _padding(batches, lengths) -> int:
+def _padded_cells(batches, lengths) -> int:
     """Cells of all rectangles that hold no token, each index being in one batch."""
     return sum(area(batch, lengths) for batch in batches) - sum(lengths)
 
@@ -104,7 +104,7 @@ def _too_many(args: tuple, value: Any) -> str:
 def _too_padded(args: tuple, value: Any) -> str:
     if fault := _too_many(args, value):
         return fault
-    most, padding = _padding(token_batches(*args), args[0]), _padding(value, args[0])
+    most, padding = _padded_cells(token_batches(*args), args[0]), _padded_cells(value, args[0])
     if padding > most:
         return f"expected at most {most} cells of padding, as the greedy way gives, got {padding}: {_shown(value)}"
     return ""
@@ -125,13 +125,17 @@ def longest_first(lengths):
     return sorted(range(len(lengths)), key=lambda i: -lengths[i])
 
 
-def _corpus(draw: Draw, count: int, low: int, high: int) -> list[int]:
+def _lengths(draw: Draw, count: int, low: int, high: int) -> list[int]:
     """Lengths in which equal ones are rare, that two other orders batch worse than the rising one."""
     for _ in range(1000):
         lengths, room = draw.sizes(count, low, high), draw.integer(high + 1, 4 * high)
         greedy = token_batches(lengths, room)
         unsorted, falling = (in_order(lengths, room, o) for o in (range(count), longest_first(lengths)))
-        if len(unsorted) > len(greedy) and _padding(falling, lengths) > _padding(greedy, lengths) and len(greedy) > 2:
+        if (
+            len(unsorted) > len(greedy)
+            and _padded_cells(falling, lengths) > _padded_cells(greedy, lengths)
+            and len(greedy) > 2
+        ):
             return lengths, room
     raise AssertionError("no such lengths were drawn")
 
@@ -144,21 +148,21 @@ def _corpus(draw: Draw, count: int, low: int, high: int) -> list[int]:
 def _(draw):
     yield Case(args=([5, 2, 4, 3], 8), note="four sentences")
     for count in (6, 9, 24):
-        yield Case(args=_corpus(draw, count, 2, 2 * count), note=f"{count} sentences")
+        yield Case(args=_lengths(draw, count, 2, 2 * count), note=f"{count} sentences")
 
 
 @exercise.holds("There are no more batches than with the greedy way", weight=2, fault=_too_many)
 def _(draw):
     yield Case(args=([2, 6, 3, 5], 12), note="four sentences")
     for count in (7, 8, 30):
-        yield Case(args=_corpus(draw, count, 2, 2 * count), note=f"{count} sentences")
+        yield Case(args=_lengths(draw, count, 2, 2 * count), note=f"{count} sentences")
     yield Case(args=([4, 3, 3, 4, 4], 12), note="two batches that are full to the last cell")
 
 
 @exercise.holds("There is no more padding in total than with the greedy way", weight=2, fault=_too_padded)
 def _(draw):
     for count in (6, 7, 8, 40):
-        yield Case(args=_corpus(draw, count, 2, 2 * count), note=f"{count} sentences")
+        yield Case(args=_lengths(draw, count, 2, 2 * count), note=f"{count} sentences")
 
 
 @exercise.holds("It works for equal lengths, one sentence, and a sentence of max_tokens tokens", fault=_too_padded)
@@ -175,5 +179,5 @@ def _(draw):
     yield Case(args=([3, 9, 4], 8), raises=ValueError, note="a sentence of 9 tokens, max_tokens 8")
     for lengths, which in (([9, 3, 4], "the first"), ([3, 4, 9], "the last"), ([10, 9], "each")):
         yield Case(args=(lengths, 8), raises=ValueError, note=f"{which} sentence has more than 8 tokens")
-    lengths, _ = _corpus(draw, 9, 2, 18)
+    lengths, _ = _lengths(draw, 9, 2, 18)
     yield Case(args=(lengths, max(lengths) - 1), raises=ValueError, note="the longest is one token too long")

@@ -8,15 +8,13 @@ from torch import nn
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises._headings import DECODER_LAYER
 from course_lib.exercises.transformer.cases_of_layers import causal, layer_sizes
 from course_lib.exercises.transformer.feed_forward import FeedForward
 from course_lib.exercises.transformer.small_layers import DECODER_OF_FOUR, DECODER_OF_TWO
 from course_lib.multi_head import MultiHeadAttention
 
 __all__ = ["DecoderLayer", "exercise", "true"]
-
-
-DECODING = "transformer: The decoder layer"
 
 
 # Plainer on purpose: the library's also takes dropout, pre-norm, position codes and caches.
@@ -62,7 +60,7 @@ class DecoderLayer(nn.Module):
 ''',
     reference=DecoderLayer,
     shapes={"x": "batch length d_model", "memory": "batch len_memory d_model", "self_mask": "#", "memory_mask": "#"},
-    look=DECODING,
+    look=DECODER_LAYER,
 )
 
 

@@ -8,15 +8,13 @@ from torch import nn
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises._headings import ENCODER_LAYER
 from course_lib.exercises.transformer.cases_of_layers import causal, layer_sizes
 from course_lib.exercises.transformer.feed_forward import FeedForward
 from course_lib.exercises.transformer.small_layers import ENCODER_OF_FOUR, ENCODER_OF_TWO
 from course_lib.multi_head import MultiHeadAttention
 
 __all__ = ["EncoderLayer", "exercise"]
-
-
-ENCODING = "transformer: The encoder layer"
 
 
 # Plainer on purpose: the library's also takes dropout, pre-norm, position codes and caches.
@@ -58,7 +56,7 @@ class EncoderLayer(nn.Module):
 ''',
     reference=EncoderLayer,
     shapes={"x": "batch length d_model", "mask": "#"},
-    look=ENCODING,
+    look=ENCODER_LAYER,
 )
 
 

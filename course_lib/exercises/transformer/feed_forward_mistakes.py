@@ -5,14 +5,12 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from course_lib.exercises._headings import RESIDUALS
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.feed_forward import FeedForward
 from course_lib.exercises.transformer.variants import built_with, hidden
 
 mistake = Mistakes()
-
-
-NORM = "transformer: Residual connections and layer norm"
 
 
 @mistake.built
@@ -67,14 +65,14 @@ for _key, _name, _activation in (
     )
 
 
-@mistake.built(look=NORM)
+@mistake.built(look=RESIDUALS)
 def residual_inside():
     """The input is added to the output. The residual connection belongs to the layer around this network, where it
     would be added a second time."""
     return hidden(after=lambda y, x: x + y)
 
 
-@mistake.built(look=NORM)
+@mistake.built(look=RESIDUALS)
 def residual_and_norm_inside():
     """A residual connection and a norm are built in. They belong to the layer around this network, where they would be
     applied a second time."""
@@ -137,7 +135,7 @@ class Dropout(FeedForward):
         return self.linear2(nn.functional.dropout(self.linear1(x).relu(), 0.1, self.training))
 
 
-@mistake.built(look=NORM)
+@mistake.built(look=RESIDUALS)
 def normed_inside():
     """The hidden features go through a norm. There is none in this network; it belongs to the layer around it."""
     return hidden(lambda h: nn.functional.layer_norm(h.relu(), h.shape[-1:]))

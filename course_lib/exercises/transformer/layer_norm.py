@@ -7,12 +7,10 @@ import torch
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises._headings import RESIDUALS
 from course_lib.transformer import layer_norm
 
 __all__ = ["exercise"]
-
-
-NORM = "transformer: Residual connections and layer norm"
 
 
 exercise = Exercise(
@@ -28,7 +26,7 @@ def layer_norm(x, gain, bias, eps=1e-5):
 ''',
     reference=layer_norm,
     shapes={"x": "... d", "gain": "d", "bias": "d"},
-    look=NORM,
+    look=RESIDUALS,
     twins=(
         "layer_norm",
         "native_layer_norm",

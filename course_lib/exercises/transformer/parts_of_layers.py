@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from course_lib.exercises._headings import ENCODER_LAYER, RESIDUALS
 from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import attend_with, attending
 from course_lib.exercises.transformer.feed_forward import FeedForward
 from course_lib.exercises.transformer.feed_forward import exercise as feed_forward_exercise
@@ -11,11 +12,10 @@ from course_lib.exercises.transformer.layer_norm import exercise as layer_norm_e
 from course_lib.exercises.transformer.variants import PARTS, built_with, hidden
 from course_lib.multi_head import MultiHeadAttention
 
-__all__ = ["add_inherited", "add_norm_names", "add_parts", "layers_attending"]
+__all__ = ["MASK_OUT_OF_LINE", "add_inherited", "add_norm_names", "add_parts", "layers_attending"]
 
 
-NORM = "transformer: Residual connections and layer norm"
-IN_ENCODER = "transformer: The encoder layer"
+MASK_OUT_OF_LINE = "Your own attention then gets a mask that does not line up with its scores."
 
 
 def add_norm_names(mistake, build, count):
@@ -26,7 +26,7 @@ def add_norm_names(mistake, build, count):
             f"only_norm{one}",
             f"norm{one} does the work of all norms. Each sub-layer is followed by a norm with gain and bias of its "
             f"own.",
-            look=NORM,
+            look=RESIDUALS,
         )(build(norms=(one,) * count))
     for one in usual[1:]:
         order = list(usual)
@@ -78,7 +78,7 @@ def add_parts(mistake, base, attentions, norms):
         "torch_attention",
         "This is PyTorch's `nn.MultiheadAttention`: its parameters have other names, and its masks the opposite "
         "meaning. The contract asks for the course's `MultiHeadAttention`.",
-        look=IN_ENCODER,
+        look=ENCODER_LAYER,
     )(attention(lambda d, h, f: nn.MultiheadAttention(d, h, batch_first=True)))
     says("attention_without_bias", "The projections of the attention are built without their biases.")(
         attention(lambda d, h, f: MultiHeadAttention(d, h, bias=False))
@@ -118,28 +118,28 @@ def add_parts(mistake, base, attentions, norms):
     says(
         "norms_without_parameters",
         "The norms are built without gain and bias, so there is nothing to load and nothing to learn.",
-        look=NORM,
+        look=RESIDUALS,
     )(norm(lambda d, h, f: nn.LayerNorm(d, elementwise_affine=False)))
     says(
         "batch_norm",
         "This is batch norm, which mixes the sequences of a batch. Layer norm takes each position alone.",
-        look=NORM,
+        look=RESIDUALS,
     )(norm(lambda d, h, f: nn.BatchNorm1d(d)))
     says(
         "rms_norm",
         "This is RMSNorm, which takes off no mean and has no bias. The contract asks for `nn.LayerNorm`.",
-        look=NORM,
+        look=RESIDUALS,
     )(norm(lambda d, h, f: nn.RMSNorm(d)))
     says(
         "one_norm_module",
         "There is only one norm, under one name or under several. Each sub-layer has its own, with its own gain and "
         "bias.",
-        look=NORM,
+        look=RESIDUALS,
     )(built_with(base, **dict.fromkeys(norms[1:])))
     says(
         "norms_too_wide",
         "The norms are built for d_ff features. How wide is the sum that they are applied to?",
-        look=NORM,
+        look=RESIDUALS,
     )(norm(lambda d, h, f: nn.LayerNorm(f)))
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
+from course_lib.exercises._headings import PRE_OR_POST, RESIDUALS
+
 __all__ = ["add_ways", "inside", "post", "pre", "without_norm", "without_shortcut"]
-
-
-NORM = "transformer: Residual connections and layer norm"
-POST = "pre_norm_post_norm: Pre-norm and post-norm"
 
 
 # Ways to put a sub-layer f, its norm and its residual connection together; the first is the right one.
@@ -90,58 +88,58 @@ EVERYWHERE = {
         pre,
         "This is pre-norm: each norm is applied to what goes into its sub-layer. In the paper, and here, it is applied "
         "to the sum that comes out.",
-        POST,
+        PRE_OR_POST,
     ),
     "pre_norm_from_normed": (
         _from_normed,
         "Each norm is applied first, and the residual connection starts after it. Here the residual connection starts "
         "at x, and the norm comes after the sum.",
-        POST,
+        PRE_OR_POST,
     ),
     "pre_norm_without_residual": (
         _pre_without_shortcut,
         "Each norm stands before its sub-layer, and there is no residual connection. Here x is added to what the "
         "sub-layer makes of it, and the sum is normed.",
-        POST,
+        PRE_OR_POST,
     ),
     "norm_inside_residual": (
         inside,
         "The norm is applied to the output of the sub-layer alone, and x is added after it. Which comes first, sum or "
         "norm?",
-        POST,
+        PRE_OR_POST,
     ),
     "shortcut_normed": (
         _shortcut_normed,
         "The norm is applied to x alone, and the output of the sub-layer is added after it. What is normed is the sum.",
-        POST,
+        PRE_OR_POST,
     ),
     "pre_and_post_norm": (
         _both,
         "Each norm is applied twice, before its sub-layer and after the sum. Post-norm has it after the sum only.",
-        POST,
+        PRE_OR_POST,
     ),
     "no_residuals": (
         without_shortcut,
         "There are no residual connections: the output of each sub-layer replaces x, where it should be added to it.",
-        NORM,
+        RESIDUALS,
     ),
-    "no_norms": (without_norm, "The norms exist and are not used.", NORM),
+    "no_norms": (without_norm, "The norms exist and are not used.", RESIDUALS),
     "no_residuals_no_norms": (
         _bare,
         "The sub-layers follow each other bare: no residual connections, no norms.",
-        NORM,
+        RESIDUALS,
     ),
     "overwritten": (
         _doubled,
         "The output of each sub-layer is added to itself, not to x. A name that is given a new value no longer holds "
         "the old one.",
-        NORM,
+        RESIDUALS,
     ),
     "multiplied": (
         _multiplied,
         "x and the output of the sub-layer are multiplied. A residual connection is a sum, so that the gradient has a "
         "way past the sub-layer.",
-        NORM,
+        RESIDUALS,
     ),
     "dropout": (
         _dropped,
@@ -151,7 +149,7 @@ EVERYWHERE = {
     "normed_twice": (
         _normed_twice,
         "The output of each sub-layer is normed, and then the sum as well. Only the sum is normed.",
-        POST,
+        PRE_OR_POST,
     ),
     "activation_outside": (
         _activated,
@@ -165,10 +163,10 @@ ONCE = {
     "no_residual": (
         without_shortcut,
         "Around {} there is no residual connection: its output replaces x, where it should be added to it.",
-        NORM,
+        RESIDUALS,
     ),
-    "no_norm": (without_norm, "The sum of x and {} is not normed, though the norm for it is there.", NORM),
-    "bare": (_bare, "{} has neither residual connection nor norm: its output is passed on as it is.", NORM),
+    "no_norm": (without_norm, "The sum of x and {} is not normed, though the norm for it is there.", RESIDUALS),
+    "bare": (_bare, "{} has neither residual connection nor norm: its output is passed on as it is.", RESIDUALS),
     "unused": (
         _without_sublayer,
         "The result does not depend on {}: its output is lost, or it is never called.",
@@ -178,13 +176,17 @@ ONCE = {
     "doubled": (
         _doubled,
         "The output of {} is added to itself, not to x. A name that is given a new value no longer holds the old one.",
-        NORM,
+        RESIDUALS,
     ),
-    "pre": (pre, "Around {} the layer is pre-norm, elsewhere post-norm. Everywhere the sum is what is normed.", POST),
+    "pre": (
+        pre,
+        "Around {} the layer is pre-norm, elsewhere post-norm. Everywhere the sum is what is normed.",
+        PRE_OR_POST,
+    ),
     "inside": (
         inside,
         "The output of {} is normed before x is added; the rest of the layer is right. What is normed is the sum.",
-        POST,
+        PRE_OR_POST,
     ),
 }
 
@@ -203,5 +205,5 @@ def add_ways(mistake, build, sublayers):
         "residual_twice",
         "x is added twice to the output of the feed-forward network: once in the layer, once inside the network. One "
         "residual connection a sub-layer.",
-        look=NORM,
+        look=RESIDUALS,
     )(build(ways=(post,) * (count - 1) + (_shortcut_twice,)))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from course_lib.exercises._headings import GREEDY_DECODING
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.decoding.searching import beam
 from course_lib.exercises.decoding.wrong_beam_searches import unpruned
 
 mistake = Mistakes()
-
-
-GREEDILY = "decoding: Greedy decoding"
 
 
 @mistake
@@ -86,7 +84,7 @@ def tensor_returned(next_log_probs, bos_id, eos_id, beam_size, max_length, lengt
     )
 
 
-@mistake(look=GREEDILY)
+@mistake(look=GREEDY_DECODING)
 def only_the_last_token(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
     """The model is given only the last token. It has no memory of its own, so it needs all tokens so far, bos first."""
     return beam(asked=lambda tokens, bos: tokens[-1:] or [bos])(
@@ -94,13 +92,13 @@ def only_the_last_token(next_log_probs, bos_id, eos_id, beam_size, max_length, l
     )
 
 
-@mistake(look=GREEDILY)
+@mistake(look=GREEDY_DECODING)
 def without_bos(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
     """The model is called without bos. It was trained on sequences that begin with it."""
     return beam(asked=lambda tokens, bos: tokens)(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
-@mistake(look=GREEDILY)
+@mistake(look=GREEDY_DECODING)
 def bos_and_the_last_token(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
     """The model is given bos and the last token, and nothing in between. The next token depends on all of
     them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -10,12 +12,9 @@ from course_lib.exercises.decoding.cached_attention_mistakes.parts import attent
 mistake = Mistakes()
 
 
-INF = float("inf")
-
-
 def _top_left(scores, dim):
     rows, columns = scores.shape[-2:]
-    return scores.masked_fill(~torch.ones(rows, columns, dtype=torch.bool).tril(), -INF).softmax(dim)
+    return scores.masked_fill(~torch.ones(rows, columns, dtype=torch.bool).tril(), -math.inf).softmax(dim)
 
 
 @mistake(look="masking: Causal mask")

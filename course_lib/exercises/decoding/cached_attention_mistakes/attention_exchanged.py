@@ -12,12 +12,9 @@ from course_lib.exercises.decoding.cached_attention_mistakes.parts import step
 mistake = Mistakes()
 
 
-INF = float("inf")
-
-
-def _masked(hidden):
+def _hiding(hidden):
     def weights(scores):
-        return scores.masked_fill(hidden(scores), -INF).softmax(-1)
+        return scores.masked_fill(hidden(scores), -math.inf).softmax(-1)
 
     return weights
 
@@ -119,13 +116,13 @@ def sum_loses_an_axis(query, key, value, cache=None):
 @mistake
 def newest_masked(query, key, value, cache=None):
     """The newest token is masked: a causal mask without its diagonal. A position sees itself, too."""
-    return step(weights=_masked(lambda s: torch.arange(s.shape[-1]) == s.shape[-1] - 1))(query, key, value, cache)
+    return step(weights=_hiding(lambda s: torch.arange(s.shape[-1]) == s.shape[-1] - 1))(query, key, value, cache)
 
 
 @mistake
 def only_later_ones_seen(query, key, value, cache=None):
     """The mask is turned round: the oldest token is hidden from the only query, as if it came later."""
-    return step(weights=_masked(lambda s: torch.ones_like(s).triu(1) == 0))(query, key, value, cache)
+    return step(weights=_hiding(lambda s: torch.ones_like(s).triu(1) == 0))(query, key, value, cache)
 
 
 @mistake

@@ -62,7 +62,7 @@ def _all_detached(query, key, value, cache=None):
         return step()(query, key, value, cache)
 
 
-_COMMON: dict[str, tuple[str, dict]] = {
+_PARTS_OF_THE_CACHE: dict[str, tuple[str, dict]] = {
     "new_before_old": (
         "the new token stands before the old ones",
         {"join": _joined_by(lambda key, value, keys, values: (_cat(key, keys), _cat(value, values)))},
@@ -229,4 +229,4 @@ def heads_after_tokens(query, key, value, cache=None):
     return step(form=lambda output: output.transpose(1, 2))(query, key, value, cache)
 
 
-mistake.two_at_once(_COMMON, step, _HIDDEN)
+mistake.two_at_once(_PARTS_OF_THE_CACHE, step, _HIDDEN)

@@ -86,7 +86,7 @@ def _of_references(found, wanted):
     return wanted.total()
 
 
-_COMMON: dict[str, tuple[str, dict]] = {
+_PARTS_OF_BLEU: dict[str, tuple[str, dict]] = {
     "not_clipped": ("matches are not limited by the reference", {"clip": unclipped}),
     "no_brevity_penalty": ("the brevity penalty is missing", {"brevity": _no_penalty}),
     "product_without_root": ("the fourth root is missing", {"mean": math.prod}),
@@ -249,8 +249,8 @@ def rounded_to_one(hypotheses, references):
     return bleu(form=lambda x: round(x, 1))(hypotheses, references)
 
 
-for a, (first, one) in _COMMON.items():
-    for b, (second, other) in _COMMON.items():
+for a, (first, one) in _PARTS_OF_BLEU.items():
+    for b, (second, other) in _PARTS_OF_BLEU.items():
         if a < b and not one.keys() & other.keys():
             says = f"There are two mistakes here: {first}, and {second}. Correct them one at a time."
             mistake.named(f"{a}+{b}", says)(bleu(**one, **other))

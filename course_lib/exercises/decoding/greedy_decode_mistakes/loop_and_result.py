@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -11,12 +13,11 @@ from course_lib.exercises.decoding.searching import greedy
 mistake = Mistakes()
 
 
-INF = float("inf")
 SAMPLING = "decoding: Sampling"
 
 
 def _without_eos(log_probs, bos, eos):
-    log_probs[eos] = -INF
+    log_probs[eos] = -math.inf
     return int(log_probs.argmax())
 
 
@@ -183,10 +184,10 @@ def scores_returned(next_log_probs, bos_id, eos_id, max_length):
 @mistake
 def eos_for_the_rest(next_log_probs, bos_id, eos_id, max_length):
     """The result is padded with eos to `max_length`. The list may be shorter."""
-    return _filled(next_log_probs, bos_id, eos_id, max_length)
+    return _filled_with_eos(next_log_probs, bos_id, eos_id, max_length)
 
 
-def _filled(next_log_probs, bos_id, eos_id, max_length):
+def _filled_with_eos(next_log_probs, bos_id, eos_id, max_length):
     tokens = greedy_decode(next_log_probs, bos_id, eos_id, max_length)
     return tokens + [eos_id] * (max_length - len(tokens))
 

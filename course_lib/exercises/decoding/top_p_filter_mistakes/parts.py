@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
 __all__ = ["filter_with"]
-
-
-INF = float("inf")
 
 
 def filter_with(
@@ -15,7 +14,7 @@ def filter_with(
     keep=lambda sums, probs, p: sums - probs < p,
     at_least_one=True,
     restore=lambda keep, order: keep[order.argsort()],
-    fill=-INF,
+    fill=-math.inf,
     of=lambda logits: logits,
 ):
     """The filter with one part exchanged."""

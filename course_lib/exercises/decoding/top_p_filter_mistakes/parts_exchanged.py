@@ -12,9 +12,6 @@ from course_lib.exercises._mistakes import Mistakes
 mistake = Mistakes()
 
 
-INF = math.inf
-
-
 def _filter(
     *,
     probs=lambda logits, p: logits.softmax(-1),
@@ -22,7 +19,7 @@ def _filter(
     remove=lambda sums, ranked, p: sums - ranked >= p,
     place=lambda logits, removed, order: torch.zeros_like(removed).scatter(0, order, removed),
     of=lambda logits: logits.clone(),
-    fill=-INF,
+    fill=-math.inf,
     form=lambda filtered, kept, order: filtered,
 ):
     """The filter with parts replaced; unchanged, it is right."""
@@ -35,7 +32,7 @@ def _filter(
     return solution
 
 
-def _count(number: Callable):
+def _all_but_the_first(number: Callable):
     """The first tokens in the order are kept, the given number of them."""
     return lambda sums, ranked, p: torch.arange(len(sums)) >= number(sums, ranked, p)
 
@@ -53,12 +50,12 @@ def _pushed_without_first(sums, ranked, p):
     return removed
 
 
-def _multiplied(logits, p):
+def _logits_multiplied(logits, p):
     kept = _filter()(logits, p).isfinite()
-    return torch.where(kept, logits, logits * -INF)
+    return torch.where(kept, logits, logits * -math.inf)
 
 
-_COMMON: dict[str, tuple[str, dict]] = {
+_PARTS_OF_THE_FILTER: dict[str, tuple[str, dict]] = {
     "crossing_token_dropped": ("the token that reaches `p` is dropped", {"remove": lambda sums, ranked, p: sums > p}),
     "crossing_token_dropped_but_one_kept": (
         "the token that reaches `p` is dropped unless it is the first",
@@ -124,14 +121,14 @@ def own_probability_above_the_rest_first_kept(logits, p):
 @mistake
 def rounded_share_of_the_vocabulary(logits, p):
     """A share `p` of the vocabulary is kept, rounded down. The number of tokens depends on their probabilities."""
-    return _filter(remove=_count(lambda sums, ranked, p: int(p * len(sums))))(logits, p)
+    return _filter(remove=_all_but_the_first(lambda sums, ranked, p: int(p * len(sums))))(logits, p)
 
 
 @mistake
 def rounded_share_of_the_vocabulary_one_kept(logits, p):
     """A share `p` of the vocabulary is kept, rounded down, and at least one. The number of tokens depends on their
     probabilities."""
-    return _filter(remove=_count(lambda sums, ranked, p: max(1, int(p * len(sums)))))(logits, p)
+    return _filter(remove=_all_but_the_first(lambda sums, ranked, p: max(1, int(p * len(sums)))))(logits, p)
 
 
 @mistake
@@ -164,7 +161,7 @@ def products(logits, p):
 @mistake
 def plus_infinity(logits, p):
     """The others get +∞, which takes all the probability. They should get −∞."""
-    return _filter(fill=INF)(logits, p)
+    return _filter(fill=math.inf)(logits, p)
 
 
 @mistake
@@ -176,7 +173,7 @@ def not_a_number(logits, p):
 @mistake
 def multiplied_by_minus_infinity(logits, p):
     """The others are multiplied by −∞: for a negative logit that is +∞. They should *become* −∞."""
-    return _multiplied(logits, p)
+    return _logits_multiplied(logits, p)
 
 
 @mistake
@@ -197,4 +194,4 @@ def order_returned_too(logits, p):
     return _filter(form=lambda filtered, kept, order: (filtered, order))(logits, p)
 
 
-mistake.two_at_once(_COMMON, _filter)
+mistake.two_at_once(_PARTS_OF_THE_FILTER, _filter)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -10,12 +12,9 @@ from course_lib.exercises.decoding.top_p_filter_mistakes.parts import filter_wit
 mistake = Mistakes()
 
 
-INF = float("inf")
-
-
 def _by_token(keep):
     """A filter that looks at each probability alone."""
-    return lambda logits, p: logits.masked_fill(~keep(logits.softmax(-1), p), -INF)
+    return lambda logits, p: logits.masked_fill(~keep(logits.softmax(-1), p), -math.inf)
 
 
 @mistake
@@ -94,7 +93,7 @@ def least_probable_kept(logits, p):
 @mistake
 def not_sorted(logits, p):
     """The sum runs in the order of the vocabulary. It has to start with the most probable token."""
-    return logits.masked_fill(~((probs := logits.softmax(-1)).cumsum(-1) - probs < p), -INF)
+    return logits.masked_fill(~((probs := logits.softmax(-1)).cumsum(-1) - probs < p), -math.inf)
 
 
 @mistake

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -9,9 +11,6 @@ from course_lib.exercises.decoding.top_p_filter import top_p_filter
 from course_lib.exercises.decoding.top_p_filter_mistakes.parts import filter_with
 
 mistake = Mistakes()
-
-
-INF = float("inf")
 
 
 @mistake
@@ -100,5 +99,5 @@ def without_a_sum_to_one(logits, p):
 def logits_overwritten(logits, p):
     """The result is right, but it is written into `logits`, which belongs to the caller. A method whose name ends in
     `_`, or an assignment to a part of a tensor, does that; `masked_fill` and `torch.where` return a new tensor."""
-    logits[~top_p_filter(logits, p).isfinite()] = -INF
+    logits[~top_p_filter(logits, p).isfinite()] = -math.inf
     return logits

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.masking.masked_softmax_mistakes.parts import fill, repaired, zeroed
 
 mistake = Mistakes()
-
-
-INF = float("inf")
 
 
 def _itself(mask):
@@ -83,17 +82,17 @@ def over_axis_1_repaired(scores, mask):
 def axis_left_out(scores, mask):
     """The softmax is called without an axis, and takes axis 0 or 1 depending on how many there are. It should always
     run over the keys."""
-    return torch.nn.functional.softmax(scores.masked_fill(~mask, -INF))
+    return torch.nn.functional.softmax(scores.masked_fill(~mask, -math.inf))
 
 
 @mistake
 def axis_left_out_repaired(scores, mask):
     """The softmax is called without an axis, and takes axis 0 or 1 depending on how many there are; `nan` is replaced
     by zero. It should always run over the keys."""
-    return torch.nn.functional.softmax(scores.masked_fill(~mask, -INF)).nan_to_num(0.0)
+    return torch.nn.functional.softmax(scores.masked_fill(~mask, -math.inf)).nan_to_num(0.0)
 
 
 @mistake
 def over_all_pairs(scores, mask):
     """One softmax runs over all queries and keys together: all weights of a matrix sum to one. Each row has its own."""
-    return scores.masked_fill(~mask, -INF).flatten(-2).softmax(-1).view(scores.shape).nan_to_num(0.0)
+    return scores.masked_fill(~mask, -math.inf).flatten(-2).softmax(-1).view(scores.shape).nan_to_num(0.0)

@@ -14,7 +14,6 @@ from course_lib.exercises.masking.masked_softmax_mistakes.parts import add, as_i
 mistake = Mistakes()
 
 
-INF = float("inf")
 EMPTY = "masking: Rows without a key"
 BEFORE = "masking: A mask acts before the softmax"
 EXP = "attention: The softmax turns scores into weights"
@@ -25,21 +24,21 @@ FILL = "masks_in_half_precision: Which number to fill in"
 def infinity_times_zero(scores, mask):
     """The mask is multiplied with −∞, and 0 · ∞ is `nan`: every allowed score becomes `nan`. Select by a condition
     instead of multiplying."""
-    return add(lambda scores, mask: ~mask * -INF)(scores, mask)
+    return add(lambda scores, mask: ~mask * -math.inf)(scores, mask)
 
 
 @mistake(look=FILL)
 def bias_in_float32(scores, mask):
     """The values are right, but the numbers that are added to the scores are float32, so half-precision scores give a
     float32 result. Fully masked rows have a `nan` in the gradient, too."""
-    return add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -INF), repaired)(scores, mask)
+    return add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -math.inf), repaired)(scores, mask)
 
 
 @mistake(look=EMPTY)
 def bias_in_float32_nan(scores, mask):
     """Fully masked rows are `nan`, and half-precision scores give a float32 result: the numbers that are added to them
     have a dtype of their own."""
-    return add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -INF))(scores, mask)
+    return add(lambda scores, mask: torch.zeros(mask.shape).masked_fill(~mask, -math.inf))(scores, mask)
 
 
 @mistake(look=FILL)
@@ -92,13 +91,13 @@ def float32_inside(scores, mask):
 @mistake
 def scores_returned(scores, mask):
     """The masked scores are returned, with −∞ in them. The weights are the softmax of these scores."""
-    return scores.masked_fill(~mask, -INF)
+    return scores.masked_fill(~mask, -math.inf)
 
 
 @mistake
 def logarithm_returned(scores, mask):
     """The logarithms of the weights are returned: use `softmax`, not `log_softmax`."""
-    return scores.masked_fill(~mask, -INF).log_softmax(-1)
+    return scores.masked_fill(~mask, -math.inf).log_softmax(-1)
 
 
 @mistake(look=EXP)
@@ -136,7 +135,7 @@ def largest_with_its_place(scores, mask):
 @mistake
 def numpy(scores, mask):
     """NumPy has neither gradients nor bfloat16. Use tensors instead of arrays here."""
-    return torch.from_numpy(scores.numpy() * 1.0).masked_fill(~mask, -INF).softmax(-1).nan_to_num(0.0)
+    return torch.from_numpy(scores.numpy() * 1.0).masked_fill(~mask, -math.inf).softmax(-1).nan_to_num(0.0)
 
 
 @mistake
@@ -153,7 +152,7 @@ def allowed_scores_indexed(scores, mask):
     return scores[mask].softmax(-1)
 
 
-def _indexed(copy, then=as_it_is, number=-INF):
+def _indexed(copy, then=as_it_is, number=-math.inf):
     def masked_softmax(scores, mask):
         scores = scores.clone() if copy else scores
         scores[~mask] = number
@@ -162,7 +161,7 @@ def _indexed(copy, then=as_it_is, number=-INF):
     return masked_softmax
 
 
-def _filled_in_place(number=-INF, then=as_it_is):
+def _filled_in_place(number=-math.inf, then=as_it_is):
     return lambda scores, mask: then(scores.masked_fill_(~mask, number).softmax(-1), mask)
 
 
@@ -219,4 +218,4 @@ def scores_overwritten_with_minus_a_billion(scores, mask):
 def minus_infinity_after_softmax(scores, mask):
     """−∞ is filled into the finished weights. It belongs in the scores, before the softmax, which turns it into
     zero."""
-    return scores.softmax(-1).masked_fill(~mask, -INF)
+    return scores.softmax(-1).masked_fill(~mask, -math.inf)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -10,7 +12,6 @@ from course_lib.exercises.masking.masked_softmax_mistakes.parts import add, fill
 mistake = Mistakes()
 
 
-INF = float("inf")
 FILL = "masks_in_half_precision: Which number to fill in"
 
 
@@ -99,7 +100,7 @@ def filled_with_the_lowest_score(scores, mask):
 @mistake(look=FILL)
 def plus_infinity(scores, mask):
     """Masked scores become +∞, the largest score of all. Their weight should be zero: which score gives that?"""
-    return fill(INF)(scores, mask)
+    return fill(math.inf)(scores, mask)
 
 
 @mistake

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 __all__ = ["add", "as_it_is", "divided", "fill", "repaired", "zeroed"]
-
-
-INF = float("inf")
 
 
 def zeroed(weights, mask):
@@ -23,7 +21,7 @@ def as_it_is(weights, mask):
     return weights
 
 
-def fill(number=-INF, then=as_it_is, dim=-1, hide=operator.inv):
+def fill(number=-math.inf, then=as_it_is, dim=-1, hide=operator.inv):
     """Fill, softmax, and a step that changes the weights."""
 
     def masked_softmax(scores, mask):

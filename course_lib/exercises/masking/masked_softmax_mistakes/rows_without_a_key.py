@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -10,7 +12,6 @@ from course_lib.exercises.masking.masked_softmax_mistakes.parts import add, fill
 mistake = Mistakes()
 
 
-INF = float("inf")
 EMPTY = "masking: Rows without a key"
 
 
@@ -32,7 +33,7 @@ def empty_rows_uniform(scores, mask):
 def empty_rows_unmasked(scores, mask):
     """In a fully masked row the weights are those without a mask: the row has been unmasked for the softmax, and its
     weights were not set to zero afterwards."""
-    return scores.masked_fill(~(mask | ~mask.any(-1, keepdim=True)), -INF).softmax(-1)
+    return scores.masked_fill(~(mask | ~mask.any(-1, keepdim=True)), -math.inf).softmax(-1)
 
 
 @mistake(look=EMPTY)
@@ -71,7 +72,7 @@ def row_axis_dropped(scores, mask):
 def nan_in_the_gradient(scores, mask):
     """The result is right, but its gradient is `nan` in fully masked rows: a `nan` occurred on the way and was replaced
     at the end, but the backward pass still goes through the step where it occurred."""
-    return add(lambda scores, mask: torch.zeros_like(scores).masked_fill(~mask, -INF), repaired)(scores, mask)
+    return add(lambda scores, mask: torch.zeros_like(scores).masked_fill(~mask, -math.inf), repaired)(scores, mask)
 
 
 @mistake(look=EMPTY)

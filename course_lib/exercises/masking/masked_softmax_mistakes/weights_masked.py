@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -10,7 +12,6 @@ from course_lib.exercises.masking.masked_softmax_mistakes.parts import divided
 mistake = Mistakes()
 
 
-INF = float("inf")
 EMPTY = "masking: Rows without a key"
 BEFORE = "masking: A mask acts before the softmax"
 EXP = "attention: The softmax turns scores into weights"
@@ -36,7 +37,9 @@ def _shifted_by_one_number(scores, mask):
 
 def _shifted_by_the_allowed(scores, mask):
     opened = mask | ~mask.any(-1, keepdim=True)
-    return (scores - scores.masked_fill(~opened, -INF).amax(-1, keepdim=True)).masked_fill(~opened, -INF).exp()
+    return (
+        (scores - scores.masked_fill(~opened, -math.inf).amax(-1, keepdim=True)).masked_fill(~opened, -math.inf).exp()
+    )
 
 
 def _softmax_of_all(scores, mask):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.exercises._headings import VIEW_BUG
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.merge_heads import merge_heads
 from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import attend_with, each_by_its_own, variant
@@ -10,13 +11,10 @@ from course_lib.exercises.multi_head.wrong_splits import cut_straight, every_hth
 mistake = Mistakes()
 
 
-BUG = "view_transpose_contiguous: The bug"
-
-
 VIEWS = "view_transpose_contiguous: What view and transpose do to memory"
 
 
-@mistake.built(look=BUG)
+@mistake.built(look=VIEW_BUG)
 def view_straight():
     """The heads are split by a `view` straight to (B, H, L, d_head). It only regroups the numbers in memory, so a head
     gets some positions instead of some features. The model trains, but less well. In which order are the numbers of one
@@ -31,7 +29,7 @@ def merged_without_transpose():
     return variant(merge=lambda x: x.reshape(len(x), x.shape[2], -1))
 
 
-@mistake.built(look=BUG)
+@mistake.built(look=VIEW_BUG)
 def view_straight_both_ways():
     """Splitting and merging go straight from shape to shape, without exchanging any axes. The two steps undo each
     other, but between them a head holds some positions instead of some features."""
@@ -130,7 +128,7 @@ def one_length_for_all_and_minus_one():
     return variant(project=_of_one_length(lambda self, query: -1), split=_swap)
 
 
-@mistake.built(look=BUG)
+@mistake.built(look=VIEW_BUG)
 def one_length_for_all_view_straight():
     """Two things: the length of the queries is used to reshape keys and values too; and the `view` straight to (B,
     H, L, d_head) gives a head some positions instead of some features."""

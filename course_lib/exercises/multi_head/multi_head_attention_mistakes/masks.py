@@ -11,10 +11,10 @@ from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import 
 mistake = Mistakes()
 
 
-MASKS = "notation: Conventions"
+CONVENTIONS = "notation: Conventions"
 
 
-@mistake.built(look=MASKS)
+@mistake.built(look=CONVENTIONS)
 def mask_turned_round():
     """Attention goes exactly where the mask forbids it. True means *may attend* (`nn.MultiheadAttention` has it the
     other way round); check the condition of the fill."""
@@ -58,21 +58,21 @@ def filled_with_plus_a_billion():
     return variant(attend=attend_with(hide=lambda scores, mask: scores.masked_fill(~mask, 1e9)))
 
 
-@mistake.built(look=MASKS)
+@mistake.built(look=CONVENTIONS)
 def mask_of_two_axes_only():
     """The mask is treated as (L_q, L_k), and two axes are put before it. It may have up to four axes, and broadcasts as
     it is."""
     return variant(mask_as=lambda mask: mask[None, None])
 
 
-@mistake.built(look=MASKS)
+@mistake.built(look=CONVENTIONS)
 def mask_of_two_axes_moved():
     """A mask with two axes gets more axes between them, as if it were (B, L_k). It is (L_q, L_k), and broadcasts as it
     is."""
     return variant(mask_as=lambda mask: mask[:, None, None] if mask.dim() == 2 else mask)
 
 
-@mistake.built(look=MASKS)
+@mistake.built(look=CONVENTIONS)
 def only_masks_of_two_axes_used():
     """Only a mask (L_q, L_k) has an effect. It may have up to four axes: `(B, 1, 1, L_k)` marks which keys are
     padding."""
@@ -81,7 +81,7 @@ def only_masks_of_two_axes_used():
     )
 
 
-@mistake.built(look=MASKS)
+@mistake.built(look=CONVENTIONS)
 def only_masks_of_four_axes_used():
     """A mask (L_q, L_k) has no effect. Masks broadcast, so one with two axes applies to all sequences and heads."""
     return variant(
@@ -89,13 +89,13 @@ def only_masks_of_four_axes_used():
     )
 
 
-@mistake.built(look=MASKS)
+@mistake.built(look=CONVENTIONS)
 def mask_of_the_first_head():
     """The mask's first entry along the heads is used for all of them. A mask may differ from head to head."""
     return variant(mask_as=lambda mask: mask[:, :1] if mask.dim() == 4 else mask)
 
 
-@mistake.built(look=MASKS)
+@mistake.built(look=CONVENTIONS)
 def always_causal():
     """No query can attend to the keys after it, with or without a mask. No causal mask is built in here: the caller
     passes one if it is needed."""
@@ -106,7 +106,7 @@ def always_causal():
     )
 
 
-@mistake.built(look=MASKS)
+@mistake.built(look=CONVENTIONS)
 def one_minus_a_bool():
     """`1 - mask` does not negate a bool tensor: PyTorch does not subtract bools. Use the logical *not*."""
     return variant(mask_as=lambda mask: 1 - mask)
@@ -138,14 +138,14 @@ for _key, _merge, _then in (
         "mask_of_five_axes" + _key,
         "The mask gets another axis, and so do the scores, which then have at least five. A mask that "
         "broadcasts to (B, H, L_q, L_k) has a 1 there already, or needs none. " + _then,
-        look=MASKS,
+        look=CONVENTIONS,
     )(variant(mask_as=lambda mask: mask.unsqueeze(1), merge=_merge))
     if _key in ("", "_by_minus_one"):
         mistake.named(
             "mask_of_six_axes" + _key,
             "The mask is treated as (B, L_k), a padding mask without its extra axes, and gets two more, so the scores "
             "have six. A mask that broadcasts to (B, H, L_q, L_k) needs none. " + _then,
-            look=MASKS,
+            look=CONVENTIONS,
         )(variant(mask_as=lambda mask: mask[:, None, None], merge=_merge))
 
 

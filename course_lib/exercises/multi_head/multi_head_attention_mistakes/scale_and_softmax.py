@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from course_lib.exercises._headings import DIVIDE_BY_ROOT
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import (
     attend_with,
@@ -17,68 +18,65 @@ from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import 
 mistake = Mistakes()
 
 
-ROOT = "scaled_dot_product: Why divide by the root of d"
-
-
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def scale_of_the_model():
     """The scores are divided by the root of d_model. The dot product of one head sums over fewer features: how many?"""
     return variant(attend=attend_with(scale=lambda q, k: math.sqrt(q.shape[1] * q.shape[-1])))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def no_scale():
     """The scores are not scaled. Heads are narrow, but their dot products still have a spread: how does it grow?"""
     return variant(attend=attend_with(scale=lambda q, k: 1.0))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def scale_without_root():
     """The scores are divided by d_head, or twice by its root. The spread of a dot product grows more slowly than
     that."""
     return variant(attend=attend_with(scale=lambda q, k: q.shape[-1]))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def multiplied_by_root():
     """The scores are multiplied by the root, so they spread more with every feature instead of less."""
     return variant(attend=attend_with(scale=lambda q, k: q.shape[-1] ** -0.5))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def scale_by_heads():
     """The divisor comes from the number of heads. What matters is how many features one dot product sums over."""
     return variant(attend=attend_with(scale=lambda q, k: math.sqrt(q.shape[1])))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def scale_by_length():
     """The divisor grows with the number of keys. How many terms does one dot product sum: one per key, or one per
     feature?"""
     return variant(attend=attend_with(scale=lambda q, k: math.sqrt(k.shape[-2])))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def scale_by_d_model_without_root():
     """The scores are divided by d_model. That is not the width of a head, and the spread does not grow that fast."""
     return variant(attend=attend_with(scale=lambda q, k: q.shape[1] * q.shape[-1]))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def scale_by_queries():
     """The divisor grows with the number of queries. What matters is how many features one dot product sums over:
     which axis has them at this point?"""
     return variant(attend=attend_with(scale=lambda q, k: math.sqrt(q.shape[-2])))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def root_by_precedence():
     """`d ** 1 / 2` is half of d: the power is taken before the division. The root needs an exponent in brackets, or
     a function."""
     return variant(attend=attend_with(scale=lambda q, k: q.shape[-1] / 2))
 
 
-@mistake.built(look=ROOT)
+@mistake.built(look=DIVIDE_BY_ROOT)
 def root_by_precedence_inline():
     """`scores / d ** 1 / 2` divides by d, and then by 2: the power is taken first, then the divisions in turn. The
     root needs an exponent in brackets, or a function."""
@@ -140,7 +138,7 @@ def no_softmax():
     return variant(attend=attend_with(softmax=lambda s, dim: s))
 
 
-@mistake(look=ROOT, by=attending)
+@mistake(look=DIVIDE_BY_ROOT, by=attending)
 def scale_after_softmax(q, k, v, mask):
     """The weights are divided by the root, after the softmax, so they do not sum to one. The root should limit the
     scores."""
@@ -148,7 +146,7 @@ def scale_after_softmax(q, k, v, mask):
     return weights @ v, weights
 
 
-@mistake(look=ROOT, by=attending)
+@mistake(look=DIVIDE_BY_ROOT, by=attending)
 def output_scaled(q, k, v, mask):
     """The root divides the heads' results, not the scores. It keeps the softmax from saturating, so the division has to
     come before it."""
@@ -156,7 +154,7 @@ def output_scaled(q, k, v, mask):
     return heads / math.sqrt(q.shape[-1]), weights
 
 
-@mistake(look=ROOT, by=attending)
+@mistake(look=DIVIDE_BY_ROOT, by=attending)
 def divided_and_rounded_down(q, k, v, mask):
     """`//` divides and rounds down, so the scores lose their fractional part and their gradient."""
     scores = q @ k.transpose(-2, -1) // math.sqrt(q.shape[-1])

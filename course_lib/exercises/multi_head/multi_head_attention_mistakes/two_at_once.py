@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 
+from course_lib.exercises._headings import DIVIDE_BY_ROOT
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.multi_head.multi_head_attention_mistakes.parts import variant
 from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.parts import attention_with
 
 mistake = Mistakes()
-
-
-ROOT = "scaled_dot_product: Why divide by the root of d"
 
 
 def _view_straight(x, num_heads):
@@ -27,7 +25,7 @@ def _scaled(divisor):
     return attention_with(scale=lambda q, k, v: divisor(q, k))
 
 
-SCALES = (
+WRONG_SCALES = (
     (
         "scale_of_the_model",
         "the scores are divided by the root of d_model",
@@ -57,6 +55,6 @@ HEADS = (
 )
 
 
-for (first, a, divisor), (second, b, parts) in itertools.product(SCALES, HEADS):
+for (first, a, divisor), (second, b, parts) in itertools.product(WRONG_SCALES, HEADS):
     says = f"Two things: {a}; and {b}."
-    mistake.named(f"{first}_and_{second}", says, look=ROOT)(variant(attend=_scaled(divisor), **parts))
+    mistake.named(f"{first}_and_{second}", says, look=DIVIDE_BY_ROOT)(variant(attend=_scaled(divisor), **parts))

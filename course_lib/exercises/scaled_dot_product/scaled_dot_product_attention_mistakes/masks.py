@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
@@ -14,11 +16,10 @@ mistake = Mistakes()
 
 
 MASKS = "scaled_dot_product: What an attention mask does"
-INF = float("inf")
 
 
 def _causal(scores, mask=True):
-    return scores.masked_fill(~(torch.ones(scores.shape[-2:], dtype=torch.bool).tril() & mask), -INF)
+    return scores.masked_fill(~(torch.ones(scores.shape[-2:], dtype=torch.bool).tril() & mask), -math.inf)
 
 
 @mistake(look=MASKS)
@@ -39,20 +40,20 @@ def always_causal(query, key, value, mask=None):
 def zero_times_infinity(query, key, value, mask=None):
     """The mask is multiplied by infinity. Where the mask is 0, this gives 0 · ∞, which is `nan`. Which operation
     selects instead of multiplying?"""
-    return attention_with(hide=lambda s, mask: s + (~mask) * -INF)(query, key, value, mask)
+    return attention_with(hide=lambda s, mask: s + (~mask) * -math.inf)(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def scores_times_infinity(query, key, value, mask=None):
     """Masked scores are multiplied by −∞. The sign of the result depends on the sign of the score; a masked score
     has to be −∞ itself."""
-    return attention_with(hide=lambda s, mask: torch.where(mask, s, s * -INF))(query, key, value, mask)
+    return attention_with(hide=lambda s, mask: torch.where(mask, s, s * -math.inf))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
 def filled_with_plus_infinity(query, key, value, mask=None):
     """Masked scores become +∞, and the softmax gives `nan`. Which score gets weight zero?"""
-    return attention_with(hide=lambda s, mask: s.masked_fill(~mask, INF))(query, key, value, mask)
+    return attention_with(hide=lambda s, mask: s.masked_fill(~mask, math.inf))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
@@ -84,7 +85,7 @@ def filled_with_the_smallest_positive(query, key, value, mask=None):
 def mask_in_the_indices(query, key, value, mask=None):
     """`scores[~mask] = …` needs a mask of exactly the shape of the scores, but this one may have fewer axes, or axes of
     length one."""
-    return attention_with(hide=lambda s, mask: s.clone().index_put_((~mask,), torch.tensor(-INF, dtype=s.dtype)))(
+    return attention_with(hide=lambda s, mask: s.clone().index_put_((~mask,), torch.tensor(-math.inf, dtype=s.dtype)))(
         query, key, value, mask
     )
 
@@ -106,7 +107,9 @@ def allowed_filled_with_zero(query, key, value, mask=None):
 @mistake(look=MASKS)
 def mask_replaces_scores(query, key, value, mask=None):
     """The mask replaces the scores: all allowed keys get the same weight, whatever their scores."""
-    return attention_with(hide=lambda s, mask: torch.zeros_like(s).masked_fill(~mask, -INF))(query, key, value, mask)
+    return attention_with(hide=lambda s, mask: torch.zeros_like(s).masked_fill(~mask, -math.inf))(
+        query, key, value, mask
+    )
 
 
 @mistake(look=MASKS)

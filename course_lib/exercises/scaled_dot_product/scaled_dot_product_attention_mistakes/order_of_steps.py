@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+from course_lib.exercises._headings import DIVIDE_BY_ROOT
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.parts import (
     attention_with,
@@ -15,9 +16,7 @@ from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistak
 mistake = Mistakes()
 
 
-ROOT = "scaled_dot_product: Why divide by the root of d"
 MASKS = "scaled_dot_product: What an attention mask does"
-INF = float("inf")
 
 
 def _unscaled(query, key, value):
@@ -114,7 +113,7 @@ def mask_after_softmax_turned_round(query, key, value, mask=None):
 @mistake(look=MASKS)
 def minus_infinity_after_softmax(query, key, value, mask=None):
     """−∞ is filled into the finished weights. It belongs in the scores: the softmax turns it into zero."""
-    return _masked_late(lambda w, mask: w.masked_fill(~mask, -INF))(query, key, value, mask)
+    return _masked_late(lambda w, mask: w.masked_fill(~mask, -math.inf))(query, key, value, mask)
 
 
 @mistake(look=MASKS)
@@ -128,7 +127,7 @@ def large_number_after_softmax(query, key, value, mask=None):
 def mask_after_softmax_softmax_again(query, key, value, mask=None):
     """The mask is applied to the finished weights, and a second softmax is meant to repair them. If you mask the scores
     before the first softmax, no second one is needed."""
-    return _masked_late(lambda w, mask: w.masked_fill(~mask, -INF).softmax(-1))(query, key, value, mask)
+    return _masked_late(lambda w, mask: w.masked_fill(~mask, -math.inf).softmax(-1))(query, key, value, mask)
 
 
 @mistake
@@ -154,7 +153,7 @@ def root_between_weights_and_output(query, key, value, mask=None):
 
 for (first, a, scale), (second, b, parts) in itertools.product(SCALES, OTHERS):
     says = f"Two things: {a}; and {b}."
-    mistake.named(f"{first}_and_{second}", says, look=ROOT)(attention_with(scale=scale, **parts))
+    mistake.named(f"{first}_and_{second}", says, look=DIVIDE_BY_ROOT)(attention_with(scale=scale, **parts))
 
 
 @mistake(look=MASKS)

@@ -10,9 +10,6 @@ import torch
 __all__ = ["attention_with", "dot_products", "filled", "root"]
 
 
-INF = float("inf")
-
-
 def root(query, key, value):
     return math.sqrt(query.shape[-1])
 
@@ -22,7 +19,7 @@ def dot_products(query, key):
 
 
 def filled(scores, mask):
-    return scores.masked_fill(~mask, -INF)
+    return scores.masked_fill(~mask, -math.inf)
 
 
 def _softmax(scores):

@@ -6,13 +6,13 @@ import math
 
 import torch
 
+from course_lib.exercises._headings import DIVIDE_BY_ROOT
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.parts import attention_with
 from course_lib.masking import masked_softmax
 
 mistake = Mistakes()
 
-ROOT = "scaled_dot_product: Why divide by the root of d"
 MASKS = "scaled_dot_product: What an attention mask does"
 
 
@@ -36,26 +36,26 @@ def _variant(scale=None, transform=None, fill=float("-inf"), dim=-1):
     return attention
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def no_scale(query, key, value, mask=None):
     """The scores are used as they are. What keeps their spread the same when the vectors get longer?"""
     return _variant(scale=lambda q, k, v: 1.0)(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_without_root(query, key, value, mask=None):
     """The scores are divided by d_k. The spread of a dot product grows more slowly than that: how does it grow, and
     why?"""
     return _variant(scale=lambda q, k, v: q.shape[-1])(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def multiplied_by_root(query, key, value, mask=None):
     """The scores are multiplied by the root, so they spread more with every feature instead of less."""
     return _variant(scale=lambda q, k, v: q.shape[-1] ** -0.5)(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_by_length(query, key, value, mask=None):
     """The divisor grows with the number of keys. How many terms does one dot product sum: one per key, or one per
     feature?"""
@@ -242,7 +242,7 @@ def divided_by_the_sum(query, key, value, mask=None):
     return _on_scores(lambda scores: scores / scores.sum(-1, keepdim=True))(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_after_softmax(query, key, value, mask=None):
     """The division comes after the softmax, so the weights no longer sum to one. The division controls the spread of
     the scores."""
@@ -251,14 +251,14 @@ def scale_after_softmax(query, key, value, mask=None):
     )
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def weights_divided_by_root(query, key, value, mask=None):
     """The weights are divided by √d_k after the softmax, so they no longer sum to one. Divide the scores, because their
     spread is the problem."""
     return _scaled_late(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_by_number_of_queries(query, key, value, mask=None):
     """The divisor grows with the number of queries. How many terms does one dot product sum up?"""
     return _variant(scale=lambda q, k, v: q.shape[-2] ** 0.5)(query, key, value, mask)

@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from course_lib.exercises._headings import DIVIDE_BY_ROOT
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistakes.parts import (
     attention_with,
@@ -15,66 +16,63 @@ from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention_mistak
 mistake = Mistakes()
 
 
-ROOT = "scaled_dot_product: Why divide by the root of d"
-
-
 def _in_float32(query, key, value):
     return torch.tensor(float(query.shape[-1]), dtype=torch.float32).sqrt()
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def root_by_precedence(query, key, value, mask=None):
     """`d ** 1 / 2` is half of d: Python takes the power before the division. Put the exponent in brackets, or use a
     function for the root."""
     return attention_with(scale=lambda q, k, v: q.shape[-1] / 2)(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def root_by_precedence_inline(query, key, value, mask=None):
     """`scores / d ** 1 / 2` divides by d and then by 2, and `d ** -1 / 2` is half of 1/d: Python takes the power
     first. Put the exponent in brackets, or use a function for the root."""
     return attention_with(scale=lambda q, k, v: q.shape[-1] * 2)(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def root_rounded_down(query, key, value, mask=None):
     """The root is rounded down to an int. The divisor need not be a whole number."""
     return attention_with(scale=lambda q, k, v: int(math.sqrt(q.shape[-1])))(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def fourth_root(query, key, value, mask=None):
     """The scores are divided by the fourth root of d_k. Was the root taken twice, or was only one of query and key
     scaled?"""
     return attention_with(scale=lambda q, k, v: q.shape[-1] ** 0.25)(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_by_square(query, key, value, mask=None):
     """The scores are divided by d_k². Their spread grows more slowly than d_k itself."""
     return attention_with(scale=lambda q, k, v: q.shape[-1] ** 2)(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_by_keys_without_root(query, key, value, mask=None):
     """The scores are divided by the number of keys. What matters is how many features one dot product sums over."""
     return attention_with(scale=lambda q, k, v: k.shape[-2])(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_by_value_width_without_root(query, key, value, mask=None):
     """The scores are divided by the width of the values. The values take no part in the scores: which width does?"""
     return attention_with(scale=lambda q, k, v: v.shape[-1])(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_by_features_of_all(query, key, value, mask=None):
     """The divisor is the root of the number of all entries of the query. One dot product sums over the features of
     one query alone."""
     return attention_with(scale=lambda q, k, v: math.sqrt(q.numel()))(query, key, value, mask)
 
 
-@mistake(look=ROOT)
+@mistake(look=DIVIDE_BY_ROOT)
 def scale_by_length_of_query(query, key, value, mask=None):
     """The scores are divided by the length (the norm) of each query vector. The divisor depends on how many features
     there are, not on what they contain."""

@@ -163,7 +163,7 @@ def _no_error(lengths, room):
     return False
 
 
-_COMMON: dict[str, tuple[str, dict]] = {
+_PARTS_OF_THE_LOOP: dict[str, tuple[str, dict]] = {
     "padding_not_counted": ("lengths are added up, without padding", {"fits": _sum}),
     "bound_never_reached": (
         "a batch is never full to the last cell",
@@ -379,4 +379,4 @@ for error in (RuntimeError, IndexError, TypeError, Exception):
     mistake.named(f"another_error_{error.__name__}", says)(_batches(error=error))
 
 
-mistake.two_at_once(_COMMON, _batches)
+mistake.two_at_once(_PARTS_OF_THE_LOOP, _batches)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from course_lib.exercises._headings import DECODER_LAYER, PRE_OR_POST
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.decoder_layer import DecoderLayer, true
 from course_lib.exercises.transformer.decoder_layer_mistakes.parts import cross
 from course_lib.exercises.transformer.variants import attended_by, with_forward
 
 mistake = Mistakes()
-
-
-POST = "pre_norm_post_norm: Pre-norm and post-norm"
-IN_DECODER = "transformer: The decoder layer"
 
 
 def _layer(cross_query=None, inputs=lambda x, memory: (x, memory, memory), own=lambda x, memory: (x, x, x)):
@@ -78,7 +75,7 @@ def memory_detached():
     return _layer(inputs=lambda x, memory: (x, memory.detach(), memory.detach()))
 
 
-@mistake(look=IN_DECODER, by=with_forward(DecoderLayer))
+@mistake(look=DECODER_LAYER, by=with_forward(DecoderLayer))
 def cross_attention_causal(self, x, memory, self_mask=None, memory_mask=None):
     """The cross-attention hides later positions of the source. The source is known as a whole: every target position
     may attend to all of it that memory_mask allows."""
@@ -87,7 +84,7 @@ def cross_attention_causal(self, x, memory, self_mask=None, memory_mask=None):
     return DecoderLayer.forward(self, x, memory, self_mask, memory_mask)
 
 
-@mistake(look=POST, by=with_forward(DecoderLayer))
+@mistake(look=PRE_OR_POST, by=with_forward(DecoderLayer))
 def pre_norm_of_memory_too(self, x, memory, self_mask=None, memory_mask=None):
     """This is pre-norm, and memory goes through norm2 as well. In the paper, and here, each norm is applied to the sum
     after its sub-layer."""
@@ -96,7 +93,7 @@ def pre_norm_of_memory_too(self, x, memory, self_mask=None, memory_mask=None):
     return x + self.feed_forward(self.norm3(x))
 
 
-@mistake(look=POST, by=with_forward(DecoderLayer))
+@mistake(look=PRE_OR_POST, by=with_forward(DecoderLayer))
 def memory_normed(self, x, memory, self_mask=None, memory_mask=None):
     """memory goes through norm2 before it is attended to. It is the finished output of the encoder; norms follow
     sums."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from course_lib.exercises._headings import RESIDUALS
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.decoder_layer import DecoderLayer
 from course_lib.exercises.transformer.decoder_layer_mistakes.parts import cross
 from course_lib.exercises.transformer.variants import attended_by, built_with, with_forward
 
 mistake = Mistakes()
-
-
-NORM = "transformer: Residual connections and layer norm"
 
 
 @mistake(by=with_forward(DecoderLayer))
@@ -80,7 +78,7 @@ def attentions_side_by_side(self, x, memory, self_mask=None, memory_mask=None):
     return self.norm3(x + self.feed_forward(x))
 
 
-@mistake(look=NORM, by=with_forward(DecoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(DecoderLayer))
 def residual_never_updated(self, x, memory, self_mask=None, memory_mask=None):
     """All residual connections start at the layer's input. Each should start where its sub-layer does: at the output of
     the norm before it."""
@@ -89,7 +87,7 @@ def residual_never_updated(self, x, memory, self_mask=None, memory_mask=None):
     return self.norm3(x + self.feed_forward(y))
 
 
-@mistake(look=NORM, by=with_forward(DecoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(DecoderLayer))
 def cross_residual_from_input(self, x, memory, self_mask=None, memory_mask=None):
     """The residual connection around the cross-attention starts at the layer's input. It should start at the output of
     norm1."""
@@ -98,7 +96,7 @@ def cross_residual_from_input(self, x, memory, self_mask=None, memory_mask=None)
     return self.norm3(y + self.feed_forward(y))
 
 
-@mistake(look=NORM, by=with_forward(DecoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(DecoderLayer))
 def feed_forward_residual_from_input(self, x, memory, self_mask=None, memory_mask=None):
     """The residual connection around the feed-forward network starts at the layer's input. It should start at the
     output of norm2."""
@@ -107,7 +105,7 @@ def feed_forward_residual_from_input(self, x, memory, self_mask=None, memory_mas
     return self.norm3(x + self.feed_forward(y))
 
 
-@mistake(look=NORM, by=with_forward(DecoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(DecoderLayer))
 def feed_forward_residual_from_norm1(self, x, memory, self_mask=None, memory_mask=None):
     """The residual connection around the feed-forward network starts at the output of norm1, bypassing the
     cross-attention. It should start at the output of norm2."""
@@ -132,7 +130,7 @@ def feed_forward_of_input(self, x, memory, self_mask=None, memory_mask=None):
     return self.norm3(y + self.feed_forward(x))
 
 
-@mistake(look=NORM, by=with_forward(DecoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(DecoderLayer))
 def residual_from_memory(self, x, memory, self_mask=None, memory_mask=None):
     """memory is added to the output of the cross-attention. The residual connection belongs to x, the target."""
     x = self.norm1(x + attended_by(self, x, self_mask))
@@ -172,7 +170,7 @@ def residual_in_place(self, x, memory, self_mask=None, memory_mask=None):
     return self.norm3(x + self.feed_forward(x))
 
 
-@mistake.built(look=NORM)
+@mistake.built(look=RESIDUALS)
 def no_norm3():
     """There is no norm3. A decoder layer has three sub-layers, and each has a norm of its own."""
     return built_with(DecoderLayer, norm3=None)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from course_lib.exercises._headings import RESIDUALS
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.encoder_layer import EncoderLayer
 from course_lib.exercises.transformer.variants import attended_by, with_forward
 
 mistake = Mistakes()
-
-
-NORM = "transformer: Residual connections and layer norm"
 
 
 @mistake(by=with_forward(EncoderLayer))
@@ -43,7 +41,7 @@ def residual_in_place(self, x, mask=None):
     return self.norm2(x + self.feed_forward(x))
 
 
-@mistake(look=NORM, by=with_forward(EncoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(EncoderLayer))
 def second_residual_from_input(self, x, mask=None):
     """The second residual connection starts at the layer's input. It should start where its sub-layer does: at the
     output of norm1."""
@@ -51,7 +49,7 @@ def second_residual_from_input(self, x, mask=None):
     return self.norm2(x + self.feed_forward(y))
 
 
-@mistake(look=NORM, by=with_forward(EncoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(EncoderLayer))
 def second_residual_before_norm(self, x, mask=None):
     """The second residual connection starts before norm1. It should start where its sub-layer does: at the output of
     norm1."""
@@ -59,7 +57,7 @@ def second_residual_before_norm(self, x, mask=None):
     return self.norm2(x + self.feed_forward(self.norm1(x)))
 
 
-@mistake(look=NORM, by=with_forward(EncoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(EncoderLayer))
 def second_residual_from_attention(self, x, mask=None):
     """The output of the attention alone is added to that of the feed-forward network. The residual connection should
     start at the output of norm1."""
@@ -88,7 +86,7 @@ def parallel(self, x, mask=None):
     return self.norm2(self.norm1(x + attended_by(self, x, mask) + self.feed_forward(x)))
 
 
-@mistake(look=NORM, by=with_forward(EncoderLayer))
+@mistake(look=RESIDUALS, by=with_forward(EncoderLayer))
 def one_residual(self, x, mask=None):
     """There is a single residual connection around both sub-layers. Each should have its own."""
     return self.norm2(x + self.feed_forward(self.norm1(attended_by(self, x, mask))))

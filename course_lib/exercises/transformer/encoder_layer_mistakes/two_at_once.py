@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from course_lib.exercises._headings import PRE_OR_POST
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.encoder_layer_mistakes.parts import encoder
 from course_lib.exercises.transformer.variants import WITH_A_MASK_MISTAKE, everywhere, where_given
 
 mistake = Mistakes()
-
-
-POST = "pre_norm_post_norm: Pre-norm and post-norm"
 
 
 for _key, _says, _changes in WITH_A_MASK_MISTAKE:
@@ -23,6 +21,6 @@ for _key, _says, _changes in WITH_A_MASK_MISTAKE:
             lambda mask, x: where_given(mask, torch.logical_not),
         ),
     ):
-        mistake.named(f"{_key}_and_{_name}", f"Two things: {_says}, and {_words}.", look=POST)(
+        mistake.named(f"{_key}_and_{_name}", f"Two things: {_says}, and {_words}.", look=PRE_OR_POST)(
             encoder(mask=_mask, **everywhere(2, _changes))
         )

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from course_lib.exercises._headings import DECODER_LAYER, ENCODER_LAYER, RESIDUALS
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.transformer.transformer_parameter_count_mistakes.parts import count
 from course_lib.transformer import transformer_parameter_count
 
 mistake = Mistakes()
-
-
-NORM = "transformer: Residual connections and layer norm"
-ENCODING = "transformer: The encoder layer"
-DECODING = "transformer: The decoder layer"
 
 
 @mistake(look="multi_head: The class MultiHeadAttention")
@@ -84,69 +80,69 @@ def no_attention(vocab_size, d_model, num_layers, d_ff):
     return count(attentions=(0, 0))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=DECODING)
+@mistake(look=DECODER_LAYER)
 def no_cross_attention(vocab_size, d_model, num_layers, d_ff):
     """A decoder layer is counted with one attention. It attends to the target and to the source, each with its own
     weights."""
     return count(attentions=(1, 1))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=DECODING)
+@mistake(look=DECODER_LAYER)
 def two_encoders(vocab_size, d_model, num_layers, d_ff):
     """The decoder's layers are counted as encoder layers. What do they have in addition?"""
     return count(attentions=(1, 1), norms=(2, 2))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=ENCODING)
+@mistake(look=ENCODER_LAYER)
 def two_decoders(vocab_size, d_model, num_layers, d_ff):
     """The encoder's layers are counted as decoder layers. What do they not have?"""
     return count(attentions=(2, 2), norms=(3, 3))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=DECODING)
+@mistake(look=DECODER_LAYER)
 def two_norms_in_decoder(vocab_size, d_model, num_layers, d_ff):
     """2 · d_model parameters are missing from each pair of layers: the third norm of the decoder layer, or the biases
     of both second Linears."""
     return count(norms=(2, 2))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=ENCODING)
+@mistake(look=ENCODER_LAYER)
 def three_norms_in_encoder(vocab_size, d_model, num_layers, d_ff):
     """An encoder layer is counted with three norms. One follows each of its two sub-layers."""
     return count(norms=(3, 3))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=NORM)
+@mistake(look=RESIDUALS)
 def one_norm_a_layer(vocab_size, d_model, num_layers, d_ff):
     """Each layer is counted with one norm. One follows each sub-layer."""
     return count(norms=(1, 1))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=NORM)
+@mistake(look=RESIDUALS)
 def no_norms(vocab_size, d_model, num_layers, d_ff):
     """The norms are not counted. Each has a gain and a bias."""
     return count(norms=(0, 0))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=NORM)
+@mistake(look=RESIDUALS)
 def gain_only(vocab_size, d_model, num_layers, d_ff):
     """Each norm is counted with d_model numbers. It has a gain and a bias."""
     return count(norm=lambda d: d)(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=NORM)
+@mistake(look=RESIDUALS)
 def two_numbers_a_norm(vocab_size, d_model, num_layers, d_ff):
     """Each norm is counted with two numbers. It has a gain and a bias for every feature."""
     return count(norm=lambda d: 2)(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=ENCODING)
+@mistake(look=ENCODER_LAYER)
 def encoder_only(vocab_size, d_model, num_layers, d_ff):
     """Only the encoder's layers are counted."""
     return count(stacks=(1, 0))(vocab_size, d_model, num_layers, d_ff)
 
 
-@mistake(look=DECODING)
+@mistake(look=DECODER_LAYER)
 def decoder_only(vocab_size, d_model, num_layers, d_ff):
     """Only the decoder's layers are counted."""
     return count(stacks=(0, 1))(vocab_size, d_model, num_layers, d_ff)
