@@ -18,8 +18,9 @@ __all__ = ["AssignedExercise", "Assignment", "chosen", "draw_seed", "read_assign
 
 EXAMPLE = """\
 title: Week 3
-seed: 4711                      # the random cases; a short one can be guessed: without it, one of 128 bits # is drawn
-and written down due: 2026-11-30 23:59 +0100     # later files are marked as late
+seed: 4711                      # the random cases; a short one can be guessed: leave it out, and one of 128 bits
+                                # is drawn and written down
+due: 2026-11-30 23:59 +0100     # later files are marked as late
 late_penalty: 10%               # of the points, for each day begun; 0 if left out
 exercises:
   softmax: 2                    # points; 0.5 and 1/3 are exact
