@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -53,6 +54,9 @@ _FAMILIES = {
     "distilbert": (_DISTILBERT_SIZES, _DISTILBERT_OPTIONS),
     "roberta": (_SIZES, _OPTIONS | {"pad_id": ("pad_token_id", 1)}),
 }
+# More than any encoder has: what a damaged file asks for is refused before it is built.
+_MOST = {"num_layers": 1_000}
+_LARGEST = 10_000_000
 # Options that change the computation, and the only value of each that the course's blocks compute.
 _REQUIRED = {
     "position_embedding_type": "absolute",
@@ -66,8 +70,9 @@ class BertConfig:
     """Sizes and choices of a BERT, DistilBERT or RoBERTa encoder; MiniLM is a small BERT.
 
     Raises:
-        ValueError: a size is less than 1, num_heads does not divide d_model, a probability is not in [0, 1), pad_id is
-            not in the vocabulary, the family or activation is unknown, or max_positions leaves no room for a token.
+        ValueError: a size is less than 1 or beyond all encoders, num_heads does not divide d_model, a probability is
+            not in [0, 1), pad_id is not in the vocabulary, the family or activation is unknown, or max_positions leaves
+            no room for a token.
     """
 
     family: Literal["bert", "distilbert", "roberta"]
@@ -85,20 +90,22 @@ class BertConfig:
     attention_dropout: float = 0.1
 
     def __post_init__(self):
-        if self.family not in _FAMILIES:
+        if not isinstance(self.family, str) or self.family not in _FAMILIES:
             raise ValueError(f"family must be one of {', '.join(_FAMILIES)}, got {self.family!r}")
         for name, lowest in (*((name, 1) for name in _SIZES), ("num_segments", 0), ("pad_id", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
                 raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
+            if value > (most := _MOST.get(name, _LARGEST)):
+                raise ValueError(f"{name} must be an integer of at most {most}, got {value}; the file is damaged")
         if self.d_model % self.num_heads:
             raise ValueError(f"num_heads must divide d_model, got {self.num_heads} for d_model = {self.d_model}")
         if self.pad_id >= self.vocab_size:
             raise ValueError(f"pad_id must be a token of the vocabulary, 0 … {self.vocab_size - 1}, got {self.pad_id}")
-        if self.activation not in ACTIVATIONS:
+        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {self.activation!r}")
-        if not isinstance(self.norm_eps, (int, float)) or not self.norm_eps > 0:
-            raise ValueError(f"norm_eps must be positive, got {self.norm_eps!r}")
+        if not isinstance(self.norm_eps, (int, float)) or not 0 < self.norm_eps < math.inf:
+            raise ValueError(f"norm_eps must be positive and finite, got {self.norm_eps!r}")
         for name in ("dropout", "attention_dropout"):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not 0.0 <= value < 1.0:
@@ -134,7 +141,7 @@ def read_config(path: Path) -> BertConfig:
     """
     content = _read_json(path)
     family = content.get("model_type")
-    if family not in _FAMILIES:
+    if not isinstance(family, str) or family not in _FAMILIES:
         raise ValueError(
             f"{path}: expected the architecture (model_type) {', '.join(_FAMILIES)}, got {family!r}; only the BERT "
             f"family is loaded here"
@@ -170,7 +177,7 @@ def read_pooling(folder: Path) -> Pooling:
             mode = " and ".join(name.removeprefix("pooling_mode_") for name in chosen) or "none"
     if (path := folder / "sentence_bert_config.json").is_file():
         max_length = _read_json(path).get("max_seq_length")
-        if max_length is not None and (not isinstance(max_length, int) or max_length < 1):
+        if max_length is not None and (type(max_length) is not int or max_length < 1):
             raise ValueError(f"{path}: max_seq_length must be a positive integer, got {max_length!r}")
     return Pooling(mode, max_length)
 
@@ -180,7 +187,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{path} is missing; expected it beside model.safetensors and tokenizer.json; fetch it")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON or UTF-8, a number of too many digits, too deep lists
         raise ValueError(f"{path} is damaged: expected JSON, got something else ({error}); fetch it again") from None
     if not isinstance(content, dict):
         raise ValueError(f"{path} is damaged: expected a JSON object, got {type(content).__name__}; fetch it again")

@@ -182,7 +182,7 @@ def _vocabulary_size(text: str, name: str) -> int:
         size = max(ids) + 1
         processor = content.get("post_processor") or {}
         adds_tokens = processor.get("type") not in (None, "ByteLevel")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{name} is damaged: expected a vocabulary in JSON ({type(error).__name__}: {error}); fetch it again"
         ) from None

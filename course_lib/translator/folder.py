@@ -43,6 +43,7 @@ def write_folder(
 
 def read_folder(folder: str | Path) -> tuple[Transformer, Vocabulary]:
     """Read a folder that `write_folder` wrote, as documented in `Translator.load`."""
+    from safetensors import SafetensorError
     from safetensors.torch import load
 
     folder = Path(folder)
@@ -55,7 +56,7 @@ def read_folder(folder: str | Path) -> tuple[Transformer, Vocabulary]:
             raise ValueError(f"it must contain the checksums of {WEIGHTS} and {VOCABULARY}")
         if config["format"] != FORMAT:
             raise ValueError(f"format {FORMAT} is read here, got {config['format']}")
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"{folder / CONFIG} is not that of a translator: {error}") from None
     for name, expected in sums.items():
         found = _sum((folder / name).read_bytes())
@@ -65,7 +66,10 @@ def read_folder(folder: str | Path) -> tuple[Transformer, Vocabulary]:
                 f"folder again"
             )
     model = Transformer(shape)
-    state = {name: tensor.float() for name, tensor in load((folder / WEIGHTS).read_bytes()).items()}
+    try:
+        state = {name: tensor.float() for name, tensor in load((folder / WEIGHTS).read_bytes()).items()}
+    except SafetensorError as error:
+        raise ValueError(f"{folder / WEIGHTS} is not a safetensors file: {error}; fetch the folder again") from None
     own = model.state_dict()
     expected_names = set(own) - _tied_names(model)
     wrong = [n for n in state if n in own and own[n].shape != state[n].shape]

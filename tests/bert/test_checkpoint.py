@@ -1,6 +1,7 @@
 """Every damage to a folder is one clear error, before anything is loaded; whole ones load in each form they come in."""
 
 import json
+import math
 import pickle
 import sys
 
@@ -82,18 +83,37 @@ DAMAGED = {
     "config missing": (file("config.json", None), FileNotFoundError, "config.json is missing"),
     "config cut": (file("config.json", 40), ValueError, "config.json is damaged: expected JSON"),
     "config a list": (file("config.json", b"[]"), ValueError, "expected a JSON object, got list"),
+    "config of lists in lists": (file("config.json", b"[" * 100_000), ValueError, "config.json is damaged"),
+    "config with a long number": (
+        file("config.json", b'{"a": ' + b"1" * 5000 + b"}"),
+        ValueError,
+        "config.json is damaged",
+    ),
     "config binary": (file("config.json", b"\xff\xfe\x00"), ValueError, "config.json is damaged"),
     "another architecture": (
         config(model_type="gpt2"),
         ValueError,
         r"expected the architecture \(model_type\) bert, distilbert, roberta, got 'gpt2'",
     ),
+    "an architecture in a list": (config(model_type=["bert"]), ValueError, r"got \['bert'\]"),
     "no architecture": (config(model_type=None), ValueError, "got None"),
     "size missing": (config(hidden_size=None), ValueError, "is incomplete: expected hidden_size"),
     "size a text": (config(hidden_size="21"), ValueError, "d_model must be an integer of at least 1, got '21'"),
     "size 0": (config(num_hidden_layers=0), ValueError, "num_layers must be an integer of at least 1, got 0"),
     "heads": (config(num_attention_heads=4), ValueError, "num_heads must divide d_model, got 4 for d_model = 21"),
     "activation": (config(hidden_act="swish9"), ValueError, "activation must be one of gelu, .*, got 'swish9'"),
+    "activation a list": (config(hidden_act=[]), ValueError, r"activation must be one of gelu, .*, got \[\]"),
+    "layers without end": (
+        config(num_hidden_layers=10**9),
+        ValueError,
+        "num_layers must be an integer of at most 1000, got 1000000000",
+    ),
+    "a size beyond memory": (
+        config(vocab_size=2**70),
+        ValueError,
+        "vocab_size must be an integer of at most 10000000, got",
+    ),
+    "eps infinite": (config(layer_norm_eps=math.inf), ValueError, "norm_eps must be positive and finite, got inf"),
     "eps": (config(layer_norm_eps=0), ValueError, "norm_eps must be positive, got 0"),
     "dropout": (config(hidden_dropout_prob=1.5), ValueError, r"dropout must be a probability in \[0, 1\), got 1.5"),
     "padding": (config(pad_token_id=37), ValueError, "pad_id must be a token of the vocabulary, 0 … 36, got 37"),
@@ -147,6 +167,7 @@ DAMAGED = {
     "tokenizer cut": (file("tokenizer.json", 200), ValueError, "tokenizer.json is damaged"),
     "tokenizer binary": (file("tokenizer.json", b"\xff\xfe\x00"), ValueError, "expected UTF-8"),
     "tokenizer without vocabulary": (tokenizer(model={}), ValueError, "expected a vocabulary in JSON"),
+    "tokenizer of lists in lists": (file("tokenizer.json", b"[" * 100_000), ValueError, "tokenizer.json is damaged"),
     "tokenizer of nothing": (tokenizer(model={"vocab": {}}, added_tokens=[]), ValueError, "is damaged"),
     "tokenizer of another model": (
         lambda folder: save_tokenizer(folder, [*WORDS, "five", "words", "too", "many", "here"]),

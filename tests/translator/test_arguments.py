@@ -151,7 +151,6 @@ CALLS = {
             "dropout": 0.1,
             "attention_dropout": 0.1,
         },
-        open={"family": "list", "activation": "list"},
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 
@@ -80,6 +81,25 @@ def test_a_config_with_half_a_layer_is_refused(translator, unchecked, tmp_path):
     config["model"]["num_layers"] = 2.5
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match=r"config.json is no.*num_layers must be a whole number, got 2.5"):
+        Translator.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("config.json", b"[" * 100_000, "config.json is not that of a translator"),
+        ("config.json", b"[]", "config.json is not that of a translator"),
+        ("weights.safetensors", b"<html>Not found</html>", "weights.safetensors is not a safetensors file"),
+    ],
+)
+def test_a_folder_of_other_files_is_refused(translator, tmp_path, name, content, message):
+    translator.save(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    if name != "config.json":  # with the checksum of the wrong file, so that only its content tells
+        config = json.loads((tmp_path / "config.json").read_text())
+        config["sha256"][name] = hashlib.sha256(content).hexdigest()
+        (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=message):
         Translator.load(tmp_path)
 
 
