@@ -96,7 +96,7 @@ def _(draw):
     yield Case(args=(x, _in_order(x) + 2, 12.5), note="base 12.5")
 
 
-@exercise.holds("Far positions are right, too")
+@exercise.holds("Distant positions are handled correctly, too")
 def _(draw):
     x = draw.normal(2, 3, 4)
     yield Case(args=(x, torch.tensor([4999, 5000, 5001])), note="positions about 5,000", tolerance=50)

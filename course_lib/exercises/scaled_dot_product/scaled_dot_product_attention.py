@@ -81,7 +81,7 @@ def _(draw):
     yield Case(args=square, note="L_q = L_k = d_k = d_v", edge="axes of one length: mistakes give numbers here")
 
 
-@exercise.holds("It works with any number of batch dimensions, none included, in float32 and float64")
+@exercise.holds("It works with any number of batch dimensions, including none, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):

@@ -94,7 +94,7 @@ def _(draw):
     yield Case(args=equal, note="d_v = d_k", edge="equal widths on purpose")
 
 
-@exercise.holds("It works with any number of batch dimensions, none included, in float32 and float64")
+@exercise.holds("It works with any number of batch dimensions, including none, in float32 and float64")
 def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):

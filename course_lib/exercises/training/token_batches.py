@@ -151,7 +151,7 @@ def _(draw):
         yield Case(args=_lengths(draw, count, 2, 2 * count), note=f"{count} sentences")
 
 
-@exercise.holds("There are no more batches than with the greedy way", weight=2, fault=_too_many)
+@exercise.holds("There are no more batches than with the greedy method", weight=2, fault=_too_many)
 def _(draw):
     yield Case(args=([2, 6, 3, 5], 12), note="four sentences")
     for count in (7, 8, 30):
@@ -159,7 +159,7 @@ def _(draw):
     yield Case(args=([4, 3, 3, 4, 4], 12), note="two batches that are full to the last cell")
 
 
-@exercise.holds("There is no more padding in total than with the greedy way", weight=2, fault=_too_padded)
+@exercise.holds("There is no more padding in total than with the greedy method", weight=2, fault=_too_padded)
 def _(draw):
     for count in (6, 7, 8, 40):
         yield Case(args=_lengths(draw, count, 2, 2 * count), note=f"{count} sentences")

@@ -3,13 +3,13 @@
 import torch
 from contract_clauses import breaks
 
-ROUND = "right to about 1e-5 in float32 and 1e-10 in float64"
+ROUND = "accurate to about 1e-5 in float32 and 1e-10 in float64"
 EXTREMES = "finite and right for entries up to ±1e4"
 UNCHANGED = "a solution leaves its arguments unchanged"
-BATCH = "leading dimensions may be any number of batch dimensions, none included"
+BATCH = "leading dimensions may be any number of batch dimensions, including none"
 GRADIENTS = "lets gradients through"
 DTYPE = "keeps the dtype"
-LAYOUT = "a tensor is right in any layout of its memory"
+LAYOUT = "a tensor is handled correctly in any memory layout"
 
 # softmax
 
@@ -217,7 +217,7 @@ def additive_squeezed(query, key, w_query, w_key, v):
     return additive(query, key, w_query, w_key, v).squeeze()
 
 
-@breaks(ADDITIVE, "entry ij belongs to query i and key j, where L_q = L_k too")
+@breaks(ADDITIVE, "entry ij belongs to query i and key j, even if L_q = L_k")
 def additive_turned(query, key, w_query, w_key, v):
     scores = additive(query, key, w_query, w_key, v)
     return scores.mT if scores.shape[-1] == scores.shape[-2] else scores
@@ -313,7 +313,7 @@ def attend_two_batches_at_most(scores, value):
     return attend(scores, value)
 
 
-@breaks(ATTEND, "softmax over the keys, where L_q = L_k too")
+@breaks(ATTEND, "softmax over the keys, even if L_q = L_k")
 def attend_square_turned(scores, value):
     square = scores.shape[-1] == scores.shape[-2]
     weights = softmax(scores, -2 if square else -1)

@@ -66,7 +66,7 @@ def _(next_log_probs, bos_id, eos_id, max_length):
     return _greedy(next_log_probs, bos_id, eos_id, max_length) or [int(first.argmax())]
 
 
-@breaks("greedy_decode", "the model is asked with bos included")
+@breaks("greedy_decode", "the model is called with bos included")
 def _(next_log_probs, bos_id, eos_id, max_length):
     return _greedy(lambda tokens: next_log_probs(tokens[1:] or tokens), bos_id, eos_id, max_length)
 
@@ -181,7 +181,7 @@ breaks("beam_search", "the search does not end with beam_size finished hypothese
         over=lambda done, alive: len(done) >= beam_size,
     )
 )
-breaks("beam_search", "the search does not end where a finished hypothesis has the highest sum")(
+breaks("beam_search", "the search does not end as soon as a finished hypothesis has the highest sum")(
     _called(over=lambda done, alive: bool(done and alive) and max(h[1] for h in done) > max(h[1] for h in alive))
 )
 breaks("beam_search", "finished hypotheses compete")(_called(final=lambda done, alive: alive or done))
@@ -197,7 +197,7 @@ breaks("beam_search", "n counts eos")(_called(count=lambda tokens, ended: max(1,
 breaks("beam_search", "n does not count bos")(_called(count=lambda tokens, ended: len(tokens) + 1))
 
 
-@breaks("beam_search", "length_penalty is 0 where it is left out")
+@breaks("beam_search", "length_penalty is 0 if it is left out")
 def _(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=1.0):
     return _beam(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
@@ -260,7 +260,7 @@ def _(*args):
     return [_beam(*args)]
 
 
-@breaks("beam_search", "the model is asked with bos included")
+@breaks("beam_search", "the model is called with bos included")
 def _(next_log_probs, *rest):
     return _beam(lambda tokens: next_log_probs(tokens[1:] or tokens), *rest)
 
@@ -321,7 +321,7 @@ def _(logits, p):
     return _filtered(logits, keep & (p > 0.05))
 
 
-@breaks("top_p_filter", "never empty, where one token has nearly all probability")
+@breaks("top_p_filter", "never empty, even if one token has nearly all the probability")
 def _(logits, p):
     probs = logits.softmax(-1)
     return _filtered(logits, _kept(logits, p) & (probs.max() < 0.9))

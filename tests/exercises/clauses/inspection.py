@@ -5,12 +5,12 @@ import math
 import torch
 from contract_clauses import breaks
 
-ROUND = "right to about 1e-5 in float32 and 1e-10 in float64"
+ROUND = "accurate to about 1e-5 in float32 and 1e-10 in float64"
 UNCHANGED = "a solution leaves its arguments unchanged"
-BATCH = "leading dimensions may be any number of batch dimensions, none included"
+BATCH = "leading dimensions may be any number of batch dimensions, including none"
 GRADIENTS = "lets gradients through"
 DTYPE = "keeps the dtype"
-LAYOUT = "a tensor is right in any layout of its memory"
+LAYOUT = "a tensor is handled correctly in any memory layout"
 
 # previous_token_score
 
@@ -200,7 +200,7 @@ def entropy_squeezed(weights):
     return entropy(weights).squeeze(-1)
 
 
-@breaks(ENTROPY, "(..., L_q): a batch of one stays")
+@breaks(ENTROPY, "(..., L_q): a batch of one keeps its axis")
 def entropy_batch_squeezed(weights):
     return entropy(weights).squeeze(0) if weights.dim() > 2 else entropy(weights)
 
@@ -215,7 +215,7 @@ def entropy_mean(weights):
     return entropy(weights).mean(-1, keepdim=True).expand(weights.shape[:-1])
 
 
-@breaks(ENTROPY, "the sum over the keys, where L_q = L_k too")
+@breaks(ENTROPY, "the sum over the keys, even if L_q = L_k")
 def entropy_square_turned(weights):
     return entropy(weights.mT if weights.shape[-1] == weights.shape[-2] else weights)
 
@@ -623,7 +623,7 @@ def rollout_of_the_batch(weights):
     return multiplied(mixed(weights).mean(1, keepdim=True)).expand(weights.shape[1], -1, -1)
 
 
-@breaks(ROLLOUT, "(B, L, L): a batch of one stays")
+@breaks(ROLLOUT, "(B, L, L): a batch of one keeps its axis")
 def rollout_squeezed(weights):
     return rollout(weights).squeeze(0)
 
@@ -819,7 +819,7 @@ def switched(heads, weight, bias, off):
     return (heads * on[:, None, None]).transpose(1, 2).flatten(2) @ weight.mT + bias
 
 
-@breaks(OFF, "(B, L, d_out): a batch of one stays")
+@breaks(OFF, "(B, L, d_out): a batch of one keeps its axis")
 def switched_squeezed(heads, weight, bias, off):
     return switched(heads, weight, bias, off).squeeze(0)
 

@@ -4,7 +4,7 @@ import torch
 from contract_clauses import breaks
 
 UNCHANGED = "a solution leaves its arguments unchanged"
-LAYOUT = "a tensor is right in any layout of its memory"
+LAYOUT = "a tensor is handled correctly in any memory layout"
 BOOL = "a mask is a bool tensor"
 
 # padding_mask
@@ -173,7 +173,7 @@ def of_softmax(clause, change):
 of_softmax("True = may attend", lambda scores, mask: masked(scores, ~mask))
 of_softmax("weights exactly 0 where masked", lambda scores, mask: masked(scores, mask) + (~mask) * 1e-4)
 of_softmax(
-    "weights exactly 0 where masked, beside scores of -1e4",
+    "weights exactly 0 where masked, even next to scores of -1e4",
     lambda scores, mask: scores.masked_fill(~mask, -1e4).softmax(-1) * mask.any(-1, keepdim=True),
 )
 of_softmax(
@@ -275,14 +275,14 @@ def shape_of_the_mask(scores, mask):
     return weights if mask.dim() == scores.dim() else weights[:1].expand_as(weights) * 1.0
 
 
-@breaks(SOFTMAX, "leading dimensions may be any number of batch dimensions, none included")
+@breaks(SOFTMAX, "leading dimensions may be any number of batch dimensions, including none")
 def only_batches(scores, mask):
     if scores.dim() == 2:
         raise IndexError("there is no batch")
     return masked(scores, mask)
 
 
-@breaks(SOFTMAX, "leading dimensions may be any number of batch dimensions, none included")
+@breaks(SOFTMAX, "leading dimensions may be any number of batch dimensions, including none")
 def two_batches_at_most(scores, mask):
     if scores.dim() > 4:
         raise IndexError("two batch dimensions at most")

@@ -7,12 +7,12 @@ import torch.nn.functional as F
 from contract_clauses import breaks
 from torch import nn
 
-ROUND = "right to about 1e-5 in float32 and 1e-10 in float64"
+ROUND = "accurate to about 1e-5 in float32 and 1e-10 in float64"
 UNCHANGED = "a solution leaves its arguments unchanged"
-BATCH = "leading dimensions may be any number of batch dimensions, none included"
+BATCH = "leading dimensions may be any number of batch dimensions, including none"
 GRADIENTS = "lets gradients through"
 DTYPE = "keeps the dtype"
-LAYOUT = "a tensor is right in any layout of its memory"
+LAYOUT = "a tensor is handled correctly in any memory layout"
 CHANCE = "nothing depends on chance"
 
 # split_heads
@@ -166,7 +166,7 @@ def merge_squeezed(x):
     return merge(x).squeeze(-2)
 
 
-@breaks(MERGE, "(..., L, H · d_head): a batch of one stays")
+@breaks(MERGE, "(..., L, H · d_head): a batch of one keeps its axis")
 def merge_batch_squeezed(x):
     return merge(x).squeeze(0)
 
@@ -351,7 +351,7 @@ constructor(
 constructor("the constructor raises only there: odd widths are right", _raise(ValueError, lambda d, h: d % h or d % 2))
 
 
-@breaks(ATTENTION, RAISES + ", not first the call")
+@breaks(ATTENTION, RAISES + ", not only the call")
 class RaisesInTheCall(Reference):
     def __init__(self, d_model, num_heads):
         super().__init__(d_model, 1)
@@ -463,7 +463,7 @@ class SameLengths(Reference):
         return super().forward(query, key, value, mask)
 
 
-@breaks(ATTENTION, "masked keys get weight zero, beside scores of -1e4 as well")
+@breaks(ATTENTION, "masked keys get weight zero, even next to scores of -1e4")
 class MaskedWithAThousand(Reference):
     def attend(self, q, k, v, mask):
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])

@@ -7,10 +7,10 @@ import torch.nn.functional as F
 from contract_clauses import breaks
 
 ATTENTION = "scaled_dot_product_attention"
-ROUND = "right to about 1e-5 in float32 and 1e-10 in float64"
+ROUND = "accurate to about 1e-5 in float32 and 1e-10 in float64"
 UNCHANGED = "a solution leaves its arguments unchanged"
 BROADCASTS = "a mask broadcasts against the scores (..., L_q, L_k)"
-BATCH = "leading dimensions may be any number of batch dimensions, none included"
+BATCH = "leading dimensions may be any number of batch dimensions, including none"
 GRADIENTS = "lets gradients through"
 DTYPE = "keeps the dtype"
 
@@ -147,7 +147,7 @@ def masked_keys_keep_a_little(query, key, value, mask=None):
     return weights @ value, weights
 
 
-@breaks(ATTENTION, "masked keys get weight zero, beside scores of -1e4 as well")
+@breaks(ATTENTION, "masked keys get weight zero, even next to scores of -1e4")
 def masked_with_a_thousand(query, key, value, mask=None):
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     if mask is not None:

@@ -218,7 +218,7 @@ def _(step, d_model, warmup_steps):
     return _rate(warmup_steps if step == warmup_steps + 1 else step, d_model, warmup_steps)
 
 
-@breaks("warmup_rate", "step ≥ 1: the first update has a rate")
+@breaks("warmup_rate", "step ≥ 1: the first update has a rate above zero")
 def _(step, d_model, warmup_steps):
     return 0.0 if step == 1 else _rate(step, d_model, warmup_steps)
 

@@ -29,13 +29,13 @@ def norm(name, **changes):
     return solution
 
 
-breaks("layer_norm", "over the last axis, however many stand before it")(
+breaks("layer_norm", "over the last axis, however many axes precede it")(
     norm("over_both_of_two_axes", dims=lambda x: (-2, -1) if x.dim() == 2 else -1)
 )
-breaks("layer_norm", "over the last axis, however many stand before it")(
+breaks("layer_norm", "over the last axis, however many axes precede it")(
     norm("third_axis_of_four", dims=lambda x: min(2, x.dim() - 1))
 )
-breaks("layer_norm", "over the last axis, however many stand before it")(
+breaks("layer_norm", "over the last axis, however many axes precede it")(
     norm(
         "a_vector_alone_is_not_normed", variance=lambda x, dims: x.var(dims, keepdim=True, correction=int(x.dim() < 2))
     )
@@ -52,7 +52,7 @@ breaks("layer_norm", "eps as it is given")(
 breaks("layer_norm", "eps as it is given")(
     norm("at_most_a_tenth", root=lambda variance, eps: (variance + min(eps, 0.1)).sqrt())
 )
-breaks("layer_norm", "right to 1e-5 in float32, with a large mean too")(
+breaks("layer_norm", "accurate to 1e-5 in float32, even with a large mean")(
     norm(
         "difference_of_squares",
         variance=lambda x, dims: (x * x).mean(dims, keepdim=True) - x.mean(dims, keepdim=True) ** 2,
