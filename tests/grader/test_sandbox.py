@@ -780,6 +780,8 @@ def test_a_call_that_hangs_is_stopped(hasty):
 def test_a_process_that_stopped_itself_is_ended(hasty_bare):
     end = end_of(hasty_bare, "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)")
     assert "took longer than 0.6 s" in str(end)
+    assert end.too_long
+    assert end.doubtful  # it had no processor time: was it the submission, or others who ran beside it?
 
 
 @pytest.mark.parametrize("status", [0, 1, 3, 77])

@@ -276,3 +276,17 @@ def test_an_alias_of_an_older_definition_keeps_the_older_one():
             return "new, built on " + first()
     """)
     assert answer(source) == "new, built on old"
+
+
+def test_changes_of_an_earlier_definition_are_not_made_to_the_one_that_counts():
+    source = code("""
+        def f():
+            return getattr(f, "changed", False)
+
+        f.changed = True
+
+        def f():
+            return getattr(f, "changed", False)
+    """)
+    assert answer(source) is False
+    assert "changed = True" not in texts(source)
