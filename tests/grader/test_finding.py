@@ -179,5 +179,5 @@ def test_names_that_differ_in_bytes_that_are_no_text_stay_two(tmp_path):
 
 def test_a_folder_without_submissions_names_five_of_its_files_and_counts_the_others(class_folder):
     folder = class_folder(*(f"{name}.txt" for name in "abcdefg"))
-    with pytest.raises(ValueError, match=r"it has only a\.txt, b\.txt, c\.txt, d\.txt, e\.txt and 2 more$"):
+    with pytest.raises(FileNotFoundError, match=r"it has only a\.txt, b\.txt, c\.txt, d\.txt, e\.txt and 2 more$"):
         students(folder)
