@@ -268,10 +268,10 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _translator(options: argparse.Namespace):
     from course_lib.translator import Translator, pretrained
 
-    if not options.model:
+    if options.model is None:
         return pretrained()
     folder = Path(options.model)
-    if not (folder / "config.json").is_file():
+    if not options.model or not (folder / "config.json").is_file():  # an empty name would be the current folder
         inside = folder / "translator"
         hint = (
             f"take {inside}"

@@ -159,8 +159,8 @@ class Recipe:
             values, lines = yaml.safe_load(text) or {}, yaml.compose(text, Loader=yaml.SafeLoader)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be UTF-8, got {error}") from None
-        except yaml.YAMLError as error:
-            raise ValueError(f"{path} is not YAML: {error}") from None
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # also an impossible date, or too deep a nesting
+            raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
         if not isinstance(values, Mapping):
             raise ValueError(f"{path} must hold lines of the form `name: value`, got {type(values).__name__}")
         twice = (

@@ -124,6 +124,10 @@ def test_a_recipe_of_other_types_is_refused(unchecked, change, error, message):
     [
         (b"epochs: 3\nd_ff: 8\nepochs: 5\n", "must give each name once, got epochs more than once"),
         (b"epochs: \xff\n", "must be UTF-8"),
+        (b"[" * 3000, "is not YAML: maximum recursion depth exceeded"),
+        (b"seed: 2026-13-45\n", "is not YAML: month must be in 1..12"),
+        (b"[a, b]: 3\n", r"is not YAML: while constructing a mapping [^\n]*$"),
+        (b"<<: 5\n", r"is not YAML: while constructing a mapping [^\n]*$"),
     ],
 )
 def test_a_recipe_that_cannot_be_read_in_one_way_is_refused(tmp_path, text, message):
@@ -182,6 +186,11 @@ def test_a_seed_without_end_and_a_name_given_twice_are_one_line(tmp_path, capsys
     for options in (["--seed", str(2**70)], ["--config", str(tmp_path / "r.yaml")]):
         assert main(["train", "--data", "built-in", "--out", str(tmp_path / "run"), *options]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_empty_name_of_a_model_is_not_the_default_one(capsys):
+    assert main(["translate", "--model", ""]) == 2
+    assert "--model must be the folder of a translator, got ''" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["--gradescope", "--notebook", "--classroom"])
