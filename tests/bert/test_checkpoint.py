@@ -114,7 +114,7 @@ DAMAGED = {
         "vocab_size must be an integer of at most 10000000, got",
     ),
     "eps infinite": (config(layer_norm_eps=math.inf), ValueError, "norm_eps must be positive and finite, got inf"),
-    "eps": (config(layer_norm_eps=0), ValueError, "norm_eps must be positive, got 0"),
+    "eps": (config(layer_norm_eps=0), ValueError, "norm_eps must be positive and finite, got 0"),
     "dropout": (config(hidden_dropout_prob=1.5), ValueError, r"dropout must be a probability in \[0, 1\), got 1.5"),
     "padding": (config(pad_token_id=37), ValueError, "pad_id must be a token of the vocabulary, 0 … 36, got 37"),
     "positions inside attention": (

@@ -110,7 +110,7 @@ def test_without_a_network_the_places_are_listed(monkeypatch, tmp_path):
         find_encoder(NAME, download=False)
     message = str(error.value)
     assert message.startswith(
-        f"the encoder {NAME} cannot be had; looked for a folder {NAME}, COURSE_LIB_MODELS=(not set)"
+        f"the encoder {NAME} cannot be obtained; looked for a folder {NAME}, COURSE_LIB_MODELS=(not set)"
     )
     assert "the hub's cache" in message
     assert message.endswith(f"set COURSE_LIB_MODELS to a folder with a subfolder {NAME}")

@@ -94,9 +94,9 @@ def test_the_page_needs_nothing_from_elsewhere_and_shows_text_as_text(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "b", "c"], "expected one or two sentences that are not empty, got 3"),
-        (["  "], "expected one or two sentences that are not empty, got 1"),
-        (["a", ""], "expected one or two sentences that are not empty, got 2"),
+        (["a", "b", "c"], "expected one or two non-empty sentences, got 3"),
+        (["  "], "expected one or two non-empty sentences, got 1"),
+        (["a", ""], "expected one or two non-empty sentences, got 2"),
         (["a", "--head", "3.1"], "--head must be from 1.1 to 2.3, got 3.1"),
         (["a", "--head", "2.4"], "--head must be from 1.1 to 2.3, got 2.4"),
         (["a " * 40], "23"),

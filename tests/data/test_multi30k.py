@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_nothing_behind_and_is_said(small, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.warns(UserWarning, match=r"train\..*\.gz of Multi30k is not kept for the next time: .*No space left"):
+    with pytest.warns(UserWarning, match=r"train\..*\.gz of Multi30k cannot be cached .*: .*No space left"):
         assert len(multi30k()["train"]) == 2
     assert list((small / "cache").iterdir()) == []
 

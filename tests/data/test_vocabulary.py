@@ -109,9 +109,11 @@ def test_it_is_saved_and_loaded(captions, tmp_path):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(ValueError, match=r"size must be .* got 500 with text for .* no more pairs .* ask for"):
+    with pytest.raises(ValueError, match=r"size must not exceed .* got 500 with text for .* no more pairs .* ask for"):
         Vocabulary.learn(TEXT, 500)
-    with pytest.raises(ValueError, match=r"size must be .* got 6 with text for 1. tokens: single characters alone"):
+    with pytest.raises(
+        ValueError, match=r"size must not exceed .* got 6 with text for 1. tokens: single characters alone"
+    ):
         Vocabulary.learn(TEXT, 6)
     vocabulary = Vocabulary.learn(TEXT, 25)
     with pytest.raises(ValueError, match="token ids must lie in 0 … 24, got 99"):

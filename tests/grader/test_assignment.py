@@ -146,7 +146,7 @@ def test_each_limit_can_be_set(read, field):
         ("title: [a]", r"title must be text, got \['a'\]"),
         ("seed: 1\nseed: 2", "'seed' is given twice"),
         ("exercises:\n  softmax: 1\n  softmax: 2", "'softmax' is given twice"),
-        ("due: 2026-02-30", "a date or number that there is not: day"),
+        ("due: 2026-02-30", "an impossible date or number: day"),
         ("exercises: {3: 1}", "expected names of exercises, got 3"),
         # seed
         ("seed: '4711'", "seed must be an integer, got '4711'"),

@@ -122,7 +122,7 @@ def test_a_forbidden_function_is_said_and_not_counted(capsys):
         return torch.softmax(scores, dim)
 
     text = said(capsys, softmax)
-    assert "Not counted as your own: torch's softmax" in text
+    assert "Not counted as your own work: the solution calls torch's softmax" in text
     assert "All of it holds" not in text
 
 

@@ -86,7 +86,7 @@ def test_a_class_is_refused_without_walls_and_one_file_is_not(folder, weak, monk
         assert main(["grade", "class", "-e", "causal_mask", "--out", "out"]) == 4
         printed = capsys.readouterr()
         assert "Walls around submissions: process (limits" in printed.out
-        assert "accept less with --require-walls process" in printed.err
+        assert "accept fewer with --require-walls process" in printed.err
         assert not Path("out/results.csv").exists()
         assert main(["grade", "class/ada.py", "-e", "causal_mask", "--gradescope", "r.json"]) == 4
         assert main(["grade", "class/ada.py", "-e", "causal_mask", "--require-walls", "full"]) == 4

@@ -177,11 +177,14 @@ def test_wrong_use_is_one_line(lines, capsys, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["translate", "--beam", "0"], "argument --beam: must be a whole number from 1 on, got '0'"),
+        (["translate", "--beam", "0"], "argument --beam: must be a whole number of at least 1, got '0'"),
         (["translate", "--attention", "map.gif"], "argument --attention: must end with .png or .svg, got 'map.gif'"),
-        (["evaluate", "--json", "nowhere/scores.json"], "argument --json: must be a file in a folder that is there"),
-        (["translate", "--beam", "²"], "argument --beam: must be a whole number from 1 on, got '²'"),
-        (["train", "--out", "x", "--epochs", "two"], "argument --epochs: must be a whole number from 1 on, got 'two'"),
+        (["evaluate", "--json", "nowhere/scores.json"], "argument --json: must be a file in an existing folder"),
+        (["translate", "--beam", "²"], "argument --beam: must be a whole number of at least 1, got '²'"),
+        (
+            ["train", "--out", "x", "--epochs", "two"],
+            "argument --epochs: must be a whole number of at least 1, got 'two'",
+        ),
     ],
 )
 def test_a_wrong_argument_is_refused_before_the_work(capsys, arguments, message):
@@ -197,7 +200,7 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SystemExit):
         main(["evaluate", "--json", str(tmp_path / "pipe")])
-    assert "argument --json: must be a file in a folder that is there" in capsys.readouterr().err
+    assert "argument --json: must be a file in an existing folder" in capsys.readouterr().err
     assert (tmp_path / "pipe").is_fifo()
 
 

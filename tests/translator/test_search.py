@@ -324,7 +324,7 @@ def test_a_step_may_begin_with_several_hypotheses():
 
 def test_a_model_with_a_decode_of_its_own_is_written_with_all_the_same():
     model = assemble(softmax, vocab_size=11, d_model=12, num_heads=2, d_ff=13, pad_id=PAD)
-    with pytest.raises(TypeError, match=r"got AssembledTransformer, which has another .* decode it without a cache"):
+    with pytest.raises(TypeError, match=r"got AssembledTransformer, which overrides it, .* decode it without a cache"):
         greedy(model, SOURCE, **IDS, max_length=4)
     twin = Transformer(model.config).eval()
     twin.load_state_dict(model.state_dict())
@@ -702,7 +702,9 @@ def test_bad_arguments_are_refused(way, changes, message, unchecked):
 def test_learned_positions_end_before_decoding_begins(way):
     model, calls = build(positions="learned"), []
     model.encoder.register_forward_hook(lambda *_: calls.append(1))
-    with pytest.raises(ValueError, match=r"max_length must be at most 11, the positions .* got 12; write less"):
+    with pytest.raises(
+        ValueError, match=r"max_length must be at most 11, the positions .* got 12; generate fewer tokens"
+    ):
         way(model, SOURCE, **IDS, max_length=[5, 12, 5])
     assert not calls
     way(model, SOURCE, **IDS, max_length=11)

@@ -204,7 +204,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
 def test_a_checkpoint_of_another_shape_or_a_damaged_one_is_refused(tmp_path):
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
     larger = Transformer(Recipe(vocab_size=13, **{**TINY, "d_model": 32}).model_config())
-    with pytest.raises(ValueError, match=r"best\.ckpt is of a model of another shape"):
+    with pytest.raises(ValueError, match=r"best\.ckpt belongs to a model with other shapes"):
         load_checkpoint(larger, tmp_path / "best.ckpt")
     (tmp_path / "half.ckpt").write_bytes((tmp_path / "best.ckpt").read_bytes()[:2000])
     with pytest.raises(ValueError, match=r"half\.ckpt is not a checkpoint of a training run, or is damaged"):

@@ -184,11 +184,13 @@ def test_weights_of_another_shape_are_refused(translator, tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     config["model"]["d_ff"] = 48
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=r"is of a model of another shape than config\.json says: .*feed_forward"):
+    with pytest.raises(
+        ValueError, match=r"belongs to a model with other shapes than config\.json describes: .*feed_forward"
+    ):
         Translator.load(tmp_path)
     config["model"]["d_ff"], config["model"]["num_layers"] = 40, 1
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=r"another shape than config\.json says: .*layers\.1"):
+    with pytest.raises(ValueError, match=r"other shapes than config\.json describes: .*layers\.1"):
         Translator.load(tmp_path)
 
 
@@ -205,7 +207,7 @@ def test_weights_of_another_shape_are_refused(translator, tmp_path):
 def test_a_config_that_is_none_is_refused(translator, tmp_path, text):
     translator.save(tmp_path)
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(ValueError, match=r"config\.json is no translator's"):
+    with pytest.raises(ValueError, match=r"config\.json is not that of a translator"):
         Translator.load(tmp_path)
 
 
