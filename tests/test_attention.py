@@ -249,9 +249,9 @@ def test_shapes_that_do_not_fit_are_refused(call, words, unchecked):
         call()
 
 
-@pytest.mark.parametrize("bandwidth", [0.0, -1.0, math.nan])
-def test_a_bandwidth_that_is_not_positive_is_refused(bandwidth):
-    with pytest.raises(ValueError, match=r"bandwidth must be positive, got .*width of the kernel"):
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, math.inf, math.nan])
+def test_a_bandwidth_that_is_not_positive_and_finite_is_refused(bandwidth):
+    with pytest.raises(ValueError, match=r"bandwidth must be positive and finite, got .*width of the kernel"):
         kernel_regression(torch.zeros(2), torch.zeros(3), torch.zeros(3), bandwidth)
 
 
