@@ -181,7 +181,9 @@ def kernel_regression(
     check_dtypes(x_query=x_query, x_key=x_key, y_key=y_key)
     check_number("bandwidth", bandwidth)
     if not 0 < bandwidth < math.inf:
-        raise ValueError(f"bandwidth must be positive and finite, got {bandwidth}; it is the width of the kernel in units of x")
+        raise ValueError(
+            f"bandwidth must be positive and finite, got {bandwidth}; it is the width of the kernel in units of x"
+        )
     if x_query.dim() != 1 or x_key.dim() != 1 or x_key.shape != y_key.shape:
         raise ValueError(
             f"expected x_query (n,), x_key (m,) and y_key (m,), got {tuple(x_query.shape)}, {tuple(x_key.shape)} and "
