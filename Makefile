@@ -10,13 +10,15 @@ PY := $(if $(filter Windows_NT,$(OS)),.venv/Scripts/python,.venv/bin/python)
 PORT ?= 8000
 # Sources are UTF-8, whatever the machine thinks.
 export PYTHONUTF8 := 1
+# Many processes load the same modules: the first one compiles them for all, whatever the shell says of other projects.
+unexport PYTHONDONTWRITEBYTECODE
 # Notebooks are many small operations: one thread each is the fastest, and leaves cores to others.
 ONE_THREAD := OMP_NUM_THREADS=1
 # Tests run side by side, on as many cores as there are, four at most: each worker loads torch.
 JOBS ?= $(shell cores=$$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2); echo $$((cores > 4 ? 4 : cores)))
 SIDE_BY_SIDE := -n $(JOBS) --dist worksteal
 
-.PHONY: help env book test test-quick test-library test-judging test-exercises test-book test-notebooks test-portability notebooks published-notebooks serve \
+.PHONY: help env book pdf test test-quick test-library test-judging test-exercises test-book test-notebooks test-portability notebooks published-notebooks serve \
 	links figures bench lint format clean
 
 help:  ## list the targets
@@ -28,6 +30,9 @@ env:
 
 book: env  ## build the book, and say how to read it
 	@$(PY) -m tools.build_book
+
+pdf: env  ## build the book and print it as one PDF; needs Chromium or Chrome
+	@$(PY) -m tools.pdf
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 	@echo "Serving on http://localhost:$(PORT); stop with Ctrl-C."

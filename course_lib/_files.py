@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["check_output", "make_folder", "write_together", "write_whole"]
+__all__ = ["check_output", "make_folder", "read_whole", "why", "write_together", "write_whole"]
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -31,13 +31,13 @@ def check_output(path: Path, *, make_folder: bool = True) -> None:
     """
     target = _target(path)
     if make_folder:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(target.parent)
     if not target.parent.is_dir():
         raise NotADirectoryError(f"{path} cannot be written, since {target.parent} is not a folder; make it first")
     try:
         tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
-        raise type(error)(f"{path} cannot be written: {error.strerror} in {target.parent}") from None
+        raise _unwritable(path, error) from None
 
 
 def make_folder(path: Path) -> None:
@@ -53,6 +53,40 @@ def make_folder(path: Path) -> None:
         raise NotADirectoryError(
             f"expected a folder or a new name, got {path}, where a file is in the way; choose another name"
         ) from None
+    except OSError as error:
+        raise type(error)(why(error)) from None
+
+
+_make_folder = make_folder  # `check_output` has an argument of this name
+
+
+def read_whole(path: Path) -> bytes:
+    """The content of a file that somebody named.
+
+    Raises:
+        OSError: it cannot be read; the message says why and what to do.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise type(error)(why(error)) from None
+
+
+_WHY = {
+    FileNotFoundError: "there is no such file or folder; check the path",
+    IsADirectoryError: "it is a folder, but a file is expected; name a file in it",
+    NotADirectoryError: "a part of this path is a file, but a folder is expected; check the path",
+    FileExistsError: "it is there already; choose another name",
+    PermissionError: "this user may not read or write it; change its permissions, or choose another place",
+}
+
+
+def why(error: OSError) -> str:
+    """An error of the operating system as a sentence that says what to do."""
+    if error.errno is None:  # one of our own, which says it already
+        return str(error)
+    place = f"{error.filename}: " if error.filename is not None else ""
+    return place + _WHY.get(type(error), f"{error.strerror}; choose another place, or try again")
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
@@ -86,7 +120,10 @@ def write_together(contents: Mapping[Path, str | bytes], *, private: bool = Fals
     try:
         for target, content in zip(targets, contents.values(), strict=True):
             prefix = os.fsdecode(b"." + os.fsencode(target.name)[:100])  # file systems limit the bytes of a name
-            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{prefix}.", suffix=".partial")
+            try:
+                handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{prefix}.", suffix=".partial")
+            except OSError as error:
+                raise _unwritable(target, error) from None
             temporaries.append(temporary)
             with os.fdopen(handle, "wb") as file:
                 file.write(content.encode() if isinstance(content, str) else content)
@@ -99,6 +136,10 @@ def write_together(contents: Mapping[Path, str | bytes], *, private: bool = Fals
     finally:
         for temporary in temporaries:
             Path(temporary).unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> OSError:
+    return type(error)(f"{path} cannot be written: {error.strerror} in {path.parent}; choose another place")
 
 
 def _target(path: Path) -> Path:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import torch
 
+from course_lib._files import why
 from course_lib._version import __version__
 from course_lib.bert import commands as inspecting
 from course_lib.grader import cli as grading
@@ -82,7 +83,7 @@ def _main(arguments: list[str] | None) -> int:
     except BrokenPipeError:  # `course-lib list | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in the buffer goes nowhere
         return 141
-    except (ValueError, KeyError, FileNotFoundError, NotADirectoryError, FloatingPointError) as error:
+    except (ValueError, KeyError, FloatingPointError) as error:
         print(f"course-lib: {error.args[0] if isinstance(error, KeyError) else error}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
@@ -92,7 +93,7 @@ def _main(arguments: list[str] | None) -> int:
         print(NEEDS.format(missing, *PACKAGES[missing]), file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"course-lib: {error}", file=sys.stderr)
+        print(f"course-lib: {why(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nStopped. {GO_ON.get(options.command, '')}", file=sys.stderr)

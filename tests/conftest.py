@@ -18,8 +18,8 @@ _CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
 
-# Coverage doubles the time of what computes in Python, and 95 % are reached without these: the tests of tools, and
-# tests that call the same lines thousands of times.
+# Coverage doubles the time of what computes in Python, and 95 % are reached without these: the tests of tools, those
+# that train for long, and those that call the same lines thousands of times.
 _UNTRACED = {
     "tests/toolchain",
     "tests/test_pages.py",
@@ -27,7 +27,9 @@ _UNTRACED = {
     "tests/test_arguments_of_models.py",
     "tests/translator/test_arguments.py",
     "tests/translator/test_search.py",
+    "tests/translator/test_trainer.py",
     "tests/data/test_grammar.py",
+    "tests/viz/test_arguments.py",
     "tests/viz/test_baselines.py",
     "tests/grader/test_harmless.py",
     "tests/grader/test_random_trees.py",

@@ -8,7 +8,11 @@ from pathlib import Path
 
 from wrong_arguments import public_names
 
-TABLES = ("test_arguments_of_chapters.py", "test_arguments_of_models.py", "translator/test_arguments.py")
+TABLES = (
+    "test_arguments_of_chapters.py",
+    "test_arguments_of_models.py",
+    *(f"{room}/test_arguments.py" for room in ("bert", "translator", "viz")),
+)
 ROOMS = (
     "course_lib",
     *(
@@ -18,7 +22,7 @@ ROOMS = (
             *("transformer", "training", "decoding", "inspection"),
         )
     ),
-    *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "stats", "measuring", "data", "bert")),
+    *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "stats", "measuring", "data", "bert", "viz")),
     *(f"course_lib.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),
 )
 RETURNED = "is what a function returns; readers do not make one"
@@ -29,15 +33,13 @@ ELSEWHERE = {
         RETURNED,
     ),
     **dict.fromkeys(("check", "hint", "progress", "solution"), BY_EXAMPLE + "tests/grader/test_check.py"),
-    **dict.fromkeys(("find_encoder", "available", "HubModel"), BY_EXAMPLE + "tests/bert/test_finding.py"),
-    "load_encoder": BY_EXAMPLE + "tests/bert/test_checkpoint.py",
+    "HubModel": BY_EXAMPLE + "tests/bert/test_finding.py",
     "BertEncoder": BY_EXAMPLE + "tests/bert/test_encoder.py",
     "SentenceTokenizer": "is built by load_encoder; tests/bert/test_checkpoint.py damages its file",
     "EncoderUnavailable": "is an error",
+    "use_style": "takes no arguments",
     "AttentionPosition": "is a base class; RotaryPosition and AlibiPosition have rows",
     "broadcasts_to": "compares two shapes for check_mask, which has a row",
-    "train": BY_EXAMPLE + "tests/translator/test_trainer.py",
-    "pretrained": BY_EXAMPLE + "tests/translator/test_translator.py",
     "ParallelCorpus": "is a record, which the functions that load a corpus make",
     "multi30k": BY_EXAMPLE + "tests/data/test_multi30k.py",
     "check_shares": "is the check of Recipe and TranslationTask, which have rows",

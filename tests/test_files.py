@@ -1,12 +1,13 @@
 """Files are written as a whole or not at all, and replace nothing but files."""
 
+import errno
 import os
 import socket
 import stat
 
 import pytest
 
-from course_lib._files import check_output, write_together, write_whole
+from course_lib._files import check_output, read_whole, why, write_together, write_whole
 
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names on POSIX systems only")
 
@@ -112,3 +113,25 @@ def test_a_long_name_is_written(tmp_path):
 def test_a_private_file_is_for_this_user_only(tmp_path):
     write_whole(tmp_path / "seed", "1", private=True)
     assert stat.S_IMODE(os.stat(tmp_path / "seed").st_mode) == 0o600
+
+
+def test_a_missing_folder_and_a_missing_file_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none/a\.txt cannot be written: .* in .*none; choose another place"):
+        write_whole(tmp_path / "none" / "a.txt", "text")
+    with pytest.raises(FileNotFoundError, match=r"none: there is no such file or folder; check the path"):
+        read_whole(tmp_path / "none")
+    with pytest.raises(IsADirectoryError, match="it is a folder, but a file is expected; name a file in it"):
+        read_whole(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError("one of our own"), "one of our own"),
+        (PermissionError(errno.EACCES, "Permission denied", "a"), "a: this user may not read or write it; change its"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device; choose another place, or try"),
+    ],
+)
+def test_an_error_of_the_system_is_a_sentence(error, message):
+    assert why(error).startswith(message)
+    assert "Errno" not in why(error)

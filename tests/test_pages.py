@@ -10,10 +10,11 @@ import yaml
 
 from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.viz.view import script
-from tools.chapter_map import TARGET, svg
+from tools import landing
 from tools.exercise_sections import fold
+from tools.myst import blocks
 from tools.notebooks import code_cells
-from tools.pages import all_pages, notebook_pages
+from tools.pages import Page, all_pages, notebook_pages
 from tools.publisher import ROOT
 from tools.questions import questions
 from tools.reading import CORE_MINUTES, CORE_WORDS, exercise_minutes, prose_words, reading_minutes
@@ -236,14 +237,33 @@ def test_exercises_point_to_sections_that_exist(page):
                     assert not heading or any(h.startswith(heading) for h in pages[name]), look
 
 
-def test_the_map_shows_what_is_there():
-    assert TARGET.read_text() == svg(), "run `python -m tools.chapter_map`"
-
-
-def test_the_title_page_lists_every_chapter_in_order():
+def test_the_title_page_has_a_card_for_every_chapter_in_order():
     text = (ROOT / "book/index.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\d+\. \{doc\}`(\w+)`", text, re.MULTILINE)
-    assert listed == list(STEMS)
+    (cards,) = (block.body for block in blocks(text) if block.is_directive("chapter-cards"))
+    assert [line.partition(":")[0] for line in cards.splitlines()] == list(STEMS)
+    assert {path.stem for path in landing.CARDS.glob("*.svg")} == set(STEMS)
+
+
+def test_a_card_has_the_minutes_of_its_page():
+    source = landing.card(1, "attention", "a < b")
+    reading, exercises = landing.minutes_of(Page("book/attention"))
+    assert f"{reading} min to read, {exercises} min of exercises" in source
+    assert 'href="attention.html"' in source
+    assert "a &lt; b" in source
+
+
+def test_numbers_on_the_title_page_are_counted():
+    assert landing.counted("all <exercises> of <mistakes>") == (
+        f"all {len(all_exercises())} of {sum(len(e.misconceptions) for e in all_exercises().values()):,}"
+    )
+    with pytest.raises(ValueError, match=r"expected one of cells, .* got <wishes>"):
+        landing.counted("<wishes>")
+
+
+def test_the_title_page_shows_the_view_of_a_notebook():
+    assert "spielen" in landing.view_of("one_sentence", "alignment")
+    with pytest.raises(ValueError, match="expected a view of kind piano in the notebook of book/one_sentence"):
+        landing.view_of("one_sentence", "piano")
 
 
 def test_the_title_page_says_how_long_the_chapters_take():

@@ -223,6 +223,21 @@ def test_rotary_angles_are_exact_far_out():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_rotary_angles_are_exact_far_out_in_each_dtype_and_for_each_pair(dtype):
+    """Of a position beyond 2,048 and of most frequencies float16 has no exact number, nor float32 of their product."""
+    x, positions = torch.randn(3, 8).to(dtype), torch.tensor([4_099, 100_003, 1_000_003])
+    exact = apply_rotary(x.double(), positions)
+    # As above: cosine, sine, two products and a sum, each rounded, of numbers up to about 4.
+    assert_close(apply_rotary(x, positions).double(), exact, rtol=0, atol=8 * torch.finfo(dtype).eps)
+    for place, position in enumerate(positions.tolist()):
+        for pair in range(4):
+            angle = position * 10_000 ** (-pair / 4)
+            a, b = x[place, 2 * pair : 2 * pair + 2].double()
+            turned = torch.stack((a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle)))
+            assert_close(exact[place, 2 * pair : 2 * pair + 2], turned, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_rotary_keeps_dtype_arguments_and_random_state(dtype):
     x, positions = torch.randn(3, 5, 14).to(dtype), torch.arange(5)
     with no_side_effects(x, positions):

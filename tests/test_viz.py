@@ -98,6 +98,12 @@ def test_of_many_tokens_every_tenth_is_named_and_nothing_overlaps(shape):
         assert all((b - a) * size / length >= 15 for a, b in pairwise(centres))
 
 
+@pytest.mark.parametrize(("length", "step"), [(24, 1), (25, 2), (48, 2), (49, 5), (120, 5), (121, 10)])
+def test_up_to_24_labels_stand_on_an_axis(length, step):
+    ax = attention_map(weights_of(length, 2))
+    assert [t.get_text() for t in ax.get_yticklabels()] == [str(i) for i in range(0, length, step)]
+
+
 def test_a_label_that_is_too_long_is_cut():
     ax = attention_map(weights_of(1, 2), ["Donaudampf\nschifffahrtsgesellschaft"], ["a", "b"])
     assert ax.get_yticklabels()[0].get_text() == "Donaudampf schi…"

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import nbformat
 from docutils import nodes
+from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
+from sphinx.writers.html5 import HTML5Translator
 
+from tools import formulas, landing, site_search, slim
+from tools.api_reference import api_sources
 from tools.exercise_sections import fold, sources_of
 from tools.notebooks import OutOfStepError, render, write_notebook
 from tools.pages import Page, in_full
@@ -39,8 +43,8 @@ def _configure(app: Sphinx, config: Config) -> None:
 
 
 def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
-    # A page is read again when its exercises change, or when its notebook was executed again.
-    for path in {*sources_of(source[0]), Page(docname).notebook}:
+    # A page is read again when its exercises or docstrings change, or when its notebook was executed again.
+    for path in {*sources_of(source[0]), *api_sources(source[0]), Page(docname).notebook}:
         if path.exists():
             app.env.note_dependency(str(path))
     source[0] = fold(in_full(source[0], Page(docname)))
@@ -105,13 +109,18 @@ def _add_notebook_download(app: Sphinx, pagename: str, templatename: str, contex
     )
 
 
-def _remove_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Jupyter Book loads Thebe's scripts whether it is used or not: twice, which is an error, and from a CDN."""
-    context["script_files"] = [
-        script
-        for script in context["script_files"]
-        if "thebe" not in f"{script.filename} {script.attributes.get('body', '')}".lower()
-    ]
+UNUSED = ("thebe", "togglebutton", "design-tabs", "toggleHint")
+
+
+def _remove_unused(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """What Jupyter Book loads on every page although nothing here uses it; Thebe's scripts twice, and from a CDN."""
+
+    def is_used(file) -> bool:
+        described = f"{file.filename} {file.attributes.get('body', '')}"
+        return not any(name.lower() in described.lower() for name in UNUSED)
+
+    for kind in ("script_files", "css_files"):
+        context[kind] = list(filter(is_used, context[kind]))
 
 
 def _link_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -127,6 +136,22 @@ def _link_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             )
             image.replace_self(link)
             link += image
+
+
+def _visit_image(self: HTML5Translator, node: nodes.image) -> None:
+    """As Sphinx does, with the size in pixels, so that text does not jump when a picture comes, which it does late."""
+    path = Path(self.builder.srcdir, node["uri"])
+    HTML5Translator.visit_image(self, node)
+    if path.suffix == ".png" and path.exists():
+        with Image.open(path) as picture:
+            width, height = picture.size
+        self.body[-1] = self.body[-1].replace(
+            "<img ", f'<img width="{width}" height="{height}" loading="lazy" decoding="async" ', 1
+        )
+
+
+def _depart_image(self: HTML5Translator, node: nodes.image) -> None:
+    HTML5Translator.depart_image(self, node)
 
 
 def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -149,13 +174,18 @@ def _name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, 
 
 def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
+    formulas.setup(app)
+    landing.setup(app)
+    site_search.setup(app)
+    slim.setup(app)
+    app.add_node(nodes.image, override=True, html=(_visit_image, _depart_image))
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
     app.connect("source-read", _put_in_exercises)
     app.connect("doctree-read", _give_alternative_texts)
     app.connect("doctree-resolved", _link_pictures)
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
     app.connect("html-page-context", _add_notebook_download, priority=900)
-    app.connect("html-page-context", _remove_thebe, priority=900)
+    app.connect("html-page-context", _remove_unused, priority=900)
     app.connect("html-page-context", _mend_roles, priority=900)
     app.connect("html-page-context", _name_toggles, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -95,6 +95,8 @@ def _blocks(source: str) -> tuple[Block, ...]:
 
 def replaced(source: str, name: str, make: Callable[[Block], str]) -> str:
     """The source with each directive of this name replaced by what `make` makes of it."""
+    if f"{{{name}}}" not in source:  # most pages have few of them, and parsing takes time
+        return source
     return "\n".join(make(block) if block.is_directive(name) else block.source for block in blocks(source))
 
 

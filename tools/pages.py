@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from course_lib.exercises import STEMS
+from tools.api_reference import expand_api
 from tools.exercise_sections import expand
 from tools.myst import blocks
 from tools.publisher import ROOT
@@ -73,13 +74,13 @@ class Page:
 
 
 def in_full(source: str, page: Page) -> str:
-    """A page's source with its exercises and questions written out, and on a lesson the minutes that it takes."""
+    """A page's source with its exercises, questions and API entries written out, and on a lesson its minutes."""
     return _in_full(source, page.is_lesson)
 
 
 @lru_cache(maxsize=512)
 def _in_full(source: str, is_lesson: bool) -> str:
-    return expand_questions(expand(with_times(source) if is_lesson else source))
+    return expand_questions(expand_api(expand(with_times(source) if is_lesson else source)))
 
 
 @lru_cache(maxsize=512)

@@ -82,8 +82,12 @@ def unexplained(a: Tensor, b: Tensor, *, radius: int = RADIUS) -> float:
 
 
 def _missing(a: Tensor, b: Tensor, radius: int) -> float:
-    size = 2 * radius + 1
-    brightest = F.max_pool2d(b[None], size, stride=1, padding=radius)[0]
-    darkest = -F.max_pool2d(-b[None], size, stride=1, padding=radius)[0]
-    outside = torch.maximum(a - brightest, darkest - a)  # how far a's colour lies outside what b has nearby
+    outside = torch.maximum(a - _brightest(b, radius), -_brightest(-b, radius) - a)  # of the colours that b has nearby
     return (outside.amax(0) > COLOUR).float().mean().item()
+
+
+def _brightest(picture: Tensor, radius: int) -> Tensor:
+    """Each pixel's maximum over the square around it: over rows first and then over columns, which is the same."""
+    size = 2 * radius + 1
+    rows = F.max_pool2d(picture[None], (1, size), stride=1, padding=(0, radius))
+    return F.max_pool2d(rows, (size, 1), stride=1, padding=(radius, 0))[0]

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib._checks import check_instance
+
 __all__ = ["PINNED", "EncoderUnavailable", "HubModel", "available", "find_encoder"]
 
 FOLDER_VARIABLE = "COURSE_LIB_MODELS"
@@ -69,6 +71,7 @@ def find_encoder(source: str | Path | HubModel, *, download: bool = True) -> Pat
         EncoderUnavailable: no place has it.
         ValueError: what came from the hub is not what was pinned.
     """
+    check_instance((str, Path, HubModel), source=source)
     if not isinstance(source, HubModel):
         path = Path(source)
         if path.is_dir():

@@ -161,7 +161,8 @@ def _download(name: str, expected: _Expected, target: Path) -> bytes:
                 break  # not there, or not allowed: asking again does not help
             continue
         except (OSError, http.client.HTTPException) as error:  # no network, refused; interrupted
-            failure = str(getattr(error, "reason", error))
+            reason = getattr(error, "reason", error)
+            failure = getattr(reason, "strerror", None) or str(reason)
             continue
         failure = _problem(content, expected)
         if failure:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_lib._checks import check_instance, check_probability, check_texts, check_whole
-from course_lib._files import write_whole
+from course_lib._files import read_whole, write_whole
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -175,7 +175,7 @@ class Vocabulary:
             FileNotFoundError: there is no such file.
             ValueError: it is something else.
         """
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        return cls.from_json(read_whole(path).decode("utf-8"))
 
     def _words(self, sentence: str) -> list[str]:
         normal = self._tokenizer.normalizer.normalize_str(sentence)

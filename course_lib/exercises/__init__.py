@@ -6,13 +6,11 @@ import importlib
 from difflib import get_close_matches
 from functools import cache
 
-from course_lib.chapters import CHAPTERS
+from course_lib.chapters import STEMS
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise, Misconception, Property
 
 __all__ = ["STEMS", "Case", "Draw", "Exercise", "Misconception", "Property", "all_exercises", "find"]
-
-STEMS = tuple(chapter.stem for chapter in CHAPTERS)  # in reading order
 
 
 @cache

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from course_lib._files import make_folder, write_together
+from course_lib._checks import check_instance, check_texts
+from course_lib._files import make_folder, read_whole, write_together
 from course_lib.data.vocabulary import Vocabulary
 from course_lib.models import Transformer, TransformerConfig
 
@@ -24,6 +26,10 @@ def write_folder(
     """Write model and vocabulary into a folder, as documented in `Translator.save`."""
     from safetensors.torch import save
 
+    check_instance((str, Path), folder=folder)
+    check_instance(str, card=card)
+    check_instance(Mapping, about=about)
+    check_texts(about=about)
     folder = Path(folder)
     make_folder(folder)
     again = _tied_names(model)
@@ -46,11 +52,16 @@ def read_folder(folder: str | Path) -> tuple[Transformer, Vocabulary]:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
+    check_instance((str, Path), folder=folder)
     folder = Path(folder)
     if folder.is_file():
         raise NotADirectoryError(f"expected the folder of a translator, got the file {folder}; pass its folder")
+    if not (folder / CONFIG).is_file():
+        raise FileNotFoundError(
+            f"expected the folder of a translator, got {folder} without {CONFIG}; pass one that Translator.save wrote"
+        )
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = json.loads(read_whole(folder / CONFIG))
         shape, sums = TransformerConfig(**config["model"]), config["sha256"]
         if set(sums) != {WEIGHTS, VOCABULARY}:
             raise ValueError(f"it must contain the checksums of {WEIGHTS} and {VOCABULARY}")
@@ -59,7 +70,7 @@ def read_folder(folder: str | Path) -> tuple[Transformer, Vocabulary]:
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"{folder / CONFIG} is not that of a translator: {error}") from None
     for name, expected in sums.items():
-        found = _sum((folder / name).read_bytes())
+        found = _sum(read_whole(folder / name))
         if found != expected:
             raise ValueError(
                 f"{folder / name} is damaged or was exchanged: expected SHA-256 {expected}, got {found}; fetch the "

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from course_lib._checks import check_number, check_seed, check_whole
+from course_lib._files import read_whole
 from course_lib.models import TransformerConfig
 from course_lib.training import warmup_rate
 
@@ -149,13 +150,13 @@ class Recipe:
         """A recipe from a YAML file.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            OSError: there is no such file, or it cannot be read.
             ValueError: it is not YAML, gives a name twice, or holds what a recipe does not know.
         """
         import yaml
 
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = read_whole(path).decode("utf-8")
             values, lines = yaml.safe_load(text) or {}, yaml.compose(text, Loader=yaml.SafeLoader)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be UTF-8, got {error}") from None

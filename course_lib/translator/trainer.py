@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_lib._checks import check_whole
+from course_lib._checks import check_instance, check_whole
 from course_lib.models import Transformer
 from course_lib.translator.batches import batches_of_epoch, draw_seed, training_share, validation_share
 from course_lib.translator.checkpoints import History, RunFolder, RunState, description
@@ -74,6 +74,7 @@ def train(
         included), `val_loss` the mean over all tokens, `rate` the learning rate of the step to come.
 
     Raises:
+        TypeError: an argument is of another type.
         TypeError, ValueError: the model does not suit the task, or stop_after is not a whole number of at least 1.
         NotADirectoryError: `out` is a file.
         FileNotFoundError: there is nothing to resume, or the best epoch's checkpoint is missing.
@@ -82,6 +83,13 @@ def train(
             another recipe, task, precision or number of devices, or its checkpoint is damaged.
         FloatingPointError: the loss became NaN or infinite. On a GPU this is seen at the end of the epoch only.
     """
+    check_instance(Task, task=task)
+    check_instance(Recipe, recipe=recipe)
+    check_instance((nn.Module, type(None)), model=model)
+    check_instance((str, Path, type(None)), out=out)
+    if not isinstance(devices, str):
+        check_whole(devices=devices, least=-1, most=2**20, hint="; -1 takes all that there are")
+    check_instance(str, accelerator=accelerator, strategy=strategy)
     if stop_after is not None:
         check_whole(stop_after=stop_after, hint="; None trains for all epochs of the recipe")
     if isinstance(task, FollowsRecipe):

@@ -271,9 +271,10 @@ class Translator:
             about: more that config.json shall hold, such as the recipe and its scores.
 
         Raises:
-            OSError: it cannot be written.
+            TypeError: an argument is of another type.
+        OSError: it cannot be written.
         """
-        write_folder(folder, self.model, self.vocabulary, card=card, about=about or {})
+        write_folder(folder, self.model, self.vocabulary, card=card, about={} if about is None else about)
 
     @classmethod
     def load(cls, folder: str | Path) -> Translator:
@@ -322,6 +323,7 @@ def pretrained(name: str = "multi30k-de-en") -> Translator:
     Raises:
         ValueError: there is none of that name.
     """
+    check_instance(str, name=name)
     folder = PRETRAINED / name
     if not (folder / CONFIG).is_file():
         names = ", ".join(sorted(p.parent.name for p in PRETRAINED.glob(f"*/{CONFIG}")))

@@ -2,7 +2,9 @@
 
 from course_lib.viz.attention_map import attention_map, description_of, save_figure
 from course_lib.viz.attention_views import alignment, query_plane
-from course_lib.viz.decoding_views import beam_tree, cache_work, next_token_bars
+from course_lib.viz.decoding_beam_tree import beam_tree
+from course_lib.viz.decoding_cache_work import cache_work
+from course_lib.viz.decoding_next_token import next_token_bars
 from course_lib.viz.describing import describe
 from course_lib.viz.diagram import BlockDiagram, block_diagram
 from course_lib.viz.heads_map import heads_map
@@ -12,12 +14,15 @@ from course_lib.viz.inspection_neurons import neuron_view
 from course_lib.viz.inspection_pairs import pair_view
 from course_lib.viz.inspection_patching import patching_view
 from course_lib.viz.inspection_words import contextual_words
+from course_lib.viz.labels import readable
 from course_lib.viz.masking_views import leak_detector, mask_painter
-from course_lib.viz.multi_head_views import head_grid, head_split
+from course_lib.viz.multi_head_grid import head_grid
+from course_lib.viz.multi_head_split import head_split
 from course_lib.viz.positional_encoding_views import rotary_pair, sinusoid_probe
 from course_lib.viz.scaled_dot_product_views import attention_calculator, scale_explorer
 from course_lib.viz.style import PALETTE, SERIES, WEIGHTS, use_style
-from course_lib.viz.transformer_views import block_stepper, norm_switch, parameter_calculator, three_attentions
+from course_lib.viz.transformer_norm_switch import norm_switch
+from course_lib.viz.transformer_views import block_stepper, parameter_calculator, three_attentions
 
 __all__ = [
     "PALETTE",
@@ -49,6 +54,7 @@ __all__ = [
     "parameter_calculator",
     "patching_view",
     "query_plane",
+    "readable",
     "rotary_pair",
     "save_figure",
     "scale_explorer",

@@ -15,8 +15,10 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import FigureBase
 from torch import Tensor
 
+from course_lib._checks import check_instance
 from course_lib._files import write_whole
 from course_lib.viz.describing import MOST_CHARACTERS, checked, joined, sentences, shortened
+from course_lib.viz.labels import readable_labels
 from course_lib.viz.style import PALETTE, WEIGHTS
 
 __all__ = ["attention_map", "description_of", "save_figure"]
@@ -53,6 +55,8 @@ def attention_map(
         TypeError: weights is not a tensor: None (the fused path computes none), or a pair (output, weights).
         ValueError: weights is not a matrix, has no entries, NaN, or entries outside [0, 1], or the labels do not fit.
     """
+    check_instance(str, title=title)
+    check_instance((Axes, type(None)), ax=ax)
     array = checked(weights, queries, keys)
     len_q, len_k = array.shape
     with_bar = ax is None and max(len_q, len_k) > MOST_VALUES
@@ -159,6 +163,7 @@ def description_of(drawn: Axes | FigureBase) -> str:
     Returns:
         The text; "" where nothing was drawn by them.
     """
+    check_instance((Axes, FigureBase), drawn=drawn)
     ax = drawn if isinstance(drawn, Axes) else None
     carried = getattr(drawn.figure.figure, "_repr_mimebundle_", None)
     return carried.text(ax) if isinstance(carried, _Descriptions) else ""
@@ -176,8 +181,12 @@ def save_figure(drawn: Axes | FigureBase, path: str | os.PathLike, *, title: str
         The path.
 
     Raises:
+        TypeError: one of them is of another type.
         ValueError: the path ends otherwise.
     """
+    check_instance((Axes, FigureBase), drawn=drawn)
+    check_instance((str, os.PathLike), path=path)
+    check_instance(str, title=title)
     path = Path(path)
     if path.suffix.lower() not in {".png", ".svg"}:
         raise ValueError(f"path must end in .png or .svg, which can carry a description, got {path.name!r}")
@@ -197,4 +206,7 @@ def _named(length: int, most: int) -> np.ndarray:
 
 
 def _labels(labels: Sequence[str] | None, positions: np.ndarray) -> list[str]:
-    return [str(i) for i in positions] if labels is None else [shortened(labels[i]) for i in positions]
+    if labels is None:
+        return [str(i) for i in positions]
+    names = readable_labels(labels)
+    return [shortened(names[i]) for i in positions]

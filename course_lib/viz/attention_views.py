@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_whole, got
 from course_lib.viz.describing import checked, describe, shortened
 from course_lib.viz.view import (
+    HIGH,
     View,
     button,
+    check_drawable,
     controls,
     drawing,
     element,
@@ -26,11 +29,8 @@ from course_lib.viz.view import (
 __all__ = ["alignment", "query_plane"]
 
 _SIDE, _MARGIN = 320, 16
+_QUERY = 13.0  # radius of the query's disc
 _MOST_KEYS = 12
-
-
-def _got(given: object) -> str:
-    return str(tuple(given.shape)) if isinstance(given, Tensor) else type(given).__name__
 
 
 def query_plane(
@@ -43,7 +43,7 @@ def query_plane(
     Args:
         key: `(L_k, 2)`, the place of each key.
         value: `(L_k,)`, a number filed under each key.
-        query: `(2,)`, where the query is at first; near the first key if not given.
+        query: `(2,)`, where the query is at first; if not given, on the way to the first key and clear of every key.
         labels: a word for each key; k0, k1, … if not given.
 
     Raises:
@@ -51,14 +51,15 @@ def query_plane(
     """
     if not isinstance(key, Tensor) or key.dim() != 2 or key.shape[1] != 2 or not 1 <= len(key) <= _MOST_KEYS:
         raise ValueError(
-            f"key must be a tensor (L_k, 2) with 1 to {_MOST_KEYS} keys, to be drawn in a plane, got {_got(key)}; "
+            f"key must be a tensor (L_k, 2) with 1 to {_MOST_KEYS} keys, to be drawn in a plane, got {got(key)}; "
             f"choose two features and {_MOST_KEYS} keys at most"
         )
     if not isinstance(value, Tensor) or value.shape != key.shape[:1]:
-        raise ValueError(f"value must be a tensor ({len(key)},), one number for each key, got {_got(value)}")
-    query = 0.6 * key[0] if query is None else query
+        raise ValueError(f"value must be a tensor ({len(key)},), one number for each key, got {got(value)}")
+    query = _clear_of(key) if query is None else query
     if not isinstance(query, Tensor) or query.shape != (2,):
-        raise ValueError(f"query must be a tensor (2,), a place in the plane of the keys, got {_got(query)}")
+        raise ValueError(f"query must be a tensor (2,), a place in the plane of the keys, got {got(query)}")
+    check_drawable(key=key, value=value, query=query)
     names = [shortened(name) for name in labels_for(labels, len(key), "labels", "k")]
     reach = 1.15 * max(1e-6, *key.abs().flatten().tolist(), *query.abs().tolist())
     scale = (_SIDE / 2 - _MARGIN) / reach
@@ -66,6 +67,7 @@ def query_plane(
 
     weights = torch.softmax(key.double() @ query.double(), 0)
     output = (weights @ value.double()).item()
+    best = (key.double() @ query.double()).argmax().item()
     middle = _SIDE / 2
     parts = [
         element("path", d=f"M0 {middle}H{_SIDE}M{middle} 0V{_SIDE}", class_="line", stroke_opacity=0.4),
@@ -81,7 +83,12 @@ def query_plane(
     parts.append(element("path", d=f"M{middle} {middle}L{x:.6g} {y:.6g}", class_="line", data_k="arrow"))
     parts.append(
         element(
-            "g", element("circle", cx=x, cy=y, r=13.0, class_="query"), data_drag="", data_k="query", tabindex=0,
+            "g",
+            # a key below it can be seen through the disc; a finger may miss the disc by a little
+            element("circle", cx=x, cy=y, r=_QUERY, class_="query", fill_opacity=0.45, stroke="var(--query)",
+                    stroke_width=3),
+            element("circle", cx=x, cy=y, r=24.0, fill_opacity=0),
+            data_drag="", data_k="query", tabindex=0,
             role="slider", aria_label="query: drag it, or move it with the arrow keys", aria_valuenow=0,
             aria_valuetext=f"query at {fixed(query[0].item(), 2)}, {fixed(query[1].item(), 2)}",
         )
@@ -116,13 +123,27 @@ def query_plane(
         f"{described}. The output, the average of the values with these weights, is {fixed(output)}.",
         body=controls(button("hard", "hard: all to the best key", pressed=False)) + panels(plane, table),
         data=data,
-        hint="Drag the blue disc, or move it with the arrow keys. The disc round a key grows with its weight.",
+        hint="Drag the blue disc, the query: which key gets the weight?",
+        status=f"Query at {at}: {names[best]} gets {fixed(weights[best].item())}, the output is {fixed(output)}.",
+        note="The disc round a key grows with its weight. Arrow keys move the query too.",
     )
+
+
+def _clear_of(key: Tensor) -> Tensor:
+    """A place on the ray to the first key that is clear of every key, half-way out if none is."""
+    key = key.double()
+    reach = 1.15 * max(1e-6, key.abs().max().item())
+    clear = 2 * _QUERY * reach / (_SIDE / 2 - _MARGIN)  # two radii of the disc
+    for share in (0.6, 0.5, 0.4, 0.7, 0.3, 0.8, 0.2, 0.1):
+        if (key - share * key[0]).norm(dim=-1).min() >= clear:
+            return share * key[0]
+    return 0.5 * key[0]
 
 
 _MOST_WORDS = 40  # a row of the picture for each
 _PITCH, _TOP = 26, 38  # from row to row, and the middle of the first
 _MOST_VALUES = 8  # rows or columns up to which the weights are printed into the cells
+_NAMED = 3  # keys that are named as the largest of a row
 _FAINT = 0.01  # weights below this get no line: it would be hardly thicker than a tenth of a unit
 
 
@@ -132,6 +153,7 @@ def alignment(
     keys: Sequence[str] | None = None,
     *,
     title: str = "Alignment",
+    start: int | None = None,
 ) -> View:
     """Words joined by lines as thick as the weights, beside the heat map; a word or a cell shows its row of weights.
 
@@ -141,11 +163,13 @@ def alignment(
         queries: a word a row; q0, q1, … if not given.
         keys: a word a column; k0, k1, … if not given.
         title: what the picture is called.
+        start: index of the query that is chosen at first. If not given, it is the one whose lines cross the most
+            weight of other lines; where none cross, the one whose weights are spread most.
 
     Raises:
         TypeError: weights is not a tensor: None (the fused path computes none), or a pair (output, weights).
-        ValueError: weights is no matrix, is empty, has over 40 rows or columns, NaN or entries outside [0, 1], or the
-            words do not fit.
+        ValueError: weights is no matrix, is empty, has over 40 rows or columns, NaN or entries outside [0, 1], the
+            words do not fit, or there is no such query to start with.
     """
     array = checked(weights, queries, keys)
     if max(array.shape) > _MOST_WORDS:
@@ -158,11 +182,17 @@ def alignment(
     key_names = [shortened(name) for name in labels_for(keys, len(rows[0]), "keys", "k")]
     left = 16 + 7 * max(4, *map(len, query_names))  # where the cells of the map begin
     width = min(40, (316 - left) / len(key_names))
+    if start is None:
+        start = _telling(weights)
+    else:
+        check_whole(start=start, least=0, most=len(rows) - 1, hint="; it is the index of a query")
     return View(
         kind="alignment",
         title=title,
         description=describe(weights, queries, keys),
-        body=panels(_joined(rows, query_names, key_names), _heat_map(rows, query_names, key_names, left, width)),
+        body=panels(
+            _joined(rows, query_names, key_names, start), _heat_map(rows, query_names, key_names, left, width, start)
+        ),
         data={
             "weights": [[float(fixed(weight)) for weight in row] for row in rows],
             "queries": query_names,
@@ -171,9 +201,32 @@ def alignment(
             "y": _TOP - _PITCH / 2,
             "width": width,
             "height": _PITCH,
+            "start": start,
         },
-        hint="Point at, tap, or reach with Tab and the arrow keys: a word on the left, or a cell of the map.",
+        hint="Choose a word on the left, or a cell of the map, to see where that word looks.",
+        note="Point at it, tap it, or reach it with Tab and the arrow keys.",
+        status=_looks(query_names[start], key_names, rows[start]),
+        reset=False,
     )
+
+
+def _telling(weights: Tensor) -> int:
+    """The query whose lines cross the most weight of other lines; without crossings, the most spread one."""
+    w = weights.detach().cpu().double()
+    after = w.flip(1).cumsum(1).flip(1) - w  # (L_q, L_k), the weight on later keys
+    before = w.cumsum(1) - w
+    # lines of earlier queries cross those that end before theirs, lines of later queries those that end after theirs
+    earlier, later = after.cumsum(0) - after, before.flip(0).cumsum(0).flip(0) - before
+    crossed = (w * (earlier + later)).sum(1)
+    told = crossed if crossed.max() > _FAINT else torch.special.entr(w).sum(1)
+    return int(told.mul(1000).round().argmax())
+
+
+def _looks(query: str, keys: list[str], row: list[float]) -> str:
+    """Where a query looks, as the script says it."""
+    shown = [float(fixed(weight)) for weight in row]
+    best = sorted(range(len(row)), key=lambda j: -shown[j])[:_NAMED]
+    return f"{query} looks most at " + ", ".join(f"{keys[j]} {fixed(shown[j])}" for j in best) + "."
 
 
 def _middle(row: int) -> float:
@@ -181,7 +234,7 @@ def _middle(row: int) -> float:
     return float(_TOP + _PITCH * row)
 
 
-def _joined(rows: list[list[float]], queries: list[str], keys: list[str]) -> str:
+def _joined(rows: list[list[float]], queries: list[str], keys: list[str], start: int) -> str:
     """Two columns of words, with lines as thick as the weights."""
     left, right = (8 + 8 * max(5, *map(len, names)) for names in (queries, keys))
     right = 320 - right
@@ -194,7 +247,7 @@ def _joined(rows: list[list[float]], queries: list[str], keys: list[str]) -> str
             for j, weight in enumerate(row)
             if weight >= _FAINT
         ]
-        parts.append(element("g", *lines, stroke="var(--weight)", opacity=0.45, data_k=f"l{i}"))
+        parts.append(element("g", *lines, stroke="var(--weight)", opacity=1 if i == start else 0.08, data_k=f"l{i}"))
     for i, name in enumerate(queries):
         top = _middle(i) - _PITCH / 2 + 1
         box = element("rect", x=0.0, y=top, width=left + 4.0, height=_PITCH - 2.0, rx=4, fill_opacity=0)
@@ -205,7 +258,7 @@ def _joined(rows: list[list[float]], queries: list[str], keys: list[str]) -> str
     return drawing(320, height, *parts, label="Queries joined to keys by lines, thick where the weight is large")
 
 
-def _heat_map(rows: list[list[float]], queries: list[str], keys: list[str], left: int, width: float) -> str:
+def _heat_map(rows: list[list[float]], queries: list[str], keys: list[str], left: int, width: float, start: int) -> str:
     """The map of the weights; its rows lie level with the words."""
     parts = [words(left - 8, 10, "query", class_="query small end"), words(left, 10, "key", class_="key small start")]
     with_values = max(len(rows), len(keys)) <= _MOST_VALUES
@@ -221,7 +274,7 @@ def _heat_map(rows: list[list[float]], queries: list[str], keys: list[str], left
             texts = [
                 words(left + width * (j + 0.5), _middle(i), fixed(weight, 2), class_="small")
                 for j, weight in enumerate(row)
-                if (weight > 0.5) == high
+                if (weight > HIGH) == high
             ]
             parts.append(element("g", *texts, class_="cell high" if high else "cell", pointer_events="none"))
     below = _middle(len(rows)) - _PITCH / 2
@@ -236,8 +289,8 @@ def _heat_map(rows: list[list[float]], queries: list[str], keys: list[str], left
             parts.append(element("text", text_of(keys[j]), transform=turned, class_="small end"))
     parts.append(
         element(
-            "rect", height=_PITCH, data_k="frame", fill="none", stroke="var(--output)", stroke_width=3,
-            pointer_events="none",
+            "rect", x=float(left), y=_middle(start) - _PITCH / 2, width=width * len(keys), height=_PITCH,
+            data_k="frame", fill="none", stroke="var(--output)", stroke_width=3, pointer_events="none",
         )
     )  # fmt: skip
     height = below + (22 if level else 16 + 5 * longest)

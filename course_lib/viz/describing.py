@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from course_lib._checks import check_instance
+from course_lib.viz.labels import readable_labels
+from course_lib.viz.view import labels_for
 
 __all__ = ["describe"]
 
@@ -44,6 +48,7 @@ def describe(
         TypeError: weights is not a tensor: None (the fused path computes none), or a pair (output, weights).
         ValueError: weights has another shape, no entries, NaN, or entries outside [0, 1], or the labels do not fit it.
     """
+    check_instance(str, title=title)
     return joined(sentences(weights, queries, keys), title)
 
 
@@ -56,7 +61,7 @@ def sentences(weights: Tensor, queries: Sequence[str] | None, keys: Sequence[str
 
 def joined(said: Sequence[str], title: str = "", most: int = MOST_CHARACTERS) -> str:
     """The title, the first sentence, and as many of the others as fit into the characters."""
-    text = (f"{_cut(title, 60).rstrip('.:')}: " if title else "") + said[0]
+    text = (f"{cut(title, 60).rstrip('.:')}: " if title else "") + said[0]
     for sentence in said[1:]:
         if len(text) + 1 + len(sentence) <= most:
             text += " " + sentence
@@ -89,13 +94,7 @@ def checked(
             f"weights must be {kind} {wanted} with at least one entry, got {tuple(weights.shape)}; choose {choose}"
         )
     len_q, len_k = weights.shape[-2:]
-    for name, labels, length in (("queries", queries, len_q), ("keys", keys, len_k)):
-        if labels is None:
-            continue
-        if not isinstance(labels, Sized):
-            raise TypeError(f"{name} must be a list of labels, got {labels!r:.40}; give one a token")
-        if len(labels) != length:
-            raise ValueError(f"{name} must have a label for each of the {length}, got {len(labels)}; give one a token")
+    labels_for(queries, len_q, "queries"), labels_for(keys, len_k, "keys")  # refuses what does not fit
     array = weights.detach().cpu().double().numpy()
     if np.isnan(array).any():
         *head, row = (int(i) for i in np.argwhere(np.isnan(array).any(-1))[0])
@@ -267,16 +266,17 @@ def _names(labels: Sequence[str] | None, length: int, role: str) -> list[str]:
     """What tokens are called in a text: their label in quotes, with the position where two have the same."""
     if labels is None:
         return [f"{role} {position}" for position in range(length)]
-    short = [shortened(label) for label in labels]
+    short = [shortened(label) for label in readable_labels(labels)]
     return [f"“{s}”" + (f" ({role} {i})" if short.count(s) > 1 else "") for i, s in enumerate(short)]
 
 
 def shortened(label: object) -> str:
     """A label that fits: blanks and line breaks made one space, the end cut off."""
-    return _cut(" ".join(str(label).split()), LONGEST_LABEL)
+    return cut(" ".join(str(label).split()), LONGEST_LABEL)
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int = MOST_CHARACTERS) -> str:
+    """A text of so many characters at most, the end cut off."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from course_lib._checks import check_instance
 from course_lib._files import write_whole
 from course_lib.viz.diagram_wiring import WIRING, Node, Record
 from course_lib.viz.style import DARK, PALETTE
@@ -82,6 +83,7 @@ class BlockDiagram:
         Raises:
             ValueError: the path does not end in `.svg`.
         """
+        check_instance((str, os.PathLike), path=path)
         path = Path(path)
         if path.suffix.lower() != ".svg":
             raise ValueError(f"path must end in .svg, got {path.name!r}")
@@ -141,15 +143,16 @@ def block_diagram(module: nn.Module, *inputs: Tensor, title: str = "", **options
         TypeError: no wiring is known for the module's class, or there are no tensors to call it with.
         ValueError: the order in which the module calls its parts, or a shape, is not that of the wiring.
     """
+    check_instance(str, title=title)
     wire = next((WIRING[cls.__name__] for cls in type(module).__mro__ if cls.__name__ in WIRING), None)
     if wire is None:
         raise TypeError(
-            f"expected one of {', '.join(sorted(WIRING))}, got {type(module).__name__}; draw its parts one by one, or "
-            f"let the class inherit from one of them"
+            f"module must be one of {', '.join(sorted(WIRING))}, got {type(module).__name__}; draw its parts one by "
+            f"one, or let the class inherit from one of them"
         )
     if not inputs or not all(isinstance(x, Tensor) for x in inputs):
         got = ", ".join(type(x).__name__ for x in inputs) or "none"
-        raise TypeError(f"expected the tensors to call {type(module).__name__} with, got {got}; torch.zeros will do")
+        raise TypeError(f"inputs must be tensors to call {type(module).__name__} with, got {got}; torch.zeros will do")
     record = _call(module, inputs, options)
     try:
         name, nodes = wire(module, record)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from course_lib.viz.view import element, text_of
 
-__all__ = ["MOST_CELLS", "Cell", "cell_map", "first_cell"]
+__all__ = ["MOST_CELLS", "Cell", "cell_map", "check_cells"]
 
 MOST_CELLS, MOST_COLUMNS = 1024, 128
 
@@ -28,7 +28,7 @@ attention-view [role=gridcell]{height:30px;border:1px solid var(--grid);border-r
 attention-view [role=gridcell]{background:color-mix(in srgb,oklch(.52 .15 285) calc(74%*var(--p)),transparent)}
 attention-view [role=gridcell].below{background:color-mix(in srgb,oklch(.52 .13 165) calc(74%*var(--p)),transparent)}
 attention-view [role=gridcell]:is(:focus-visible,[aria-selected=true]){position:relative;outline-offset:0}
-attention-view .cells~.say::first-letter{text-transform:uppercase}
+attention-view .cells~.foot .say::first-letter{text-transform:uppercase}
 attention-view [role=gridcell].strong{font-weight:700}
 attention-view [role=gridcell][aria-selected=true]{box-shadow:0 0 0 2px var(--output);border-color:var(--output)}
 </style>"""
@@ -51,24 +51,17 @@ class Cell:
     strong: bool = False
 
 
-def first_cell(rows: Sequence[str], columns: Sequence[str], chosen: tuple[int, int]) -> tuple[int, int]:
-    """The cell to begin with, after the size of the map and that cell's place have been checked.
+def check_cells(rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a map that is too large.
 
     Raises:
-        ValueError: there are too many cells, or none is there.
+        ValueError: there are too many cells.
     """
     if len(rows) * len(columns) > MOST_CELLS or len(columns) > MOST_COLUMNS:
         raise ValueError(
             f"expected at most {MOST_CELLS} cells and {MOST_COLUMNS} positions, got {len(rows)} × {len(columns)}; show "
             f"fewer rows or a part of the positions"
         )
-    row, column = chosen
-    if row not in range(len(rows)) or column not in range(len(columns)):
-        raise ValueError(
-            f"expected a row from 0 to {len(rows) - 1} and a position from 0 to {len(columns) - 1}, got {row} and "
-            f"{column}"
-        )
-    return row, column
 
 
 def cell_map(

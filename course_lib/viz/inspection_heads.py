@@ -11,8 +11,9 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from course_lib._checks import check_sequence, check_whole
 from course_lib.viz.describing import describe
-from course_lib.viz.inspection_inputs import Attention, attention_of
+from course_lib.viz.inspection_inputs import Attention, attention_of, thousandths
 from course_lib.viz.inspection_lines import lines_data, lines_panel
 from course_lib.viz.inspection_patterns import SIGNS, STRONG, Patterns, patterns_of
 from course_lib.viz.view import View, choice, controls, element, fixed, slider
@@ -75,14 +76,26 @@ def head_view(
         description=describe(
             shown, attention.queries, attention.keys, title=attention.name(layer * attention.num_heads + heads[0])
         ),
-        body=element("p", "Choose heads by number, then point at a token to see where it looks, or tap it to keep it.")
-        + lines_panel(attention, patterns, layer, heads),
+        body=lines_panel(attention, patterns, layer, heads),
         data=lines_data(attention, patterns, layer, heads),
-        hint=_LINES_HINT,
+        hint="Choose heads by number, then point at a token to see where it looks, or tap it to keep it.",
+        note=_LINES_NOTE,
+        status=_status(attention, patterns, layer, heads),
     )
 
 
-_LINES_HINT = (
+def _status(attention: Attention, patterns: Patterns, layer: int, heads: Sequence[int]) -> str:
+    """What the script says of the chosen heads."""
+    numbers = [str(head + 1) for head in sorted(heads)]
+    if len(numbers) > 1:
+        return f"Layer {layer + 1}, heads {', '.join(numbers)}."
+    number = layer * attention.num_heads + heads[0]
+    scores = zip(patterns.names, thousandths(patterns.scores[number]), strict=True)
+    told = ", ".join(f"{name} {fixed(score / 1000)}" for name, score in scores)
+    return f"{attention.name(number)}: {told}."
+
+
+_LINES_NOTE = (
     "A query on the left shows where it looks; a key on the right shows which queries look at it. The shade of a token "
     "is its weight, averaged over the chosen heads. With the keyboard: Tab to a column of tokens, arrow keys along it, "
     "Enter keeps a token or releases it."
@@ -127,17 +140,15 @@ def model_view(
         title="All heads of a model",
         description=_description(attention, patterns),
         body=_MAPS_STYLE
-        + element(
-            "p",
-            "Choose a small map to open that head below. Each map has queries as rows and keys as columns; under it "
-            f"are layer and head, and what the head mostly does: {legend}.",
-        )
         + controls(choice("by", "sort heads", order, ""), slider("least", "with a score of at least", 0, 1, 0, 0.05))
         + _maps(attention, patterns, layer * num_heads + heads[0])
         + lines_panel(attention, patterns, layer, heads),
         data=lines_data(attention, patterns, layer, heads)
         | {"signs": [SIGNS.get(patterns.main(n), " ") for n in range(len(patterns.scores))]},
-        hint="In the small maps arrow keys move and Enter opens. " + _LINES_HINT,
+        hint="Sort the heads by what they do, and choose a small map to open that head below.",
+        note="Each small map has queries as rows and keys as columns; under it are layer and head, and what the head "
+        f"mostly does: {legend}. Arrow keys move between maps and Enter opens one. " + _LINES_NOTE,
+        status=_status(attention, patterns, layer, heads),
     )  # fmt: skip
 
 
@@ -150,13 +161,14 @@ def _chosen(
         number = patterns.first()
         return number // num_heads, [number % num_heads]
     layer = 0 if layer is None else layer
-    heads = [0] if heads is None else list(heads)
-    if layer not in range(num_layers) or not heads or any(h not in range(num_heads) for h in heads):
-        raise ValueError(
-            f"expected a layer from 0 to {num_layers - 1} and at least one head from 0 to {num_heads - 1}, got layer "
-            f"{layer} and heads {heads}"
-        )
-    return layer, heads
+    heads = [0] if heads is None else heads
+    check_sequence(heads=heads)
+    check_whole(layer=layer, least=0, most=num_layers - 1)
+    for head in heads:
+        check_whole(heads=head, least=0, most=num_heads - 1)
+    if not heads:
+        raise ValueError("heads must hold at least one head, got none; leave it out to begin with the first")
+    return layer, list(heads)
 
 
 def _maps(attention: Attention, patterns: Patterns, pressed: int) -> str:

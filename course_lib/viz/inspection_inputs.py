@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_instance, check_texts
 from course_lib.viz.describing import checked
 from course_lib.viz.view import labels_for
 
@@ -90,8 +91,8 @@ def attention_of(
     for number, layer in enumerate(weights):
         try:
             checked(layer, None, None, heads=True)
-        except ValueError as error:
-            raise ValueError(f"layer {number + 1} (index {number}): {error}") from None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"attentions of layer {number + 1} (index {number}): {error}") from None
     _check_rows(weights)
     queries = labels_for(tokens, len_q, "tokens")
     own = keys is None and len_q == len_k
@@ -100,7 +101,7 @@ def attention_of(
             f"expected tokens for the keys too, because there are {len_q} queries and {len_k} keys; pass keys=[…]"
         )
     names = queries if own else labels_for(keys, len_k, "keys")
-    if second is not None and (not own or not isinstance(second, int) or not 0 < second < len_q):
+    if second is not None and (not own or type(second) is not int or not 0 < second < len_q):
         raise ValueError(
             f"second must be the position at which sentence B starts, 1 to {len_q - 1}, in self-attention; got {second}"
         )
@@ -112,42 +113,49 @@ def attention_of(
 def _stacked(attentions: object, part: str | None) -> Tensor:
     """`(num_layers, H, L_q, L_k)` from any of the forms."""
     if attentions is None:
-        raise ValueError(f"expected attention weights, got None: the fused path computes none; {_EAGER}")
+        raise ValueError(f"attentions must be weights, got None: the fused path computes none; {_EAGER}")
+    check_instance((str, type(None)), part=part)
     if isinstance(attentions, Mapping):
+        check_texts(attentions=attentions)
         layers = _layers_of(attentions, part)
     elif part is not None:
-        raise ValueError(f"part chooses from a dictionary of record_attention, got {type(attentions).__name__}")
+        raise ValueError(
+            f"part chooses from a dictionary of record_attention, got attentions of type {type(attentions).__name__}; "
+            f"leave it out"
+        )
     elif isinstance(attentions, tuple | list):
         layers = list(attentions)
     elif isinstance(attentions, Tensor):
         if attentions.dim() not in (4, 5) or 0 in attentions.shape:
             raise ValueError(
-                f"expected weights (num_layers, H, L_q, L_k), got {tuple(attentions.shape)}; "
+                f"attentions must be (num_layers, H, L_q, L_k), got {tuple(attentions.shape)}; "
                 f"weights[None] adds the axis of layers to the weights of one layer"
             )
         layers = list(attentions)
     else:
         raise TypeError(
-            f"expected a tensor (num_layers, H, L_q, L_k), a tuple of layers or a dictionary of record_attention, got "
-            f"{type(attentions).__name__}; of a transformers model's output pass outputs.attentions"
+            f"attentions must be a tensor (num_layers, H, L_q, L_k), a tuple of layers or a dictionary of "
+            f"record_attention, got {type(attentions).__name__}; pass outputs.attentions of a transformers model"
         )
     if not layers or any(layer is None for layer in layers):
-        raise ValueError(f"expected weights of each layer, got none: the fused path computes none; {_EAGER}")
+        raise ValueError(
+            f"attentions must hold weights of each layer, got none: the fused path computes none; {_EAGER}"
+        )
     return torch.stack(_same_shape([_one_sentence(layer, n) for n, layer in enumerate(layers)]))
 
 
 def _one_sentence(layer: object, number: int) -> Tensor:
     if not isinstance(layer, Tensor):
         raise TypeError(
-            f"layer {number + 1} (index {number}) must be a tensor (1, H, L_q, L_k), got {type(layer).__name__}; of a "
-            f"transformers model's output pass outputs.attentions"
+            f"attentions of layer {number + 1} (index {number}) must be a tensor (1, H, L_q, L_k), got "
+            f"{type(layer).__name__}; of a transformers model's output pass outputs.attentions"
         )
     if layer.dim() == 4 and layer.shape[0] == 1:
         layer = layer[0]
     if layer.dim() != 3 or 0 in layer.shape:
         raise ValueError(
-            f"layer {number + 1} (index {number}) must be (1, H, L_q, L_k) of one sentence, got {tuple(layer.shape)}; "
-            f"choose a sentence, for example [layer[i : i + 1] for layer in attentions]"
+            f"attentions of layer {number + 1} (index {number}) must be (1, H, L_q, L_k) of one sentence, got "
+            f"{tuple(layer.shape)}; choose a sentence, for example [layer[i : i + 1] for layer in attentions]"
         )
     return layer.detach().cpu()
 
@@ -155,20 +163,22 @@ def _one_sentence(layer: object, number: int) -> Tensor:
 def _same_shape(layers: list[Tensor]) -> list[Tensor]:
     shapes = sorted({tuple(layer.shape) for layer in layers})
     if len(shapes) > 1:
-        raise ValueError(f"expected layers of one shape (H, L_q, L_k), got {shapes}; pass one kind of attention")
+        raise ValueError(
+            f"attentions must have layers of one shape (H, L_q, L_k), got {shapes}; pass one kind of attention"
+        )
     return layers
 
 
 def _layers_of(maps: Mapping[str, object], part: str | None) -> list[object]:
     """The layers of one attention of a dictionary, in the order of the model."""
     if {"attentions", "last_hidden_state", "logits"} & maps.keys():
-        raise TypeError("expected attention weights, got the whole output of a model; pass outputs.attentions")
+        raise TypeError("attentions must be weights, got the whole output of a model; pass outputs.attentions")
     found: dict[str, list[object]] = {}
     for name, weights in maps.items():
         found.setdefault(re.sub(r"(^|(?<=\.))\d+(?=\.|$)", "*", name), []).append(weights)
     if not found:
         raise ValueError(
-            "expected weights of at least one layer, got an empty dictionary; run the model inside the block"
+            "attentions must hold at least one layer, got an empty dictionary; run the model inside the block"
         )
     chosen = [name for name in found if part is None or part in name]
     if len(chosen) != 1:
@@ -182,18 +192,16 @@ def _layers_of(maps: Mapping[str, object], part: str | None) -> list[object]:
 def _check_rows(weights: Tensor) -> None:
     """Rows sum to one, or to zero where every key is masked."""
     if weights.min() < -1e-6:
-        raise ValueError(
-            f"expected weights of 0 or more, got {weights.min().item():.3g}; are these scores? Use softmax"
-        )
+        raise ValueError(f"attentions must be 0 or more, got {weights.min().item():.3g}; are these scores? Use softmax")
     sums = weights.double().sum(-1)
     slack = max(1e-3, 2 * torch.finfo(weights.dtype).eps) if weights.is_floating_point() else 1e-3
     off = ((sums - 1).abs() > slack) & (sums != 0)
     if off.any():
         layer, head, row = (int(i) for i in off.nonzero()[0])
         raise ValueError(
-            f"expected rows that sum to 1, got {sums[layer, head, row].item():.3f} in row {row} of layer {layer + 1}, "
-            f"head {head + 1} (indices {layer}, {head}); call model.eval(), since dropout scales weights, and pass all "
-            f"keys"
+            f"attentions must have rows that sum to 1, got {sums[layer, head, row].item():.3f} in row {row} of "
+            f"layer {layer + 1}, head {head + 1} (indices {layer}, {head}); call model.eval(), since dropout "
+            f"scales weights, and pass all keys"
         )
 
 

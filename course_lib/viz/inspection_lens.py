@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from course_lib.viz.describing import joined
-from course_lib.viz.inspection_cells import MOST_CELLS, Cell, cell_map, first_cell
+from course_lib._checks import check_ids, check_sequence, check_whole
+from course_lib.viz.describing import cut, joined
+from course_lib.viz.inspection_cells import MOST_CELLS, Cell, cell_map, check_cells
 from course_lib.viz.inspection_inputs import thousandths
-from course_lib.viz.view import View, drawing, element, fixed, labels_for, panels, text_of, words
+from course_lib.viz.view import View, drawing, fixed, labels_for, panels, words
 
 __all__ = ["logit_lens_view"]
 
@@ -64,7 +65,10 @@ def logit_lens_view(
     rows = default if layers is None else labels_for(layers, num_layers, "layers")
     read = labels_for(tokens, length, "tokens")
     names = labels_for(vocabulary, size, "vocabulary")
-    layer, position = first_cell(rows, read, (layer + num_layers if layer < 0 else layer, position))
+    check_cells(rows, read)
+    check_whole(layer=layer, least=-num_layers, most=num_layers - 1)
+    check_whole(position=position, least=0, most=length - 1)
+    layer %= num_layers
     lens = _lens(logits, goals)
     followed = [names[g] for g in lens.goals]
     what = f"the top token of {rows[-1]}" if targets is None else "the target"
@@ -85,7 +89,6 @@ def logit_lens_view(
         title="Logit lens",
         description=_description(lens, rows, read, names, what, position),
         body=_STYLE
-        + element("p", text_of(f"Choose a cell to see its most probable tokens, and the rank of {what} in each layer."))
         + cell_map(
             cells, rows, read, (layer, position), label="The most probable token after each layer", below="read",
             above=None if targets is None else ("target", followed),
@@ -107,9 +110,23 @@ def logit_lens_view(
             "goals": followed,
             "what": what,
         },
-        hint=f"The stronger a cell's shade, the more probable its token; bold marks {what}. A wide map scrolls "
+        hint=f"Choose a cell to see its most probable tokens, and the rank of {what} in each layer.",
+        status=_status(lens, rows[layer], read[position], names, what, layer, position),
+        reset=False,
+        note=f"The stronger a cell's shade, the more probable its token; bold marks {what}. A wide map scrolls "
         "sideways. With the keyboard: Tab to the map, arrow keys between cells.",
     )  # fmt: skip
+
+
+def _status(lens: _Lens, row: str, token: str, names: list[str], what: str, layer: int, position: int) -> str:
+    """What the script says of the chosen cell."""
+    best = zip(lens.best[layer, position].tolist(), thousandths(lens.chances[layer, position]), strict=True)
+    listed = ", ".join(f"“{names[n]}” {fixed(chance / 1000)}" for n, chance in best)
+    own = fixed(thousandths(lens.own[layer, position])[0] / 1000)
+    return (
+        f"{row} at “{token}”: {listed}. “{names[lens.goals[position]]}”, {what}, has rank "
+        f"{lens.ranks[layer, position].item()} and probability {own} here."
+    )
 
 
 @dataclass(frozen=True)
@@ -152,9 +169,13 @@ def _checked(logits: Tensor, targets: Sequence[int] | Tensor | None) -> tuple[Te
         raise ValueError("logits must be finite, got NaN or infinity; pass them as they are before any filter")
     if targets is None:
         return logits, None
-    goals = torch.as_tensor(targets).cpu()
-    if goals.is_floating_point() or goals.dtype == torch.bool:
-        raise TypeError(f"targets must be ids of tokens, whole numbers, got {goals.dtype}")
+    if not isinstance(targets, Tensor):
+        check_sequence(targets=targets)
+        for target in targets:
+            check_whole(targets=target, least=0, most=logits.shape[2] - 1)
+        targets = torch.tensor(targets, dtype=torch.long)
+    check_ids(targets=targets)
+    goals = targets.detach().cpu()
     if goals.shape != logits.shape[1:2] or not ((goals >= 0) & (goals < logits.shape[2])).all():
         raise ValueError(
             f"targets must be one id per position, {logits.shape[1]} of them, each from 0 to {logits.shape[2] - 1}, "
@@ -233,4 +254,4 @@ def _bar(y: float, chance: float, key: str) -> list[str]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    return cut(name, LONGEST)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from course_lib.viz.describing import shortened
+from course_lib.viz.describing import cut, shortened
 from course_lib.viz.inspection_inputs import DELIMITERS, Attention, encoded, thousandths
 from course_lib.viz.inspection_patterns import Patterns
 from course_lib.viz.view import choice, controls, drawing, element, fixed, panels, text_of, words
@@ -23,6 +23,7 @@ STYLE = """<style>
 attention-view .line{stroke-width:2.4;stroke-linecap:round;pointer-events:none}
 attention-view .chips{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:.4rem 0}
 attention-view .chips button{border-left:7px solid var(--c);min-width:32px;padding:2px 6px}
+attention-view .chips~.foot .say::first-letter{text-transform:uppercase}
 attention-view .token rect{stroke:none}
 attention-view .token.cell text.small{fill:currentColor}
 attention-view .mark text{font-style:italic}
@@ -118,8 +119,7 @@ def _tokens(tokens: Sequence[str], side: str, second: int | None) -> str:
 
 
 def _short(token: str) -> str:
-    label = shortened(token)
-    return label if len(label) <= MOST_CHARACTERS else label[: MOST_CHARACTERS - 1] + "…"
+    return cut(shortened(token), MOST_CHARACTERS)
 
 
 def _strokes(weights: Tensor, hue: str) -> str:

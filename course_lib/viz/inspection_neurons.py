@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_finite, check_instance, check_whole
 from course_lib.viz.describing import shortened
 from course_lib.viz.view import (
+    HIGH,
     View,
     button,
+    check_drawable,
     choice,
     controls,
     drawing,
@@ -78,6 +81,7 @@ def neuron_view(
         ValueError: shapes or labels that do not fit, NaN or infinity, a query that may attend to no key, or too many
             numbers to be drawn.
     """
+    check_instance(str, name=name)
     query, keys, mask, scale = _checked(query, keys, mask, scale, chosen)
     names = labels_for(tokens, len(keys), "tokens")
     same = queries is None and tokens is not None and len(query) == len(keys)
@@ -96,7 +100,6 @@ def neuron_view(
         )
         + f". {_told(drawn, best, names[best])}",
         body=_STYLE
-        + element("p", "Choose a key to see, feature by feature, how its score comes about.")
         + controls(
             *([choice("query", "query", [(str(i), q) for i, q in enumerate(asked)], str(chosen))] * (len(asked) > 1)),
             button("sort", "sort features by their product", pressed=False),
@@ -120,7 +123,10 @@ def neuron_view(
             "query": chosen,
             "key": best,
         },
-        hint="Purple features raise the score, green ones lower it; a strip shows the products of one key. "
+        hint="Choose a key to see, feature by feature, how its score comes about.",
+        status=f"“{asked[chosen]}” and “{names[best]}”: score {_minus(drawn.scores[best].item())}, "
+        f"weight {fixed(drawn.weights[best].item())}.",
+        note="Purple features raise the score, green ones lower it; a strip shows the products of one key. "
         "With the keyboard: Tab to the keys, arrow keys along them; the slider walks through the features.",
     )
 
@@ -157,9 +163,8 @@ def _checked(
             f"expected at most {MOST_TOKENS} tokens, {MOST_FEATURES} features and {MOST_NUMBERS:,} numbers, got "
             f"{len_q} queries and {len_k} keys of {d_k} features; pass one query or fewer keys"
         )
-    numbers(query), numbers(keys)  # refuses what is not finite
-    if chosen not in range(len_q):
-        raise ValueError(f"chosen must be the index of a query, 0 to {len_q - 1}, got {chosen}")
+    check_drawable(query=query, keys=keys)
+    check_whole(chosen=chosen, least=0, most=len_q - 1)
     if mask is None:
         mask = torch.ones(len_q, len_k, dtype=torch.bool)
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
@@ -170,10 +175,9 @@ def _checked(
     mask = mask.detach().cpu().expand(len_q, len_k)
     if not mask.any(-1).all():
         raise ValueError(f"query {int((~mask.any(-1)).nonzero()[0])} may attend to no key, so it has no weights")
-    scale = 1 / math.sqrt(d_k) if scale is None else float(scale)
-    if not math.isfinite(scale):
-        raise ValueError(f"scale must be a finite number, got {scale}")
-    return query.detach().cpu(), keys.detach().cpu(), mask, scale
+    scale = 1 / math.sqrt(d_k) if scale is None else scale
+    check_finite("scale", scale, -1e9, 1e9)
+    return query.detach().cpu(), keys.detach().cpu(), mask, float(scale)
 
 
 def _told(drawn: _Drawn, key: int, name: str) -> str:
@@ -213,7 +217,7 @@ def _keys_picture(drawn: _Drawn, names: list[str], query: str, best: int) -> str
                     "g",
                     f'<rect x="290" y="{y + 2}" width="48" height="{ROW - 4}" fill-opacity="{weight:.4g}"/>',
                     words(314, y + ROW / 2, fixed(weight) if drawn.allowed[j] else "masked", class_="small"),
-                    class_="cell high" if weight > 0.5 else "cell", data_k=f"w{j}",
+                    class_="cell high" if weight > HIGH else "cell", data_k=f"w{j}",
                 ),
                 class_="row chosen" if j == best else "row", role="button", tabindex=0 if j == 0 else -1,
                 aria_label=f"key {name}", aria_pressed=str(j == best).lower(),

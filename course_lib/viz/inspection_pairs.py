@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_lib._checks import check_texts, check_whole
 from course_lib.viz.inspection_inputs import DELIMITERS, Attention, attention_of, thousandths
-from course_lib.viz.multi_head_views import axis_labels, frame
+from course_lib.viz.map_axes import WIDTH, axis_labels, frame
 from course_lib.viz.view import (
     View,
     button,
@@ -25,7 +26,6 @@ from course_lib.viz.view import (
 
 __all__ = ["pair_view"]
 
-WIDTH = 340
 MOST_TOKENS = 64
 LISTED = 6
 AVERAGE = "average of all heads"
@@ -72,7 +72,7 @@ def pair_view(
             sentence only or one without words, the labels do not fit, there are too many tokens, or a layer or head
             does not exist.
     """
-    attention = attention_of(attentions, tokens, part=part, second=second, most_tokens=MOST_TOKENS)
+    attention = attention_of(attentions, check_texts(tokens=tokens), part=part, second=second, most_tokens=MOST_TOKENS)
     if attention.second is None or not attention.own:
         raise ValueError(
             "expected two sentences in self-attention, with a [SEP] or </s> after each; pass second=, the position at "
@@ -86,6 +86,7 @@ def pair_view(
     order = [0, *(n + 1 for n in across[1:].argsort(descending=True, stable=True).tolist())]
     chosen = _chosen(attention, layer, head, order[1])
     best = ", ".join(f"{names[n]} ({fixed(across[n].item())})" for n in order[1:4])
+    across_ = [fixed(share / 1000) for share in thousandths(shares[chosen])[1:4:2]]
     return View(
         kind="pair_view",
         title="Attention between two sentences",
@@ -94,7 +95,6 @@ def pair_view(
         f"{_told(shares[0])} The heads with most weight across the sentences: {best}. "
         f"{names[chosen][:1].upper()}{names[chosen][1:]}: {_told(shares[chosen])}",
         body=_STYLE
-        + element("p", "Choose a head to see which words of one sentence look at words of the other.")
         + controls(
             choice(
                 "head", "head (weight across)",
@@ -111,7 +111,10 @@ def pair_view(
             "packed": packed(maps),
             "shares": [thousandths(share) for share in shares],
         },
-        hint="Rows are queries, columns are keys; the strength of a cell is √weight. Grey bands mark delimiters such "
+        hint="Choose a head to see which words of one sentence look at words of the other.",
+        status=f"{names[chosen]}: words of A put {across_[0]} of their weight on words of B, words of B {across_[1]} "
+        "on words of A.",
+        note="Rows are queries, columns are keys; the strength of a cell is √weight. Grey bands mark delimiters such "
         "as [CLS] and [SEP]; lines divide the sentences. With the keyboard: Tab to the map, arrow keys between cells.",
     )  # fmt: skip
 
@@ -141,12 +144,10 @@ def _shares(maps: Tensor, attention: Attention) -> Tensor:
 def _chosen(attention: Attention, layer: int | None, head: int | None, best: int) -> int:
     if layer is None and head is None:
         return best
-    layer, head = layer or 0, head or 0
+    layer, head = (0 if number is None else number for number in (layer, head))
     num_layers, num_heads = attention.weights.shape[:2]
-    if layer not in range(num_layers) or head not in range(num_heads):
-        raise ValueError(
-            f"expected a layer from 0 to {num_layers - 1} and a head from 0 to {num_heads - 1}, got {layer} and {head}"
-        )
+    check_whole(layer=layer, least=0, most=num_layers - 1)
+    check_whole(head=head, least=0, most=num_heads - 1)
     return 1 + layer * num_heads + head
 
 

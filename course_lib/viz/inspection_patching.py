@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from course_lib._checks import check_finite, check_instance, check_texts
 from course_lib.viz.describing import joined
-from course_lib.viz.inspection_cells import Cell, cell_map, first_cell
-from course_lib.viz.view import View, drawing, element, fixed, labels_for, text_of, words
+from course_lib.viz.inspection_cells import Cell, cell_map, check_cells
+from course_lib.viz.view import View, check_drawable, check_pair, drawing, element, fixed, labels_for, text_of, words
 
 __all__ = ["patching_view"]
 
 WIDTH, LEFT, LINE, AXIS = 340, 50, 240, 62  # of the scale from one run to the other: where it begins, length, height
 NAMED = 3
 ENOUGH = 0.5  # of the way: a cell that is counted
+_LARGEST = 1e12  # output or share that is shown
 
 
 def patching_view(
@@ -52,16 +53,19 @@ def patching_view(
         ValueError: another shape, NaN or infinity, runs that give the same output, labels that do not fit, more than
             1,024 cells or 128 positions, or a cell to begin with that does not exist.
     """
+    check_instance(str, measure=measure)
     patched, clean, other = _checked(patched, clean, other)
     rows = labels_for(places, patched.shape[0], "places", "place ")
     own = labels_for(tokens, patched.shape[1], "tokens")
     theirs = own if other_tokens is None else labels_for(other_tokens, patched.shape[1], "other_tokens")
-    if runs is not None and (isinstance(runs, str) or len(runs) != 2):
+    if runs is not None and len(check_texts(runs=runs)) != 2:
         raise ValueError(f"runs must be two names, of the patched run and of the other run, got {runs!r}")
     shares = (patched - clean) / (other - clean)
     if chosen is None:
         chosen = divmod(int(shares.argmax()), len(own))
-    row, column = first_cell(rows, own, chosen)
+    check_cells(rows, own)
+    check_pair(chosen=chosen, most=(len(rows) - 1, len(own) - 1))
+    row, column = chosen
     columns = [a if a == b else f"{a}\n{b}" for a, b in zip(own, theirs, strict=True)]
     named = [f"the run on “{run}”" for run in runs] if runs is not None else ["the patched run", "the other run"]
     cells = [[Cell(_minus(x), x, f"share {_minus(x)}") for x in line] for line in shares.tolist()]
@@ -77,12 +81,16 @@ def patching_view(
             shares, rows, columns,
             f"In {named[0]}, {measure} is {_minus(clean)}; in {named[1]}, it is {_minus(other)}.",
         ),
-        body=element("p", "Choose a cell to see what was put where, and the numbers behind its share.")
-        + cell_map(cells, rows, columns, (row, column), label="Share of the way for each patch", below="position")
+        body=cell_map(cells, rows, columns, (row, column), label="Share of the way for each patch", below="position")
         + element("p", text_of(_told(data, row, column)), data_k="told")
         + _scale(data, patched[row, column].item(), shares[row, column].item()),
         data=data,
-        hint="A cell holds the share of the way from the run without a patch (0) to the other run (1): "
+        hint="Choose a cell to see what was put where, and the numbers behind its share.",
+        status=f"{rows[row]} at “{own[column]}”: {measure} is {_minus(clean)} without the patch, "
+        f"{_minus(patched[row, column].item())} with it, and {_minus(other)} in the other run: share "
+        f"{_minus(shares[row, column].item())}.",
+        reset=False,
+        note="A cell holds the share of the way from the run without a patch (0) to the other run (1): "
         "the further, the stronger the shade. Green cells move the output away. A wide map scrolls sideways. "
         "With the keyboard: Tab to the map, arrow keys between cells.",
     )  # fmt: skip
@@ -101,24 +109,24 @@ def _checked(patched: Tensor, clean: float | Tensor, other: float | Tensor) -> t
         )
     ends = []
     for name, end in (("clean", clean), ("other", other)):
-        try:
-            ends.append(float(end))
-        except (TypeError, ValueError, RuntimeError):
-            got = tuple(end.shape) if isinstance(end, Tensor) else type(end).__name__
-            raise ValueError(f"{name} must be one number, the output of that run, got {got}") from None
+        if isinstance(end, Tensor) and end.numel() != 1:
+            raise ValueError(f"{name} must be one number, the output of that run, got {tuple(end.shape)}; choose one")
+        end = end.item() if isinstance(end, Tensor) else end
+        check_finite(name, end, -_LARGEST, _LARGEST)
+        ends.append(float(end))
+    check_drawable(patched=patched)
     patched = patched.detach().cpu().double()
-    numbers = torch.cat([patched.flatten(), torch.tensor(ends, dtype=torch.float64)])
-    if not torch.isfinite(numbers).all():
-        raise ValueError("expected finite outputs, got NaN or infinity; is the measure the logarithm of zero?")
     clean, other = ends
     if abs(other - clean) <= 1e-9 * max(abs(clean), abs(other), 1e-300):
         raise ValueError(
-            f"expected runs with different outputs, got {clean:g} and {other:g}, so that there is no way to go "
+            f"clean and other must differ, got {clean:g} and {other:g}, so that there is no way to go "
             f"from one to the other; measure something in which the runs differ"
         )
-    largest = max(numbers.abs().max().item(), ((patched - clean) / (other - clean)).abs().max().item())
-    if not largest < 1e12:
-        raise ValueError(f"expected outputs and shares below 1e12 in size, got {largest:g}; scale the measure down")
+    largest = max(patched.abs().max().item(), ((patched - clean) / (other - clean)).abs().max().item())
+    if not largest < _LARGEST:
+        raise ValueError(
+            f"patched must have outputs and shares below {_LARGEST:g} in size, got {largest:g}; scale the measure down"
+        )
     return patched, clean, other
 
 

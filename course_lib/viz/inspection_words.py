@@ -10,7 +10,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.viz.view import View, controls, drawing, element, fixed, labels_for, panels, slider, text_of, words
+from course_lib._checks import check_instance
+from course_lib.viz.view import (
+    View,
+    check_drawable,
+    controls,
+    drawing,
+    element,
+    fixed,
+    labels_for,
+    panels,
+    slider,
+    text_of,
+    words,
+)
 
 __all__ = ["contextual_words"]
 
@@ -61,6 +74,7 @@ def contextual_words(
         ValueError: another shape, fewer than three words or too many, NaN or infinity, labels or senses that do not
             fit, or more than four senses.
     """
+    check_instance(str, word=word)
     layers = _checked(vectors)
     count = layers.shape[1]
     sentences = labels_for(labels, count, "labels", "sentence ")
@@ -81,7 +95,6 @@ def contextual_words(
         description=f"{about}, {len(kinds)} {noun}{'s' * (len(kinds) > 1)} ({', '.join(kinds)}), from the "
         f"embedding (layer 0) to layer {last}. {told[0]} {told[last]}",
         body=_STYLE
-        + element("p", f"Move the slider from the embedding up through the layers, and watch the {noun}s separate.")
         + controls(slider("layer", "layer", 0, last, last))
         + panels(
             _plane(places[last], numbers, sentences),
@@ -94,7 +107,9 @@ def contextual_words(
             "labels": sentences,
             "senses": named,
         },
-        hint=f"Shape and colour stand for the {noun}. Choose a point to read its sentence and its nearest neighbour. "
+        hint=f"Move the slider from the embedding up through the layers, and watch the {noun}s separate.",
+        status=told[last],
+        note=f"Shape and colour stand for the {noun}. Choose a point to read its sentence and its nearest neighbour. "
         "With the keyboard: arrow keys move the slider, and walk through the points.",
     )
 
@@ -112,8 +127,7 @@ def _checked(vectors: Tensor) -> Tensor:
             f"expected 3 to {MOST_WORDS} words and at most {MOST_LAYERS} layers, got {vectors.shape[1]} and "
             f"{len(vectors)}"
         )
-    if not torch.isfinite(vectors).all():
-        raise ValueError("expected finite vectors, got NaN or infinity")
+    check_drawable(vectors=vectors)
     return vectors.detach().cpu().double()
 
 

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_finite
-from course_lib.viz.multi_head_views import WIDTH, axis_labels, cut, frame
+from course_lib._checks import check_finite, check_whole
+from course_lib.viz.describing import cut
+from course_lib.viz.map_axes import WIDTH, axis_labels, frame, short
 from course_lib.viz.view import (
     View,
     button,
     cell,
+    check_drawable,
     choice,
     controls,
     drawing,
@@ -42,6 +44,13 @@ _LEAK_STYLE = """<style>
 attention-view svg :focus{outline:none}
 attention-view .input>rect{fill:var(--key);fill-opacity:.1;stroke:var(--key)}
 attention-view .input[aria-pressed=true]>rect{fill-opacity:.35;stroke-width:3}
+attention-view .guess>rect{fill:var(--output);fill-opacity:.06;stroke:var(--output)}
+attention-view .guess[aria-pressed=true]>rect{fill-opacity:.2}
+attention-view .guess[aria-pressed=false]>.tick{display:none}
+attention-view .told{pointer-events:none}
+attention-view path.leak{stroke:var(--leak)}
+attention-view text.leak,attention-view .leak text{fill:var(--leak);font-weight:700!important}
+attention-view .leak rect{fill:var(--leak);stroke:var(--leak)}
 </style>"""
 
 
@@ -81,6 +90,7 @@ def mask_painter(
             "scores must be finite, got NaN or infinity; give the scores before masking, and the mask as mask= "
             "(bool, True = may attend)"
         )
+    check_drawable(scores=scores)
     len_q, len_k = scores.shape
     opened = _bool("mask", mask, (len_q, len_k)) if mask is not None else torch.ones(len_q, len_k, dtype=torch.bool)
     queries = labels_for(tokens, len_q, "tokens")
@@ -143,9 +153,11 @@ def mask_painter(
                 for name in queries
             ],
         },
-        hint="A filled cell is open: its query may attend to its key. A cell with × is closed. Tap "
-        "a cell to change it; with the keyboard, arrows walk and Space paints. What will the weights be? Then show "
-        "them.",
+        hint="Tap a cell to open or close it, predict the weights, and then show them.",
+        note="A filled cell is open: its query may attend to its key. A cell with × is closed. With the keyboard, "
+        "arrows walk and Space paints.",
+        status=f"Query “{queries[0]}”, key “{names[0]}”, score {fixed(scores[0, 0].item())}: "
+        f"{'open' if opened[0, 0] else 'closed'}. Weights: {', '.join('?' * len_k)}",
     )  # fmt: skip
 
 
@@ -190,9 +202,11 @@ def leak_detector(
     *,
     tokens: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
+    token: int | None = None,
     tolerance: float = 1e-6,
 ) -> View:
-    """What moves when one token is changed: an allowed output, or one that must not know of it, a leak.
+    """Which outputs move when one token is changed? The reader marks them, then compares: an output that moves and must
+    not is a leak, which has a colour, an arrow and a mark of its own.
 
     Args:
         influence: `(L, L)`, how far output i moves when input token j is changed, measured with a model; or several, by
@@ -200,15 +214,100 @@ def leak_detector(
         allowed: bool, True = output i may depend on input j, broadcasts to `(L, L)`; causal (j ≤ i) if not given.
         tokens: a label for each input token; positions if not given.
         outputs: a label for each output; those of the tokens if not given.
+        token: the token chosen at first; the middle one if not given.
         tolerance: what counts as not moved: rounding.
 
     Raises:
-        TypeError: influence holds something that is not a tensor, or allowed is not bool.
+        TypeError: influence holds something that is not a tensor, allowed is not bool, or token not a whole number.
         ValueError: shapes that do not fit, more than 10 tokens or 6 models, negative or not finite entries, or such a
             tolerance.
     """
     check_finite("tolerance", tolerance, 0)
     models = dict(influence) if isinstance(influence, Mapping) else {"the model": influence}
+    shape = _shape_of(models)
+    len_q, len_k = shape
+    if allowed is None and len_q != len_k:
+        raise ValueError(
+            f"allowed must be given where outputs and tokens differ in number, got {shape}; True = may depend on"
+        )
+    may = _bool("allowed", allowed, shape) if allowed is not None else torch.ones(shape, dtype=torch.bool).tril()
+    inputs = labels_for(tokens, len_k, "tokens")
+    names = labels_for(tokens if outputs is None and len_q == len_k else outputs, len_q, "outputs")
+    token = len_k // 2 if token is None else token
+    check_whole(token=token, least=0, most=len_k - 1)
+
+    left, top, size = frame(names, inputs, 30)
+    height = 44 + ROW * max(len_q, len_k)
+    arrows = _boxes(inputs, names, token)
+    maps = [
+        words(2, 9, "one column per changed token", class_="start"),
+        *axis_labels(names, inputs, left, top, size, "output"),
+    ]
+    for j in range(len_k):
+        unknown = [cell(left + size * j, top + size * i, size, size, 0.0, "?") for i in range(len_q)]
+        maps.append(element("g", *unknown, data_u=j))
+    said, moves = [], []
+    for m, (model, matrix) in enumerate(models.items()):
+        rows = matrix.detach().cpu().double().tolist()
+        sentences = []
+        for j in range(len_k):
+            parts, column, moved, leaks = [], [], [], []
+            for i in range(len_q):
+                x, y = rows[i][j], 43 + ROW * i
+                on = x > tolerance
+                leak = on and not may[i, j]
+                if on:
+                    (leaks if leak else moved).append(names[i])
+                    parts += _arrow(43 + ROW * j, y, leak)
+                word = "✗ LEAK" if leak else "moves" if on else "still"
+                role = "end small leak" if leak else "end small"
+                parts.append(
+                    words(334, y, f"{word} {_number(x) if on else fixed(x)}", key=f"out{m}.{i}.{j}", class_=role)
+                )
+                column.append(_mark(left + size * j, top + size * i, size, on, leak))
+            arrows.append(_hidden(f"{m}.{j}", *parts))
+            maps.append(_hidden(f"{m}.{j}", *column, stays=1))
+            sentences.append(_told(model, inputs[j], moved, leaks, may[:, j].any().item()))
+        said.append(sentences)
+        moves.append([[row[j] > tolerance for row in rows] for j in range(len_k)])
+    maps.append(
+        element(
+            "rect", x=left + size * token, y=top, width=size, height=size * len_q, fill="none", stroke="var(--key)",
+            stroke_width=3, data_k="frame",
+        )
+    )  # fmt: skip
+    counts = [_counts({name: matrix}, may, tolerance) for name, matrix in models.items()]
+    return View(
+        kind="leak_detector",
+        title="Leak detector",
+        description=f"{len_k} tokens, {len_q} outputs; models: {', '.join(models)}. "
+        + cut(said[0][token], 280) + " " + _counts(models, may, tolerance),
+        body=_LEAK_STYLE
+        + controls(
+            choice("model", "model", [(str(m), name) for m, name in enumerate(models)], "0"),
+            button("change", "change the token"),
+            button("all", "show the whole map"),
+        )
+        + panels(
+            drawing(WIDTH, height, *arrows, label="The token to be changed, and the outputs to be predicted"),
+            drawing(WIDTH, top + size * len_q + 30, *maps,
+                    words(2, top + size * len_q + 16, "• moves, allowed; ✗ leak; ? not tried", class_="start small"),
+                    label="All outputs (rows) and changed tokens (columns)"),
+        ),
+        data={"token": token, "said": said, "moves": moves, "counts": counts, "inputs": inputs, "names": names,
+              "left": left, "size": size},
+        hint="Mark every output that you expect to move, then press “change the token”.",
+        status=f"If “{inputs[token]}” is changed, which outputs move? Marked: none.",
+        note="Choose another token on the left, or another model. A dashed red arrow and ✗ mark a leak: an output that "
+        "moves and must not. "
+        + ("Allowed here is the causal mask: an output may depend on its own token and earlier ones."
+           if allowed is None else
+           "Every model is judged by the one allowed mask that this view was given, whatever mask the model uses."),
+    )  # fmt: skip
+
+
+def _shape_of(models: Mapping[str, Tensor]) -> tuple[int, int]:
+    """The one shape of all influence matrices, after everything that could be wrong with them was looked at."""
     if not 1 <= len(models) <= 6:
         raise ValueError(f"influence must hold 1 to 6 models, got {len(models)}; give those to be compared")
     shape = None
@@ -227,119 +326,67 @@ def leak_detector(
                 f"influence of {name} must be {shape or f'(L, L) with 1 to {MOST} tokens'}, got {tuple(matrix.shape)}; "
                 f"row i is the output, column j the changed token; take a short sentence"
             )
-        if not torch.isfinite(matrix).all() or (matrix < 0).any():
+        check_drawable(**{f"influence of {name}": matrix})
+        if (matrix < 0).any():
             raise ValueError(
-                f"influence of {name} must be finite distances ≥ 0, got {matrix.min().item():g} … "
-                f"{matrix.max().item():g}; take the norm of the difference. NaN outputs often come "
-                f"from fully masked rows"
+                f"influence of {name} must be distances ≥ 0, got {matrix.min().item():g}; take the norm of the "
+                f"difference"
             )
         shape = tuple(matrix.shape)
-    len_q, len_k = shape
-    if allowed is None and len_q != len_k:
-        raise ValueError(
-            f"allowed must be given where outputs and tokens differ in number, got {shape}; True = may depend on"
-        )
-    may = _bool("allowed", allowed, shape) if allowed is not None else torch.ones(shape, dtype=torch.bool).tril()
-    inputs = labels_for(tokens, len_k, "tokens")
-    names = labels_for(tokens if outputs is None and len_q == len_k else outputs, len_q, "outputs")
-    token, height = len_k // 2, 44 + ROW * max(len_q, len_k)
+    return shape
 
-    arrows = [
-        words(0, 12, "change a token", class_="start small key"),
-        words(226, 12, "outputs", class_="small output"),
+
+def _boxes(inputs: Sequence[str], names: Sequence[str], token: int) -> list[str]:
+    """The tokens, one of which is chosen, and the outputs, each with a box to tick."""
+    parts = [
+        words(2, 12, "token to change", class_="start small key"),
+        words(154, 12, "outputs: tick what will move", class_="start small output"),
     ]
     for j, name in enumerate(inputs):
-        box = element("rect", x=2.0, y=30 + ROW * j - 1.0, width=92.0, height=ROW - 4.0, rx=5)
-        arrows.append(
+        box = element("rect", x=2.0, y=30 + ROW * j - 1.0, width=78.0, height=ROW - 4.0, rx=5)
+        parts.append(
             element(
-                "g", box, words(48, 43 + ROW * j, _short(name), class_="small"), class_="input", role="button",
-                aria_label=f"change “{name}”", aria_pressed=str(j == token).lower(), tabindex=-1 if j else 0,
+                "g", box, words(41, 43 + ROW * j, short(name), class_="small"), class_="input", role="button",
+                aria_label=f"choose “{name}”", aria_pressed=str(j == token).lower(), tabindex=-1 if j else 0,
             )
         )  # fmt: skip
-    arrows += [words(182, 43 + ROW * i, _short(name), class_="start small output") for i, name in enumerate(names)]
-    left, top, size = frame(names, inputs, 30)
-    maps = [words(2, 9, "all at once: a column a changed token", class_="start")]
-    maps += axis_labels(names, inputs, left, top, size, "output")
-    said = []
-    for m, (model, matrix) in enumerate(models.items()):
-        rows = matrix.detach().cpu().double().tolist()
-        maps.append(_shown(f"{m}", m == 0, *_map(rows, may, tolerance, left, top, size)))
-        sentences = []
-        for j in range(len_k):
-            parts, moved, leaks = [], [], []
-            for i in range(len_q):
-                x, y = rows[i][j], 43 + ROW * i
-                on = x > tolerance
-                leak = on and not may[i, j]
-                if on:
-                    (leaks if leak else moved).append(names[i])
-                    parts += _arrow(43 + ROW * j, y, leak)
-                word = "✗ LEAK" if leak else "moves" if on else "still"
-                parts.append(
-                    words(338, y, f"{word} {_number(x) if on else fixed(x)}", key=f"out{m}.{i}.{j}", class_="end small")
-                )
-            parts_map = element(
-                "rect",
-                x=left + size * j,
-                y=top,
-                width=size,
-                height=size * len_q,
-                fill="none",
-                stroke="var(--key)",
-                stroke_width=3,
+    for i, name in enumerate(names):
+        y = 43 + ROW * i
+        parts.append(
+            element(
+                "g",
+                element("rect", x=154.0, y=y - 14.0, width=184.0, height=ROW - 4.0, rx=5),
+                element("path", d=f"M160 {y - 7}h14v14h-14z", class_="line"),
+                words(167, y, "✓", class_="tick"),
+                words(180, y, short(name), class_="start small"),
+                class_="guess", role="button", aria_label=f"output “{name}” will move", aria_pressed="false",
+                tabindex=-1 if i else 0,
             )
-            arrows.append(_shown(f"{m}.{j}", m == 0 and j == token, *parts))
-            maps.append(_shown(f"{m}.{j}", m == 0 and j == token, parts_map))
-            sentences.append(_told(model, inputs[j], moved, leaks, may[:, j].any().item()))
-        said.append(sentences)
-    return View(
-        kind="leak_detector",
-        title="Leak detector",
-        description=f"{len_k} tokens, {len_q} outputs; models: {', '.join(models)}. "
-        + cut(said[0][token], 280) + " " + _counts(models, may, tolerance),
-        body=_LEAK_STYLE
-        + controls(choice("model", "model", [(str(m), name) for m, name in enumerate(models)], "0"))
-        + panels(
-            drawing(WIDTH, height, *arrows, label="The changed token, and the outputs that move"),
-            drawing(WIDTH, top + size * len_q + 30, *maps,
-                    words(2, top + size * len_q + 16, "• moves, allowed; ✗ leak", class_="start small"),
-                    label="All outputs (rows) and changed tokens (columns)"),
-        ),
-        data={"token": token, "said": said},
-        hint="Choose a model and a token: which outputs may move? A dashed arrow and a cross mark those that move and "
-        "must not. "
-        + ("Allowed here is the causal mask: an output may depend on its own token and earlier ones."
-           if allowed is None else
-           "Every model is judged by the one allowed mask that this view was given, whatever mask the model uses."),
-    )  # fmt: skip
+        )  # fmt: skip
+    return parts
 
 
 def _arrow(start: float, end: float, leak: bool) -> list[str]:
     """From a token to an output; that of a leak is thick and dashed."""
-    angle = math.atan2(end - start, 76)
+    angle = math.atan2(end - start, 66)
     head = "".join(
-        f"M174 {end}l{-9 * math.cos(angle + turn):.3g} {-9 * math.sin(angle + turn):.3g}" for turn in (-0.5, 0.5)
+        f"M150 {end}l{-9 * math.cos(angle + turn):.3g} {-9 * math.sin(angle + turn):.3g}" for turn in (-0.5, 0.5)
     )
-    width = 3.5 if leak else 1.5
+    width, role = (3.5, "line leak") if leak else (1.5, "line")
     shaft = element(
-        "path", d=f"M98 {start}L174 {end}", class_="line", stroke_width=width, stroke_dasharray="7 4" if leak else None
+        "path", d=f"M84 {start}L150 {end}", class_=role, stroke_width=width, stroke_dasharray="7 4" if leak else None
     )
-    return [shaft, element("path", d=head, class_="line", stroke_width=width)]
+    return [shaft, element("path", d=head, class_=role, stroke_width=width)]
 
 
-def _map(rows: list[list[float]], may: Tensor, tolerance: float, left: float, top: float, size: float) -> list[str]:
-    cells = []
-    for i, row in enumerate(rows):
-        for j, x in enumerate(row):
-            on = x > tolerance
-            mark = ("•" if may[i, j] else "✗") if on else ""
-            cells.append(cell(left + size * j, top + size * i, size, size, 0.2 if on else 0.0, mark))
-    return cells
+def _mark(x: float, y: float, size: float, on: bool, leak: bool) -> str:
+    marked = cell(x, y, size, size, 0.2 if on else 0.0, ("✗" if leak else "•") if on else "")
+    return marked.replace('class="cell"', 'class="cell leak"') if leak else marked
 
 
-def _shown(state: str, now: bool, *parts: str) -> str:
-    """Parts that are seen in one state only: of a model, or of a model and a token."""
-    return element("g", *parts, data_s=state, style=None if now else "display:none")
+def _hidden(state: str, *parts: str, stays: int | None = None) -> str:
+    """Parts that are seen once this token was changed in this model: while it is chosen, or from then on (`stays`)."""
+    return element("g", *parts, class_="told", data_s=state, data_stays=stays, style="display:none")
 
 
 def _told(model: str, token: str, moved: list[str], leaks: list[str], anything: bool) -> str:
@@ -359,8 +406,4 @@ def _counts(models: Mapping[str, Tensor], may: Tensor, tolerance: float) -> str:
 
 
 def _number(x: float) -> str:
-    return fixed(x) if x >= 0.0005 else "under 0.001"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 11 else name[:10] + "…"
+    return fixed(x) if x >= 0.0005 else "< 0.001"

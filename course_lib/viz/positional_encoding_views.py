@@ -7,10 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_finite, check_whole
+from course_lib._checks import check_finite, check_floats, check_whole
 from course_lib.viz.view import (
     View,
     button,
+    check_drawable,
+    check_pair,
     controls,
     drawing,
     element,
@@ -30,12 +32,12 @@ _MOST_ROWS, _MOST_COLUMNS = 64, 32
 
 def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base: float = 10000.0) -> View:
     """A table of positions to probe: the sine or cosine behind a cell, the clock hands of a row, and how similar the
-    row is to the others.
+    row is to the others. At first the hands are a riddle: which position do they show?
 
     Args:
         encoding: `(length, d_model)`, the table; your own, or `sinusoidal_encoding(length, d_model)`. Where an entry is
             not what the formula of sines and cosines gives, the view says so.
-        position: the row probed at first.
+        position: the one that the hands show at first, and that is to be found; the row chosen at first is the top one.
         column: the column probed at first.
         base: of the wavelengths in the formula.
 
@@ -45,7 +47,6 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
     """
     if not isinstance(encoding, Tensor):
         raise TypeError(f"encoding must be a tensor (length, d_model), got {type(encoding).__name__}")
-    check_whole(position=position, column=column, least=-math.inf)
     check_finite("base", base)
     if encoding.dim() != 2 or not (1 <= len(encoding) <= _MOST_ROWS and 2 <= encoding.shape[1] <= _MOST_COLUMNS):
         raise ValueError(
@@ -53,12 +54,13 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
             f"got {tuple(encoding.shape)}; show a part of it, encoding[:64, :32]"
         )
     length, d_model = encoding.shape
-    if not (0 <= position < length and 0 <= column < d_model):
-        raise ValueError(f"expected a place in a table of {length} × {d_model}, got {position}, {column}")
+    check_whole(position=position, least=0, most=length - 1)
+    check_whole(column=column, least=0, most=d_model - 1)
+    check_drawable(encoding=encoding)
     if not base > 0:
         raise ValueError(f"base must be above 0, got {base}")
     table = encoding.detach().cpu().double()
-    data = {"table": numbers(encoding), "base": base}
+    data = {"table": numbers(encoding), "base": base, "position": position}
     pairs = (d_model + 1) // 2
     width, height = _SIDE / d_model, min(16.0, _SIDE / length)
     picture = drawing(
@@ -66,10 +68,10 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
         height * length + 22,
         element("g", *_shades(table, width, height), data_k="cells", data_drag="", style="cursor:crosshair"),
         element(
-            "rect", x=0, y=position * height, width=_SIDE, height=height, class_="line", stroke_width=1.5, data_k="row"
+            "rect", x=0, y=0, width=_SIDE, height=height, class_="line", stroke_width=1.5, data_k="row"
         ),
         element(
-            "rect", x=column * width, y=position * height, width=width, height=height, fill="none",
+            "rect", x=column * width, y=0, width=width, height=height, fill="none",
             stroke="var(--output)", stroke_width=3, data_k="mark",
         ),
         words(0, height * length + 12, "↓ position", class_="start small"),
@@ -93,6 +95,10 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
                     "path", d=f"M0 0v-{radius:.6g}", stroke="var(--output)", stroke_width=3, data_k=f"hand{pair}",
                     transform=f"rotate({math.degrees(angle):.6g})",
                 ),
+                element(
+                    "path", d=f"M0 0v-{radius:.6g}", stroke="var(--key)", stroke_width=3, stroke_dasharray="4 3",
+                    data_k=f"guess{pair}", style="display:none",
+                ),
                 transform=f"translate({x:.6g} {y:.6g})",
             ),
         ]  # fmt: skip
@@ -100,7 +106,7 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
     curve = drawing(
         _SIDE, 130,
         element("path", d="M0 110H320M0 60H320M0 10H320", class_="line", stroke_opacity=0.35),
-        element("path", d=_curve(table, position), class_="line", style="stroke:var(--weight);stroke-width:2",
+        element("path", d=_curve(table, 0), class_="line", style="stroke:var(--weight);stroke-width:2",
                 data_k="curve"),
         words(2, 5, "similarity 1", class_="start small"), words(2, 55, "0", class_="start small"),
         words(160, 124, "other position: earlier ← this one → later", class_="small"),
@@ -111,14 +117,21 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
         kind="sinusoid_probe",
         title="A table of positions",
         description=f"{length} positions in {d_model} columns; light is −1, dark is 1. Position {position}, "
-        f"column {column} is {value}: {_formula(position, column, d_model, base)}. Below, a clock hand for each of the "
-        f"{pairs} pairs of columns, and the cosine similarity of position {position} with every other.",
+        f"column {column} is {value}: {_formula(position, column, d_model, base)}. Beside it, a clock hand for each "
+        f"of the {pairs} pairs of columns, turned as at position {position}, and the cosine similarity of the "
+        f"chosen position with every other.",
         body=controls(
-            slider("position", "position", 0, length - 1, position), slider("column", "column", 0, d_model - 1, column)
+            slider("position", "position", 0, length - 1, 0),
+            slider("column", "column", 0, d_model - 1, column),
+            button("compare", "compare"),
+            button("next", "another riddle"),
+            button("follow", "hands follow the position", pressed=False),
         )
         + panels(picture, element("div", clocks, curve)),
         data=data,
-        hint="Move the sliders, or touch the table. Hands point up at position 0 and turn clockwise; the clock of the "
+        hint="Which position do the hands show? Choose it with the slider or in the table, then press “compare”.",
+        status=_status(table, column, base),
+        note="Hands point up at position 0 and turn clockwise; dashed are those of your choice. The clock of the "
         "chosen column is thick.",
     )
 
@@ -126,6 +139,18 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
 def _formula(position: int, column: int, d_model: int, base: float) -> str:
     name = "cos" if column % 2 else "sin"
     return f"{name}({position} / {base:g}^({column - column % 2}/{d_model}))"
+
+
+def _status(table: Tensor, column: int, base: float) -> str:
+    """What the script says of the top row."""
+    name, wanted, got = ("cos", 1.0, table[0, column].item()) if column % 2 else ("sin", 0.0, table[0, column].item())
+    shown = (
+        f"Position 0, column {column}: {_formula(0, column, table.shape[1], base)} = {name}(0.000) = {fixed(wanted)}. "
+    )
+    return shown + (f"The table has {fixed(got)} there. " if abs(wanted - got) >= 1e-3 else "") + _QUESTION
+
+
+_QUESTION = "Do the hands show it? Compare."
 
 
 def _shades(table: Tensor, width: float, height: float) -> list[str]:
@@ -168,30 +193,41 @@ def rotary_pair(
         longest: the last position that can be chosen.
 
     Raises:
-        TypeError: query or key is not a tensor.
+        TypeError: query or key is not a floating-point tensor, or a position is not a whole number.
         ValueError: shapes that are not (2,), two zero vectors, entries or an angle that are not finite, or positions
             outside.
     """
-    check_finite("angle", angle)
+    check_finite("angle", angle, -1e9, 1e9)
+    check_floats(query=query, key=key)
     for name, pair in (("query", query), ("key", key)):
-        if not isinstance(pair, Tensor):
-            raise TypeError(f"{name} must be a tensor (2,), got {type(pair).__name__}")
         if pair.shape != (2,):
             raise ValueError(f"{name} must be (2,), one pair of features, got {tuple(pair.shape)}")
-    data = {"query": numbers(query), "key": numbers(key), "angle": angle}
+    check_drawable(query=query, key=key)
     reach = max(query.norm().item(), key.norm().item())
     if not reach > 0:
-        raise ValueError("query and key are both zero: there is nothing to turn")
-    if not all(0 <= position <= longest for position in positions):
-        raise ValueError(f"positions must lie in 0 … {longest}, got {positions}")
+        raise ValueError("query and key must not both be zero, got nothing to turn; pass a pair of another length")
+    check_whole(longest=longest, least=0, most=10_000)
+    check_pair(positions=positions, most=(longest, longest), hint=f", as longest is {longest}")
     scale = 140 / reach
+    data = {"query": numbers(query), "key": numbers(key), "angle": angle, "scale": scale}
     turned, shapes = {}, [element("path", d="M0 160H320M160 0V320", class_="line", stroke_opacity=0.4)]
     for name, pair, position in (("query", query, positions[0]), ("key", key, positions[1])):
         x, y = pair.double().tolist()
         cos, sin = math.cos(angle * position), math.sin(angle * position)
         turned[name] = (x * cos - y * sin, x * sin + y * cos)
-        shapes.append(_arrow(x, y, scale, f"var(--{name})"))
+        shapes.append(_arrow(x, y, scale, f"var(--{name})", key=f"{name}-before"))
         shapes.append(_arrow(x, y, scale, f"var(--{name})", key=name, turned_by=math.degrees(angle * position)))
+    for name, pair in (("query", query), ("key", key)):
+        x, y = turned[name]
+        before = ", ".join(fixed(feature, 2) for feature in pair.tolist())
+        shapes.append(
+            element(
+                "g", element("circle", r=11.0, class_=name), data_drag="", data_k=f"{name}-tip", tabindex=0,
+                role="slider", aria_label=f"{name}: drag it, or move it with the arrow keys", aria_valuenow=0,
+                aria_valuetext=f"{name} {before} before the turn",
+                transform=f"translate({160 + scale * x:.6g} {160 - scale * y:.6g})",
+            )
+        )  # fmt: skip
     picture = drawing(_SIDE, _SIDE, *shapes, label="Query and key before they are turned, dashed, and after")
     angles = [f"{position} · {angle:g} = {fixed(angle * position)}" for position in positions]
     score = sum(a * b for a, b in zip(turned["query"], turned["key"], strict=True))
@@ -228,14 +264,18 @@ def rotary_pair(
         )
         + panels(picture, lines),
         data=data,
-        hint="Dashed: before the turn. “Both one further” moves query and key together.",
+        hint="Move both positions one further, and watch the score; then drag the arrows by their discs.",
+        note="Dashed: before the turn. Arrow keys move a disc too.",
+        status=f"Query at position {positions[0]}, key at {positions[1]}, difference {offset}: the score is "
+        f"{fixed(score)}.",
     )
 
 
-def _arrow(x: float, y: float, scale: float, colour: str, *, key: str | None = None, turned_by: float = 0.0) -> str:
-    """A vector from the middle: dashed, or thick where it has a key and is turned."""
+def _arrow(x: float, y: float, scale: float, colour: str, *, key: str, turned_by: float | None = None) -> str:
+    """A vector from the middle: dashed, or thick where it is turned."""
+    turned = turned_by is not None
     return element(
         "path", d=f"M160 160L{160 + scale * x:.6g} {160 - scale * y:.6g}", stroke=colour, fill="none", data_k=key,
-        stroke_width=5 if key else 2, stroke_dasharray=None if key else "5 5", stroke_linecap="round",
-        transform=f"rotate({-turned_by:.6g} 160 160)" if key else None,
+        stroke_width=5 if turned else 2, stroke_dasharray=None if turned else "5 5", stroke_linecap="round",
+        transform=f"rotate({-turned_by:.6g} 160 160)" if turned else None,
     )  # fmt: skip

@@ -8,7 +8,20 @@ import math
 import torch
 from torch import Tensor
 
-from course_lib.viz.view import View, drawing, element, fixed, number_box, numbers, panels, slider, text_of, words
+from course_lib.viz.view import (
+    HIGH,
+    View,
+    check_drawable,
+    drawing,
+    element,
+    fixed,
+    number_box,
+    numbers,
+    panels,
+    slider,
+    text_of,
+    words,
+)
 
 __all__ = ["attention_calculator", "scale_explorer"]
 
@@ -51,6 +64,7 @@ def attention_calculator(query: Tensor, key: Tensor, value: Tensor) -> View:
     ):
         if key.shape[axis] != other.shape[axis]:
             raise ValueError(f"key must have {why}, got key {tuple(key.shape)} and {name} {tuple(other.shape)}")
+    check_drawable(**given)
     data = {"query": numbers(query), "key": numbers(key), "value": numbers(value.T)}
     for name, tensor in given.items():
         if tensor.abs().max() > _LARGEST:
@@ -78,9 +92,17 @@ def attention_calculator(query: Tensor, key: Tensor, value: Tensor) -> View:
         + element("div", *(_fields(name, tensor) for name, tensor in given.items()), class_="steps")
         + element("div", *(_step(i, *step) for i, step in enumerate(steps)), class_="steps"),
         data=data,
-        hint="Change a number above. Point at a number below, tap it, or reach it with Tab and the arrow keys: it says "
-        "how it comes about.",
+        hint="Change a number of query, key or value, then choose a number below to see how it comes about.",
+        note=f"Numbers from −{_LARGEST:g} to {_LARGEST:g}. Point at a result, tap it, or reach it with Tab and the "
+        "arrow keys.",
+        status=f"{_STEPS[0]} 1,1 = {_products(q[0].tolist(), k[0].tolist())} = {fixed(scores[0, 0].item())}",
     )
+
+
+def _products(a: list[float], b: list[float]) -> str:
+    """A dot product as the script writes it."""
+    factors = [[f"({float(fixed(x)):g})" if x < 0 else f"{float(fixed(x)):g}" for x in vector] for vector in (a, b)]
+    return " + ".join("·".join(pair) for pair in zip(*factors, strict=True))
 
 
 def _count(number: int, one: str, several: str) -> str:
@@ -120,7 +142,7 @@ def _step(number: int, title: str, step: Tensor, below: str) -> str:
                     "g",
                     element("rect", x=x, y=y, width=_CELL, height=_ROW, fill_opacity=shade),
                     words(x + _CELL / 2, y + _ROW / 2, fixed(result), class_="small"),
-                    class_="cell high" if shade > 0.5 else "cell",
+                    class_="cell high" if shade > HIGH else "cell",
                     data_k=f"c{i}",
                     role="button",
                     aria_label=f"{_STEPS[number]} {i + 1},{j + 1}",
@@ -168,6 +190,7 @@ def scale_explorer(query: Tensor, key: Tensor) -> View:
             f"query must be (n, d) and key (n, L_k, d) or (L_k, d) with two keys or more, got query "
             f"{tuple(query.shape)} and key {tuple(key.shape)}; choose one batch and one head"
         )
+    check_drawable(query=query, key=key)
     if query.shape[-1] < _LEAST_WIDTH:
         raise ValueError(f"query must have {_LEAST_WIDTH} features or more, got {query.shape[-1]}; d starts there")
     q, k = query.detach().cpu().double(), key.detach().cpu().double()
@@ -176,6 +199,7 @@ def scale_explorer(query: Tensor, key: Tensor) -> View:
     reach = _round_up(max(3 * _spread(s) for s in scores.values()))
     states = [[_state(s / scale, reach) for s, scale in ((scores[d], 1.0), (scores[d], math.sqrt(d)))] for d in widths]
     start = len(widths) // 2
+    beyond = [max(s.abs().max().item() / d ** (0.5 * which) for d, s in scores.items()) > reach for which in range(2)]
     full = (max(float(state[1]) for pair in states for state in pair) or 1.0, k.shape[-2], 0.5)
     return View(
         kind="scale_explorer",
@@ -186,12 +210,15 @@ def scale_explorer(query: Tensor, key: Tensor) -> View:
         .replace(f">{start}</output>", f">{widths[start]}</output>")
         + panels(
             *(
-                _panel(which, name, states[start][which], reach, full)
+                _panel(which, name, states[start][which], reach, beyond[which], full)
                 for which, name in enumerate(("without: score q·k", "with: score q·k ÷ √d"))
             )
         ),
         data={"widths": widths, "states": states, "full": full},
-        hint="Move the slider, or focus it and press the arrow keys.",
+        hint="Say what the spread will be with four times as many features, then move the slider.",
+        status=f"{widths[start]} features. Without division: {_numbers(states[start][0])}. With it: "
+        f"{_numbers(states[start][1])}.",
+        note="The outermost bars, marked ≤ and ≥, hold all the scores beyond the ruler." if any(beyond) else "",
     )
 
 
@@ -223,7 +250,7 @@ def _derivative(weights: Tensor) -> Tensor:
     return (squares - 2 * cubes + squares.square()).clamp(min=0).sqrt()
 
 
-def _panel(which: int, title: str, state: list, reach: float, full: tuple[float, ...]) -> str:
+def _panel(which: int, title: str, state: list, reach: float, beyond: bool, full: tuple[float, ...]) -> str:
     """A histogram, and three numbers with a bar each."""
     base = 26 + _HEIGHT
     parts = [
@@ -232,9 +259,9 @@ def _panel(which: int, title: str, state: list, reach: float, full: tuple[float,
             "g", element("path", d=state[0], fill="var(--weight)", data_k=f"path{which}"), transform="translate(0 26)"
         ),
         element("path", d=f"M0 {base}H{_WIDE}M{_WIDE // 2} {base}v5M1 {base}v5M{_WIDE - 1} {base}v5", class_="line"),
-        words(0, base + 15, f"-{reach:g}", class_="small start"),
+        words(0, base + 15, f"{'≤ ' if beyond else ''}-{reach:g}", class_="small start"),
         words(_WIDE / 2, base + 15, "0", class_="small"),
-        words(_WIDE, base + 15, f"{reach:g}", class_="small end"),
+        words(_WIDE, base + 15, f"{'≥ ' if beyond else ''}{reach:g}", class_="small end"),
     ]
     for row, (name, shown) in enumerate(
         zip(("spread of scores", f"keys in use, of {full[1]}", "derivative, median"), state[1:], strict=True)
@@ -251,6 +278,10 @@ def _panel(which: int, title: str, state: list, reach: float, full: tuple[float,
     return drawing(
         _WIDE, base + 112, *parts, label=f"{title}: histogram of the scores, spread, keys in use, derivative"
     )
+
+
+def _numbers(state: list) -> str:
+    return f"spread {state[1]}, keys in use {state[2]}, derivative {state[3]}"
 
 
 def _described(widths: list[int], states: list) -> str:

@@ -1,17 +1,19 @@
-"""Views of the chapter `transformer`: a token on its way through the blocks, three attentions side by side, pre- and
-post-norm, and where the parameters are."""
+"""Views of the chapter `transformer`: a token on its way through the blocks, three attentions side by side, and where
+the parameters are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import torch
 from torch import Tensor
 
+from course_lib._checks import check_floats, check_instance, check_texts, check_whole
+from course_lib.viz.labels import readable_labels
 from course_lib.viz.view import (
     View,
     button,
     cell,
+    check_drawable,
     choice,
     controls,
     drawing,
@@ -21,14 +23,14 @@ from course_lib.viz.view import (
     number_box,
     numbers,
     panels,
-    slider,
     text_of,
     words,
 )
 
-__all__ = ["block_stepper", "norm_switch", "parameter_calculator", "three_attentions"]
+__all__ = ["block_stepper", "parameter_calculator", "three_attentions"]
 
 _SIDE = 320
+_NAMED = 3  # target words whose source word is named
 
 
 def block_stepper(
@@ -43,24 +45,26 @@ def block_stepper(
         tokens: a label for each of the L tokens.
 
     Raises:
-        TypeError: a state is not a tensor.
+        TypeError: a state is not a floating-point tensor, or names or code are not texts.
         ValueError: no steps, steps that are not matrices of equal length, more than 14 steps, 16 tokens or 64 features,
             code for an unknown step, or entries that are not finite.
     """
+    code = {} if code is None else code
+    check_instance(Mapping, states=states, code=code)
+    check_texts(states=states), check_texts(code=code), check_texts(code=code.values())
     if not 1 <= len(states) <= 14:
-        raise ValueError(f"expected 1 to 14 steps, got {len(states)}")
+        raise ValueError(f"states must be 1 to 14 steps, got {len(states)}; show a part of the computation")
+    check_floats(**states)
+    check_drawable(**states)
     for name, state in states.items():
-        if not isinstance(state, Tensor):
-            raise TypeError(f"{name} must be a tensor (L, d_model), got {type(state).__name__}")
         if state.dim() != 2:
             raise ValueError(f"{name} must be (L, d_model), got {tuple(state.shape)}; choose one sentence, state[0]")
     lengths = {len(state) for state in states.values()}
     if len(lengths) > 1 or not 1 <= next(iter(lengths)) <= 16:
-        raise ValueError(f"expected all steps to have the same 1 to 16 tokens, got {sorted(lengths)}")
+        raise ValueError(f"states must all have the same 1 to 16 tokens, got {sorted(lengths)}; take one sentence")
     widest = max(state.shape[1] for state in states.values())
     if not 1 <= min(state.shape[1] for state in states.values()) <= widest <= 64:
-        raise ValueError(f"expected 1 to 64 features, got {widest}; show a part of them, state[:, :64]")
-    code = dict(code or {})
+        raise ValueError(f"states must have 1 to 64 features, got {widest}; show a part of them, state[:, :64]")
     if unknown := set(code) - set(states):
         raise ValueError(f"code is given for {sorted(unknown)}, which are no steps; there are {list(states)}")
     names = labels_for(tokens, next(iter(lengths)), "tokens")
@@ -75,8 +79,17 @@ def block_stepper(
     ]
     top = max(1e-9, *(state.abs().max().item() for state in states.values()))
     first = next(iter(states.values()))[0]
-    boxes = [cell(0, 26 * i, _SIDE, 22, 0.75 if i == 0 else 0.08, name, key=f"box{i}") for i, name in enumerate(states)]
-    path = drawing(_SIDE, 26 * len(states), *boxes, label=f"The steps: {', '.join(states)}")
+    boxes = [
+        element(
+            "button", text_of(f"{i + 1}. {step['name']}"), element("span", text_of(step["shape"])), type="button",
+            data_k=f"box{i}", aria_pressed=str(i == 0).lower(), tabindex=-1 if i else 0,
+            style="display:flex;justify-content:space-between;gap:.5rem;text-align:left",
+        )
+        for i, step in enumerate(steps)
+    ]  # fmt: skip
+    path = element(
+        "div", *boxes, role="group", aria_label="The steps", style="display:flex;flex-direction:column;gap:4px"
+    )
     width = _SIDE / len(first)
     bars = [
         element(
@@ -86,9 +99,10 @@ def block_stepper(
         for i, x in enumerate([*first.tolist(), *[0.0] * (widest - len(first))])
     ]  # fmt: skip
     chart = drawing(
-        _SIDE, 176, element("path", d="M0 70H320", class_="line"), *bars,
+        _SIDE, 196, element("path", d="M0 70H320", class_="line"), *bars,
         words(2, 150, f"shape of all tokens {steps[0]['shape']}", key="shape", class_="start"),
-        words(2, 168, f"length of this vector {fixed(first.norm().item())}", key="norm", class_="start"),
+        words(2, 169, f"length of this vector {fixed(first.norm().item())}", key="norm", class_="start"),
+        words(2, 188, _few(first.tolist()), key="numbers", class_="start"),
         label="The features of the chosen token after the chosen step",
     )  # fmt: skip
     listed = ", ".join(f"{step['name']} {step['shape']}" for step in steps)
@@ -101,13 +115,21 @@ def block_stepper(
         description=f"{len(states)} steps: {listed}. Bars show the features "
         f"of one token after each; token {names[0]} has length {fixed(first.norm().item())} after {steps[0]['name']}.",
         body=controls(
-            slider("step", "step", 1, len(states), 1),
             choice("token", "token", [(str(i), n) for i, n in enumerate(names)]),
+            button("play", "play", pressed=False),
         )
         + panels(path, element("div", line, chart)),
         data={"steps": steps, "top": top, "tokens": names},
-        hint="Bars upwards are positive features, downwards negative ones; all steps share one scale.",
+        hint="Press a step to see what comes out of it, or “play” to go through all of them.",
+        status=f"Step 1, {steps[0]['name']}: token {names[0]} has length {fixed(first.norm().item())}; all "
+        f"tokens together {steps[0]['shape']}.",
+        note="Bars upwards are positive features of the token, downwards negative ones; one scale for all steps.",
     )
+
+
+def _few(row: Sequence[float]) -> str:
+    """The first features of a vector."""
+    return f"[{', '.join(fixed(x, 2) for x in row[:4])}{', …' if len(row) > 4 else ''}]"
 
 
 _MAPS = (("encoder", "encoder: source looks at source"), ("decoder", "decoder: target looks at target"),
@@ -132,9 +154,11 @@ def three_attentions(
         TypeError: something other than a tensor.
         ValueError: None instead of weights, shapes that do not fit, weights outside [0, 1] or not finite.
     """
-    sizes = {"source": len(source), "target": len(target)}
-    if not all(1 <= size <= 14 for size in sizes.values()):
-        raise ValueError(f"expected 1 to 14 source and target tokens, got {sizes['source']} and {sizes['target']}")
+    source, target = readable_labels(check_texts(source=source)), readable_labels(check_texts(target=target))
+    if not all(1 <= len(side) <= 14 for side in (source, target)):
+        raise ValueError(
+            f"source and target must have 1 to 14 tokens, got {len(source)} and {len(target)}; take a short pair"
+        )
     given = {
         "encoder": (encoder, source, source),
         "decoder": (decoder, target, target),
@@ -152,9 +176,10 @@ def three_attentions(
                 f"{name} must be (H, {len(rows)}, {len(columns)}) with one H for all, got {tuple(weights.shape)}; "
                 f"choose one sentence and one layer"
             )
-        numbers(weights)  # says what is not finite
+        check_drawable(**{name: weights})
         if not ((weights >= -1e-3) & (weights <= 1 + 1e-3)).all():
-            raise ValueError(f"{name} must lie in [0, 1]; are these scores? Apply a softmax")
+            low, high = weights.min().item(), weights.max().item()
+            raise ValueError(f"{name} must lie in [0, 1], got {low:g} … {high:g}; are these scores? Apply a softmax")
     data = {name: numbers(weights.float()) for name, (weights, *_) in given.items()}
     pictures = []
     best = cross.float().mean(0).argmax(-1).tolist()
@@ -171,9 +196,19 @@ def three_attentions(
             choice("head", "show", [("-1", "average of the heads"), *((str(h), f"head {h + 1}") for h in range(heads))])
         )
         + panels(*pictures),
-        data={**data, "source": list(map(str, source)), "target": list(map(str, target))},
-        hint="Point at a cell, or walk with the arrow keys. Rows are queries, columns are keys.",
+        data={**data, "source": source, "target": target},
+        hint="Choose a cell to see which rows of the other two maps belong to it; then choose a head.",
+        note="Rows are queries, columns are keys. Point at a cell, tap it, or walk with the arrow keys.",
+        status=f"average of the heads: in cross-attention, {_most(cross.detach().double().mean(0), source, target)}.",
     )
+
+
+def _most(weights: Tensor, source: Sequence[str], target: Sequence[str]) -> str:
+    """Where target words look most: the three that look there most, as the script says it."""
+    rows = zip(target, weights.tolist(), strict=True)
+    best = [(float(fixed(max(row))), row.index(max(row)), word) for word, row in rows]
+    best.sort(key=lambda told: -told[0])
+    return ", ".join(f"“{word}” looks most at “{source[j]}” ({fixed(x)})" for x, j, word in best[:_NAMED])
 
 
 def _map(name: str, title: str, weights: Tensor, rows: Sequence[str], columns: Sequence[str], framed: int) -> str:
@@ -204,91 +239,6 @@ def _map(name: str, title: str, weights: Tensor, rows: Sequence[str], columns: S
     return drawing(_SIDE, top + size * len(rows) + 8, *parts, label=title)
 
 
-def norm_switch(post: Tensor, pre: Tensor, *, what: str = "gradient of the layer's weights") -> View:
-    """The two places of the layer norm: their data flow, and something that was measured in each layer of both.
-
-    Args:
-        post: `(num_layers,)`, measured in a stack with the norm after each sum.
-        pre: `(num_layers,)`, measured in a stack with the norm at the beginning of each branch.
-        what: was measured.
-
-    Raises:
-        TypeError: post or pre is not a tensor.
-        ValueError: not two lists of the same 1 to 24 positive numbers.
-    """
-    for name, measured in (("post", post), ("pre", pre)):
-        if not isinstance(measured, Tensor):
-            raise TypeError(f"{name} must be a tensor (num_layers,), got {type(measured).__name__}")
-    if post.dim() != 1 or post.shape != pre.shape or not 1 <= len(post) <= 24:
-        raise ValueError(
-            f"post and pre must be (num_layers,) with the same 1 to 24 layers, "
-            f"got {tuple(post.shape)}, {tuple(pre.shape)}"
-        )
-    data = {"post": numbers(post), "pre": numbers(pre), "what": what}
-    if not (torch.cat([post, pre]) > 0).all():
-        raise ValueError("post and pre must be positive, since they are drawn on a logarithmic scale")
-    low, high = (f(torch.cat([post, pre]).double().log10().tolist()) for f in (min, max))
-    span = max(high - low, 1e-9)
-    step = _SIDE / len(post)
-    drawn = {"low": low, "span": span}
-    charts = {}
-    for name, measured in (("post", post), ("pre", pre)):
-        bars = []
-        for i, x in enumerate(measured.double().log10().tolist()):
-            height = 10 + 110 * (x - low) / span
-            bars.append(
-                element(
-                    "rect", x=step * (i + 0.1), width=0.8 * step, y=130 - height, height=height, fill="var(--weight)",
-                    fill_opacity=1 if i == 0 else 0.35, data_k=f"{name}{i}",
-                )
-            )  # fmt: skip
-        chart = drawing(
-            _SIDE, 160, *bars, element("path", d="M0 130H320", class_="line"),
-            words(2, 148, f"first layer {fixed(measured[0].item())}", class_="start small"),
-            words(318, 148, f"last layer {fixed(measured[-1].item())}", class_="end small"),
-            label=f"{name}-norm: {what} in each layer, logarithmic",
-        )  # fmt: skip
-        charts[name] = element("div", _wiring(name), chart, data_k=f"{name}-panel")
-    return View(
-        kind="norm_switch",
-        title="Pre-norm and post-norm",
-        description=f"Two stacks of {len(post)} layers; {what}, first to last layer. Post-norm: "
-        f"{', '.join(fixed(x) for x in post.tolist())}. Pre-norm: {', '.join(fixed(x) for x in pre.tolist())}.",
-        body=controls(
-            choice("shown", "show", [("both", "both"), ("post", "post-norm"), ("pre", "pre-norm")]),
-            slider("layer", "layer", 1, len(post), 1),
-        )
-        + panels(*charts.values()),
-        data={**data, **drawn},
-        hint=f"Bars: {what}, on one logarithmic scale for both.",
-    )
-
-
-def _wiring(name: str) -> str:
-    """x → sublayer → + → norm, or x → norm → sublayer → +, with the residual branch above."""
-    order = ("sublayer", "+", "norm") if name == "post" else ("norm", "sublayer", "+")
-    places = {"sublayer": 76, "norm": 54, "+": 24}
-    x, parts = 30.0, [words(8, 60, "x", class_="start"), element("path", d="M20 60H312", class_="line")]
-    starts = {}
-    for part in order:
-        width = places[part]
-        x += 22
-        starts[part] = (x, width)
-        parts += [
-            element(
-                "rect", x=x, y=46.0, width=float(width), height=28.0, rx=6, style="fill:var(--grid)", class_="line"
-            ),
-            words(x + width / 2, 60, part, class_="small"),
-        ]
-        x += width
-    plus = starts["+"][0] + starts["+"][1] / 2
-    parts.append(element("path", d=f"M30 60V22H{plus:g}V46", class_="line"))
-    parts.append(
-        words(160, 10, "post-norm: norm(x + sublayer(x))" if name == "post" else "pre-norm: x + sublayer(norm(x))")
-    )
-    return drawing(_SIDE, 84, *parts, label=f"{name}-norm: the path of x")
-
-
 _TERMS = (
     ("embedding", "embeddings"),
     ("encoder_attention", "encoder: attention"),
@@ -308,12 +258,11 @@ def parameter_calculator(
     parameters. `tied` says whether source, target and output share one matrix of embeddings.
 
     Raises:
-        ValueError: a size that is no positive whole number.
+        TypeError: a size is not a whole number.
+        ValueError: a size is below 1.
     """
     sizes = {"vocab_size": vocab_size, "d_model": d_model, "num_layers": num_layers, "d_ff": d_ff}
-    for name, size in sizes.items():
-        if type(size) is not int or size < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {size!r}")
+    check_whole(**sizes)
     terms = _terms(vocab_size, d_model, num_layers, d_ff, tied=tied)
     total, largest = sum(terms), max(terms)
     rows = []
@@ -328,8 +277,9 @@ def parameter_calculator(
     rows += [
         words(2, 262, "all", class_="start output"),
         words(318, 262, f"{total:,}", key="total", class_="end output"),
+        words(318, 282, "1.00 × as many as at first", key="times", class_="end small"),
     ]
-    table = drawing(_SIDE, 276, *rows, label="Parameters of each part")
+    table = drawing(_SIDE, 292, *rows, label="Parameters of each part")
     style = "display:flex;justify-content:space-between;gap:.6rem;margin:.25rem 0"
     fields = "".join(
         element("label", text_of(name), " ", number_box(name, name, size, 1), style=style)
@@ -342,10 +292,17 @@ def parameter_calculator(
         + ", ".join(f"{label} {count:,}" for (_, label), count in zip(_TERMS, terms, strict=True))
         + f"; all {total:,}.",
         body=panels(
-            element("div", fields, controls(button("tied", "one matrix for all embeddings", pressed=tied))), table
+            element(
+                "div",
+                fields,
+                controls(button("tied", "one matrix for all embeddings", pressed=tied)),
+            ),
+            table,
         ),
-        data={"keys": [key for key, _ in _TERMS], "tied": tied},
-        hint="The number of heads is missing, since it changes nothing.",
+        data={"keys": [key for key, _ in _TERMS], "tied": tied, "total": total, "names": list(sizes)},
+        hint="Say by what factor the total will grow when you double a size; then type it.",
+        status=f"{total:,} parameters, 1.00 × as many as at first.",
+        note="The factor is below the total. The number of heads is not among the sizes, because it changes no count.",
     )
 
 

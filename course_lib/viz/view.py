@@ -15,7 +15,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
@@ -25,8 +25,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_instance
+from course_lib._checks import check_instance, check_sequence, check_texts, check_whole, got
 from course_lib._files import write_whole
+from course_lib.viz.labels import readable_labels
 from course_lib.viz.style import DARK, PALETTE
 
 __all__ = ["View"]
@@ -44,7 +45,11 @@ class View:
         description: what is to be seen, in plain words. It stands for the picture where no HTML is shown.
         body: HTML and SVG as they are before the reader touches anything.
         data: what the script computes with, as JSON.
-        hint: how to use it, in one line below the picture.
+        hint: what to do, in one line below the title.
+        status: what the view says before the reader touches anything, as the script says it once something changes. A
+            view without it says nothing until then.
+        note: how to read the picture, below it.
+        reset: whether there is a button that brings the beginning back.
     """
 
     kind: str
@@ -53,25 +58,32 @@ class View:
     body: str
     data: Mapping[str, Any]
     hint: str = ""
+    status: str = ""
+    note: str = ""
+    reset: bool = True
 
     def __post_init__(self):
         check_instance(str, title=self.title)
 
     def html(self) -> str:
         """The view as a piece of HTML, to be put into any page."""
-        title, hint = html.escape(self.title), html.escape(self.hint)
+        title, hint, status, note = map(html.escape, (self.title, self.hint, self.status, self.note))
         name = f"{self.kind}-{_digest(self.kind)}"
         return (
             f"<style>{stylesheet()}</style>"
             f'<attention-view kind="{name}"><div role="group" aria-label="{title}"><p class="title">{title}</p>'
-            f'{self.body}<p class="say" role="status" aria-live="polite"></p>'
             + (f'<p class="hint">{hint}</p>' if hint else "")
+            + f'{self.body}<div class="foot"><p class="say" role="status" aria-live="polite">{status}</p>'
+            + (button("reset", "Reset") if self.reset else "")
+            + "</div>"
+            + (f'<p class="note">{note}</p>' if note else "")
             + f'</div><script type="application/json">{_json(self.data)}</script></attention-view>'
             f"<script>{script(self.kind)}</script>"
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the view as a page of its own, which any browser opens without a network: all of it or nothing."""
+        check_instance((str, os.PathLike), path=path)
         path = Path(path)
         page = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
@@ -126,9 +138,19 @@ def _digest(kind: str) -> str:
     return hashlib.sha256(both.encode()).hexdigest()[:6]
 
 
-def _variables(palette: Mapping[str, str]) -> str:
-    weight, on = ("#3b3480", "#fff") if palette is PALETTE else ("#b9b2f5", "#14161c")
-    return "".join(f"--{name}:{colour};" for name, colour in {**palette, "weight": weight, "on": on}.items())
+# Up to this shade the text of a cell is black on white paper and white on black paper, above it the other way round:
+# at this shade both have the same contrast, 4.5 or more. The two colours of the weights are chosen so that one shade
+# does for light and dark. `leak` marks what must not happen.
+HIGH = 0.7
+_PAGES = (
+    (PALETTE, {"weight": "#3b3480", "on": "#fff", "off": "#000", "paper": "#fff", "leak": "#b5003a"}),
+    (DARK, {"weight": "#a09ad3", "on": "#000", "off": "#fff", "paper": "#121212", "leak": "#ff7094"}),
+)
+
+
+def _variables(dark: bool) -> str:
+    palette, more = _PAGES[dark]
+    return "".join(f"--{name}:{colour};" for name, colour in {**palette, **more}.items())
 
 
 @cache
@@ -143,20 +165,25 @@ def stylesheet() -> str:
             "html[theme=dark]",  # Colab
         )
     )
-    return f"attention-view{{{_variables(PALETTE)}}}{dark}{{{_variables(DARK)}}}" + _CSS.strip()
+    return f"attention-view{{{_variables(False)}}}{dark}{{{_variables(True)}}}" + _CSS.strip()
 
 
 def dark_stylesheet() -> str:
     """Dark colours of all views in a page that follows the system's setting; comes after the views."""
-    return f"@media(prefers-color-scheme:dark){{attention-view{{{_variables(DARK)}}}}}"
+    return f"@media(prefers-color-scheme:dark){{attention-view{{{_variables(True)}}}}}"
 
 
 _CSS = """
-attention-view{display:block;max-width:44rem;margin:.6rem 0;line-height:1.4;color:var(--ink)}
+attention-view{display:block;max-width:44rem;margin:.8rem 0;line-height:1.4;color:var(--ink);background:var(--paper)}
+attention-view{border:1px solid var(--grid);border-radius:8px;padding:.5rem .7rem;box-sizing:border-box}
 attention-view p{margin:.3rem 0}
 attention-view .title{font-weight:600}
-attention-view .say{min-height:2.8em}
-attention-view .hint{color:var(--muted);font-size:.88em}
+attention-view .note{color:var(--muted);font-size:.88em}
+/* What is said stays in sight while the picture above it is taller than the screen. */
+attention-view .foot{display:flex;gap:.8rem;align-items:flex-start;position:sticky;bottom:0;z-index:1}
+attention-view .foot{background:var(--paper);border-top:1px solid var(--grid);margin-top:.6rem;padding:.4rem 0}
+attention-view .say{flex:1;min-width:0;margin:0}
+attention-view .say:not(:empty){min-height:2.8em}
 attention-view svg{display:block;width:100%;height:auto;overflow:visible;font-family:inherit}
 attention-view svg text{fill:currentColor;font-size:14px;font-weight:400!important;text-anchor:middle}
 attention-view svg text{dominant-baseline:central}
@@ -164,6 +191,7 @@ attention-view svg text.start{text-anchor:start}
 attention-view svg text.end{text-anchor:end}
 attention-view svg text.small{font-size:12px}
 attention-view .cell rect{fill:var(--weight);stroke:var(--grid)}
+attention-view .cell text{fill:var(--off)}
 attention-view .cell.high text{fill:var(--on)}
 attention-view .line{stroke:var(--muted);fill:none}
 attention-view .query{fill:var(--query)!important}
@@ -199,16 +227,45 @@ def _json(data: Any) -> str:
 _LARGEST = 1e21  # from here on, JavaScript's toFixed writes an exponent
 
 
+def check_drawable(**tensors: Tensor) -> None:
+    """Refuse what is not a tensor of real numbers that can be written with decimals.
+
+    Raises:
+        TypeError: it is not a tensor, or holds complex numbers or bools.
+        ValueError: an entry is NaN, infinite or too large.
+    """
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
+            raise TypeError(f"{name} must be a tensor of real numbers, got {got(tensor)}; convert it, as with .float()")
+        if not torch.isfinite(tensor).all():
+            raise ValueError(
+                f"{name} must be finite, got NaN or infinity; a fully masked row gives NaN through a softmax"
+            )
+        largest = tensor.detach().double().abs().max().item() if tensor.numel() else 0.0
+        if not largest < _LARGEST:
+            raise ValueError(f"{name} must be below {_LARGEST:g} in size, got {largest:g}; scale the tensor down")
+
+
+def check_pair(*, most: tuple[int, int], hint: str = "", **pairs: tuple[int, int]) -> None:
+    """Refuse what is not two whole numbers from 0 to `most`.
+
+    Raises:
+        TypeError: it is not a sequence, or holds something else.
+        ValueError: it has another length, or a number is out of these bounds.
+    """
+    for name, pair in pairs.items():
+        check_sequence(**{name: pair})
+        if len(pair) != 2:
+            raise ValueError(f"{name} must be two numbers, got {len(pair)}; pass a pair such as (0, 0)")
+        for number, limit in zip(pair, most, strict=True):
+            check_whole(**{name: number}, least=0, most=limit, hint=hint)
+
+
 def numbers(tensor: Tensor) -> Any:
     """A tensor as nested lists for JSON, every float32 to the digits that give it back."""
+    if tensor.dtype != torch.bool:
+        check_drawable(numbers=tensor)
     array = tensor.detach().cpu()
-    if array.is_complex():
-        raise TypeError(f"expected real numbers, got {array.dtype}; take the real part, or the size")
-    if not torch.isfinite(array).all():
-        raise ValueError("expected finite numbers, got NaN or infinity; a fully masked row gives NaN through a softmax")
-    largest = array.double().abs().max().item() if array.numel() else 0.0
-    if not largest < _LARGEST:
-        raise ValueError(f"expected numbers below {_LARGEST:g} in size, got {largest:g}; scale the tensor down")
     if array.dtype in (torch.float64, torch.int64, torch.int32, torch.bool):
         return array.tolist()
     return _nested(array.float(), lambda x: float(f"{x:.9g}"))
@@ -292,7 +349,7 @@ def cell(
         "g",
         element("rect", x=float(x), y=float(y), width=float(width), height=float(height), fill_opacity=float(shade)),
         words(x + width / 2, y + height / 2, text) if text else "",
-        class_="cell high" if shade > 0.5 else "cell", data_k=key, role=role, aria_label=label, tabindex=tabindex,
+        class_="cell high" if shade > HIGH else "cell", data_k=key, role=role, aria_label=label, tabindex=tabindex,
         aria_pressed=None if pressed is None else str(pressed).lower(),
     )  # fmt: skip
 
@@ -340,17 +397,16 @@ def number_box(key: str, label: str, value: float, step: float = 0.5) -> str:
     )
 
 
-def labels_for(labels: Sequence[object] | None, length: int, name: str, default: str = "") -> list[str]:
-    """The labels given, or positions.
+def labels_for(labels: Sequence[str] | None, length: int, name: str, default: str = "") -> list[str]:
+    """The labels given, as pictures show them, or positions.
 
     Raises:
-        TypeError: labels is not a list.
+        TypeError: labels is not a list of texts.
         ValueError: as many labels as there are entries are needed.
     """
     if labels is None:
         return [f"{default}{i}" for i in range(length)]
-    if not isinstance(labels, Sized):
-        raise TypeError(f"{name} must be a list of labels, got {labels!r:.40}; give one a token")
-    if len(labels) != length:
-        raise ValueError(f"{name} must have a label for each of the {length}, got {len(labels)}")
-    return [str(label) for label in labels]
+    texts = check_texts(**{name: labels})
+    if len(texts) != length:
+        raise ValueError(f"{name} must have a label for each of the {length}, got {len(texts)}; pass that many labels")
+    return readable_labels(texts)

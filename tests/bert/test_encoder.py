@@ -119,6 +119,9 @@ def test_embed_gives_the_same_in_any_company(minilm):
         torch.testing.assert_close(minilm.embed([sentence])[0], vector, rtol=0.0, atol=1e-6)
     torch.testing.assert_close(together.norm(dim=-1), torch.ones(3))
     longer = minilm.embed(sentences, normalise=False)
+    for sentence, vector in zip(sentences, longer, strict=True):  # the mean, whatever padding stands beside it
+        mean = minilm(minilm.tokenize([sentence])).last[0].mean(0)
+        torch.testing.assert_close(vector, mean, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(longer / longer.norm(dim=-1, keepdim=True), together, rtol=0.0, atol=1e-6)
 
 

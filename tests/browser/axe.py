@@ -2,7 +2,6 @@
 
 from axe_playwright_python.sync_playwright import Axe
 
-SERIOUS = {"serious", "critical"}
 # What axe reports, and why it stands: rule -> reason. None so far.
 KNOWN: dict[str, str] = {}
 
@@ -26,7 +25,7 @@ MARK_REPEATED_CODE = """() => {
 
 
 def faults(page, *, without=()):
-    """The serious faults of a page, in words; parts of it can be left out, as CSS selectors."""
+    """The faults of a page at every level, minor ones too, in words; parts of it can be left out, as CSS selectors."""
     page.evaluate(MARK_REPEATED_CODE)
     context = {"exclude": [["pre[data-repeats]"], *([part] for part in without)]}
     # Of what is in order only the count comes back: half the time.
@@ -34,5 +33,5 @@ def faults(page, *, without=()):
     return [
         f"{v['id']} ({v['impact']}): {v['help']}: {[node['target'] for node in v['nodes']][:4]}"
         for v in violations
-        if v["impact"] in SERIOUS and v["id"] not in KNOWN
+        if v["id"] not in KNOWN
     ]

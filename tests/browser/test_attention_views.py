@@ -32,7 +32,7 @@ def shown(page):
 
 def attention_at(page, scale):
     """What torch computes where the disc stands."""
-    disc = page.locator('[data-k="query"] circle')
+    disc = page.locator('[data-k="query"] .query')
     x, y = (float(disc.get_attribute(name)) for name in ("cx", "cy"))
     query = torch.tensor([(x - 160) / scale, (160 - y) / scale], dtype=torch.float64)
     weights = torch.softmax(KEY.double() @ query, 0)
@@ -76,6 +76,20 @@ def test_a_query_is_dragged_with_the_mouse(show, width, scheme):
     clean(seen)
 
 
+def test_a_finger_that_misses_the_disc_by_a_little_drags_it(show):
+    seen, scale = plane(show, width=390, height=420, touch=True)
+    page = seen.page
+    page.locator('[data-k="query"]').scroll_into_view_if_needed()
+    top, before = page.evaluate("scrollY"), page.locator('[data-k="query"] .query').bounding_box()
+    middle = before["x"] + before["width"] / 2 + 18, before["y"] + before["height"] / 2
+    drag_by_touch(page, middle, (-40, -50))
+    after = page.locator('[data-k="query"] .query').bounding_box()
+    assert (after["x"] - before["x"], after["y"] - before["y"]) == pytest.approx((-40, -50), abs=1.5)
+    assert page.evaluate("scrollY") == top
+    assert shown(page) == pytest.approx(attention_at(page, scale), abs=5.1e-4)
+    clean(seen)
+
+
 def test_a_query_walks_with_the_arrow_keys_and_says_where_it_is(show):
     seen, scale = plane(show)
     page = seen.page
@@ -100,7 +114,7 @@ def test_it_does_not_leave_the_plane(show):
     seen.page.locator('[data-k="query"]').focus()
     for _ in range(60):
         seen.page.keyboard.press("ArrowRight")
-    assert seen.page.locator('[data-k="query"] circle').get_attribute("cx") == "310"
+    assert seen.page.locator('[data-k="query"] .query').get_attribute("cx") == "310"
 
 
 def test_hard_gives_all_to_the_best_key(show):
@@ -144,6 +158,10 @@ def joined(show, **settings):
     return show(alignment(WEIGHTS, ["fliegt", "gern"], ["time", "flies", "like", "an"]), **settings)
 
 
+def joined_from(show, start):
+    return show(alignment(WEIGHTS, ["fliegt", "gern"], ["time", "flies", "like", "an"], start=start))
+
+
 def lit(page):
     """Which queries' lines are drawn in full."""
     return [i for i in range(2) if page.locator(f'[data-k="l{i}"]').get_attribute("opacity") == "1"]
@@ -161,7 +179,11 @@ def same_place(a, b):
 def test_pointing_at_a_word_shows_its_lines_its_row_and_the_three_strongest(show, width, scheme):
     seen = joined(show, width=width, scheme=scheme)
     page = seen.page
-    assert lit(page) == []
+    assert lit(page) == [0]  # the view starts with a word chosen, and says where it looks
+    assert same_place(frame(page), page.locator('[data-k="r0"]').bounding_box())
+    assert page.locator(".say").text_content() == "fliegt looks most at like 0.700, flies 0.200, time 0.100."
+    page.locator('[data-k="q1"]').hover()
+    said(page, "gern looks")
     page.locator('[data-k="q0"]').hover()
     assert said(page, "fliegt") == "fliegt looks most at like 0.700, flies 0.200, time 0.100."
     assert lit(page) == [0]
@@ -185,6 +207,14 @@ def test_pointing_at_a_cell_says_its_weight_too(show, width, scheme):
     assert same_place(frame(page), cell.bounding_box())
     assert cell.get_attribute("aria-label") == "gern to time 0.125"
     clean(seen)
+
+
+def test_it_starts_where_it_is_told_to_and_tab_goes_there(show):
+    page = joined_from(show, 1).page
+    assert lit(page) == [1]
+    assert page.locator(".say").text_content().startswith("gern looks most at flies")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "query gern"
 
 
 def test_the_keyboard_walks_from_word_to_word_and_into_the_row(show):

@@ -17,7 +17,37 @@ def test_a_tap_on_a_figure_opens_it_in_full_size(visit, site):
     shown, full = figure.evaluate("i => [i.getBoundingClientRect().width, i.naturalWidth]")
     assert shown < full
     figure.click()
-    page.wait_for_url(f"{site.address}/_images/*.png")
+    large = page.locator("dialog.enlarged img")
+    large.wait_for()
+    assert large.evaluate("i => i.getBoundingClientRect().width") >= 2 * shown
+    page.locator("dialog.enlarged button").click()
+    assert page.locator("dialog").filter(visible=True).count() == 0
+
+
+def test_on_paper_the_page_is_light_and_answers_are_open(visit):
+    page = visit(CHAPTER, scheme="dark").page
+    closed_ones = "document.querySelectorAll('article details.sd-dropdown:not([open])').length"
+    seen = f"[document.documentElement.dataset.theme, {closed_ones}]"
+    theme, closed = page.evaluate(seen)
+    assert theme == "dark"
+    assert closed > 5
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(seen) == ["light", 0]
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(seen) == [theme, closed]
+
+
+def test_a_wide_formula_shrinks_on_a_phone(visit):
+    page = visit("book/transformer.html", width=390, height=844).page
+    sizes = page.locator("article div.math math").evaluate_all("list => list.map(m => m.style.fontSize)")
+    assert any(sizes)
+    assert all(not size or float(size.removesuffix("em")) >= 0.75 for size in sizes)
+
+
+def test_copying_is_no_stop_of_the_tab_key(visit):
+    page = visit(CHAPTER).page
+    assert page.locator("button.copybtn").count() > 10
+    assert page.locator("button.copybtn:not([tabindex='-1'])").count() == 0
 
 
 def test_figures_turn_dark_and_the_switch_works(visit):
@@ -40,9 +70,46 @@ def test_no_figure_is_inverted_in_the_light(visit):
 
 def test_search_finds_a_chapter(visit):
     page = visit("search.html?q=softmax").page
-    page.wait_for_selector("#search-results li a")
-    found = page.locator("#search-results li a").evaluate_all("list => list.map(a => a.getAttribute('href'))")
-    assert any("scaled_dot_product" in href for href in found)
+    page.wait_for_selector("#main-content .search-results a")
+    found = page.locator("#main-content .search-results a").evaluate_all(
+        "list => list.map(a => a.getAttribute('href'))"
+    )
+    assert not re.search("/(deeper|reference)/", found[0]), "chapters come first"
+    assert any("attention.html" in href for href in found[:6])
+
+
+def test_search_forgives_a_typing_error_and_opens_the_section(visit, site):
+    """From files as well, where a page may not read others; and by the keyboard alone."""
+    seen = visit((site.html / "book/multi_head.html").as_uri())
+    page = seen.page
+    page.keyboard.press("Control+k")
+    page.keyboard.type("rotery")
+    first = page.locator("#pst-search-dialog .search-results a").first
+    first.wait_for()
+    assert "rotary" in first.locator(".search-excerpt mark").first.inner_text().lower()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/*rotary*")
+    page.wait_for_selector("span.highlighted")
+    assert "#" in page.url
+    assert seen.errors == []
+
+
+def test_words_that_are_nowhere_are_not_found(visit):
+    page = visit("search.html?q=zzqqxxzz").page
+    page.locator("#main-content .search-results p", has_text="Nothing found").wait_for()
+
+
+def test_a_page_can_be_read_without_scripts(browser, site):
+    """Text, formulas, figures and links; and code has its colours on a light ground, also for those who prefer dark."""
+    context = browser.new_context(java_script_enabled=False, color_scheme="dark")
+    page = context.new_page()
+    page.goto(f"{site.address}/{CHAPTER}")
+    assert page.locator("html").get_attribute("data-theme") == "light"
+    assert page.locator(".math > math").count() > 10
+    assert page.locator("article img").count() >= 4
+    assert page.locator(".prev-next-area a.right-next").count() == 1
+    context.close()
 
 
 def test_the_menu_opens_on_a_phone(visit):
@@ -56,7 +123,7 @@ def test_the_menu_opens_on_a_phone(visit):
 def test_a_page_works_from_the_file_system(visit, site):
     """`make book` says: open index.html. That is a file, with no server."""
     seen = visit((site.html / "book/attention.html").as_uri())
-    seen.page.wait_for_selector("mjx-container")
+    seen.page.wait_for_selector(".math > math")
     assert seen.outside == []
     assert seen.failed == []
     assert seen.errors == []

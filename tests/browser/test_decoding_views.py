@@ -214,8 +214,8 @@ def test_it_starts_again(show, width, scheme, touch):
     press(pick(page, "a"), touch)
     press(pick(page, "b"), touch)
     said(page, "You picked 1 of these.")
-    press(page.locator("[data-k=again]"), touch)
-    said(page, "Step 1 again.")
+    press(page.locator("[data-k=reset]"), touch)
+    said(page, "2 more to pick.")
     assert [step.is_visible() for step in page.locator(".step").all()] == [True, False, False, False]
     assert page.locator("[aria-pressed=true]").count() == 0
     assert page.locator(".sum:visible").count() == 0
@@ -256,7 +256,19 @@ def test_a_large_tree_is_legible_and_its_targets_large_enough(show, width, schem
     boxes = page.evaluate("[...document.querySelectorAll('.pick rect')].map(n => n.getBoundingClientRect().height)")
     assert len(boxes) == 4 + 3 * 12
     assert min(boxes) >= 24
-    # no text of a row runs into its neighbour
+    # no text runs into another, and between the numbers of a row there is a gap
+    assert (
+        page.evaluate(
+            """[...document.querySelectorAll('.step svg')].flatMap(svg => {
+            const boxes = [...svg.querySelectorAll('text')].filter(n => n.checkVisibility() && n.textContent)
+                .map(n => [n.getBoundingClientRect(), n.textContent]);
+            return boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([b]) =>
+                a.left < b.right + 2 && b.left < a.right + 2 && a.top < b.bottom && b.top < a.bottom
+            ).map(([, y]) => x + " | " + y));
+        })"""
+        )
+        == []
+    )
     crossed = page.evaluate(
         """[...document.querySelectorAll('.pick')].filter(node => {
             const of = n => n.getBoundingClientRect(), [, token, log] = node.querySelectorAll('text'),

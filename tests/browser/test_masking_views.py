@@ -198,6 +198,7 @@ def test_a_mask_is_painted_by_touch(show):
 
 
 def as_torch(page, model, token):
+    """The outputs' words are torch's, and only this token's are seen."""
     matrix = MODELS[model]
     visible = page.locator('[data-k^="out"]:visible').all_text_contents()
     words = {
@@ -209,22 +210,94 @@ def as_torch(page, model, token):
     assert visible == [f"{words[bool(x > 0), i >= token]} {x:.3f}" for i, x in enumerate(matrix[:, token].tolist())]
 
 
+def unseen(page):
+    """No arrow and no word of an answer is seen."""
+    assert page.locator('[data-k^="out"]:visible').count() == 0
+    assert page.locator("[data-s]:not([data-stays]) path:visible").count() == 0
+
+
+def columns(page):
+    """Of each column of the map, what its cells show."""
+    known = page.locator("[data-u]").evaluate_all("nodes => nodes.map(n => n.style.display == 'none')")
+    shown = page.locator("[data-stays]:visible").evaluate_all("nodes => nodes.map(n => +n.dataset.s.split('.')[1])")
+    assert [j for j, x in enumerate(known) if x] == shown
+    return shown
+
+
+def marked(page):
+    return page.locator(".guess").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed') == 'true')")
+
+
 @everywhere
-def test_a_leak_is_found_with_the_mouse(show, width, scheme):
+def test_a_leak_is_predicted_and_found_with_the_mouse(show, width, scheme):
     seen = show(leak_detector(MODELS, tokens=TOKENS), width=width, scheme=scheme)
     page = seen.page
-    as_torch(page, "good", 2)
+    unseen(page)
     page.locator(".input").nth(3).click()
+    said(page, "If “on” is changed, which outputs move? Marked: none.")
+    for i in (2, 3, 4):
+        page.locator(".guess").nth(i).click()
+    said(page, "Marked: “sat”, “on”, “it”.")
+    unseen(page)  # marking gives nothing away
+    page.locator('[data-k="change"]').click()
     as_torch(page, "good", 3)
-    assert "No leak." in said(page, "good, with “on” changed")
+    assert "No leak. You predicted otherwise for “sat”." in said(page, "good, with “on” changed")
     page.locator("select").select_option(label="off by one")
+    unseen(page)  # another model is another question
+    assert marked(page) == [False] * 5
+    for i in (2, 3, 4):
+        page.locator(".guess").nth(i).click()
+    page.locator('[data-k="change"]').click()
     as_torch(page, "off by one", 3)
-    assert "LEAK: “sat” must not move" in said(page, "off by one, with “on” changed")
+    text = said(page, "off by one, with “on” changed")
+    assert "LEAK: “sat” must not move" in text
+    assert text.endswith("You predicted all of it.")
     pressed = page.locator(".input").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed'))")
     assert pressed == ["false", "false", "false", "true", "false"]
     assert page.locator("path[stroke-dasharray]:visible").count() == 1
-    assert page.locator('[data-s="1"] text:visible').filter(has_text="✗").count() == 4
-    assert page.locator('[data-s="0"] text:visible').count() == 0
+    assert columns(page) == [3]
+    clean(seen)
+
+
+@everywhere
+def test_a_leak_does_not_look_like_what_is_allowed(show, width, scheme):
+    seen = show(leak_detector(MODELS, tokens=TOKENS), width=width, scheme=scheme)
+    page = seen.page
+    page.locator("select").select_option(label="off by one")
+    page.locator('[data-k="change"]').click()
+    leak, allowed = (
+        page.locator(f"[data-s='1.2']:not([data-stays]) path{which}").first.evaluate("n => getComputedStyle(n).stroke")
+        for which in (".leak", ":not(.leak)")
+    )
+    assert leak != allowed
+    cells = page.locator("[data-s='1.2'][data-stays] rect").evaluate_all(
+        "list => list.map(n => getComputedStyle(n).fill)"
+    )
+    assert cells[1] == leak
+    assert leak not in {cells[0], *cells[2:]}
+    assert page.locator("[data-s='1.2'] text.leak").evaluate("n => getComputedStyle(n).fill") == leak
+
+
+def test_the_whole_map_is_shown_and_all_begins_again(show):
+    seen = show(leak_detector(MODELS, tokens=TOKENS))
+    page = seen.page
+    page.locator("select").select_option(label="off by one")
+    page.locator('[data-k="all"]').click()
+    assert said(page, "Leaks:") == "Leaks: off by one 4 of 10 forbidden pairs."
+    assert columns(page) == [0, 1, 2, 3, 4]
+    assert page.locator("[data-stays] text:visible").filter(has_text="✗").count() == 4
+    page.locator(".guess").nth(0).click()
+    assert marked(page) == [False] * 5  # it is too late for a prediction
+    page.locator("select").select_option(label="good")
+    assert columns(page) == []
+    page.locator("select").select_option(label="off by one")
+    page.locator(".input").nth(4).click()
+    assert said(page, "with “it” changed").endswith("must not move, and yet does.")  # nothing was predicted
+    page.locator('[data-k="reset"]').click()
+    said(page, "If “sat” is changed, which outputs move? Marked: none.")
+    unseen(page)
+    assert columns(page) == []
+    assert page.locator(".input[aria-pressed=true]").text_content() == "sat"
     clean(seen)
 
 
@@ -233,9 +306,19 @@ def test_a_leak_is_found_with_the_keyboard(show):
     page = seen.page
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")  # the list of models
-    page.keyboard.press("Tab")
+    for _ in range(3):
+        page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
-    as_torch(page, "off by one", 2)  # walking alone changes nothing
+    unseen(page)
+    assert page.locator(".input[aria-pressed=true]").text_content() == "sat"  # walking alone changes nothing
+    page.keyboard.press("Enter")
+    assert page.locator(".input[aria-pressed=true]").text_content() == "cat"
+    page.keyboard.press("Tab")
+    page.keyboard.press(" ")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press(" ")
+    assert marked(page) == [True, True, False, False, False]
+    page.locator('[data-k="change"]').focus()
     page.keyboard.press("Enter")
     as_torch(page, "off by one", 1)
     said(page, "LEAK: “the” must not move")
@@ -245,9 +328,11 @@ def test_a_leak_is_found_with_the_keyboard(show):
 def test_a_leak_is_found_by_touch(show):
     seen = show(leak_detector(MODELS, tokens=TOKENS), width=390, touch=True)
     page = seen.page
-    box = page.locator(".input").nth(4).bounding_box()
-    assert min(box["width"], box["height"]) >= 24
-    page.locator(".input").nth(4).tap()
+    for name in (".input", ".guess"):
+        box = page.locator(name).nth(4).bounding_box()
+        assert min(box["width"], box["height"]) >= 24
+        page.locator(name).nth(4).tap()
+    page.locator('[data-k="change"]').tap()
     as_torch(page, "good", 4)
-    said(page, "good, with “it” changed: “it” may move, and does. No leak.")
+    assert said(page, "good, with “it” changed: “it” may move, and does. No leak.").endswith("You predicted all of it.")
     clean(seen)

@@ -78,7 +78,7 @@ def test_a_head_is_followed_with_the_mouse(show, width, scheme):
     page.locator('rect[data-h="3"]').nth(2).click(position={"x": 3, "y": 3})  # its rows of W_O
     assert lit(page) == [3] * 4
     adds_up(page, 3, 2)
-    pressed = page.locator("button").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed'))")
+    pressed = page.locator("button[aria-pressed]").evaluate_all("nodes => nodes.map(n => n.ariaPressed)")
     assert pressed == ["false", "false", "false", "true"]
     clean(seen)
 
@@ -124,13 +124,14 @@ def large(page):
     )
 
 
-def is_map(page, matrix, digits=3):
-    """Every cell of the large map says and shows the weight of torch."""
+def is_map(page, matrix, digits=3, kept=None):
+    """Every cell of the large map says the weight of torch and shows it; beside a kept map, the larger of the two."""
     shown = large(page)
     exact = matrix.flatten().tolist()
     spoken = [float(re.findall(r"-?\d\.\d+", label)[0]) for label, _ in shown]
     assert spoken == pytest.approx(exact, abs=0.501 * 10**-digits)
-    assert [shade for _, shade in shown] == pytest.approx(exact, abs=3e-4)
+    shades = exact if kept is None else torch.maximum(matrix, kept).flatten().tolist()
+    assert [shade for _, shade in shown] == pytest.approx(shades, abs=3e-4)
 
 
 def grid_view():
@@ -168,7 +169,7 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
 
     page.locator('[data-k="keep"]').click()
     head(page, 0).click()
-    is_map(page, weights[0])
+    is_map(page, weights[0], kept=weights[2])
     kept = page.locator('[data-k="kept"] .map rect').evaluate_all(
         "nodes => nodes.map(n => +n.getAttribute('fill-opacity'))"
     )
@@ -219,7 +220,9 @@ def test_a_head_is_removed_and_the_output_moves_as_in_torch(show):
         without = layer.out_proj(kept.transpose(0, 1).flatten(1))
         assert shown("length") == pytest.approx(without.norm(dim=-1).tolist(), abs=0.000501)
         assert shown("moved") == pytest.approx((without - output).norm(dim=-1).tolist(), abs=0.000501)
-        assert numbers_in(said(page, f"without head {number + 1} the outputs move by")) == shown("moved")
+        assert numbers_in(said(page, f"Without head {number + 1} the outputs move by").split("Without")[1]) == shown(
+            "moved"
+        )
     page.locator('[data-k="remove"]').click()
     assert shown("moved") == [0.0] * 3
     clean(seen)
@@ -243,11 +246,11 @@ def test_an_average_and_a_removed_head_exclude_each_other(show):
     assert (pressed("mean"), pressed("remove")) == ("true", "false")
     assert moved() == [0.0] * 3
     is_map(page, weights.mean(0))
-    said(page, "average of 4 heads: no head is removed.")
+    said(page, "average of 4 heads: ")
     page.locator('[data-k="remove"]').click()
     assert (pressed("mean"), pressed("remove")) == ("false", "true")
     is_map(page, weights[2])
-    said(page, "head 3: without head 3 the outputs move by")
+    said(page, "Without head 3 the outputs move by")
     page.locator('[data-k="remove"]').click()
     assert (pressed("mean"), pressed("remove")) == ("false", "false")  # leaving one does not enter the other
     clean(seen)
@@ -324,3 +327,24 @@ def test_a_map_for_queries_and_keys_of_different_number(show):
     is_map(seen.page, weights[2])
     assert large(seen.page)[7][0].startswith("b to z, head 3: ")
     clean(seen)
+
+
+def test_what_a_head_has_less_is_as_visible_as_it_was(show):
+    """A weight of 0.9 that fell to nothing is a green disc of that strength."""
+    weights = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])
+    page = show(head_grid(weights, ["a", "b"])).page
+    page.locator("[data-k=keep]").click()
+    head(page, 1).click()
+    said(page, "head 2: a to b 1.000, b to a 0.500, b to b 0.500.")
+    cells = page.locator('.panels > [data-k="map"] .map rect')
+    lost = cells.nth(0)
+    assert lost.get_attribute("data-more").startswith("-")
+    assert float(lost.get_attribute("fill-opacity")) == pytest.approx(0.9, abs=1e-6)
+    assert float(cells.nth(1).get_attribute("fill-opacity")) == 1
+
+
+def test_an_average_of_one_head_has_one_head(show):
+    page = show(head_grid(torch.full((2, 2, 2), 0.5), ["a", "b"])).page
+    page.locator("[data-k=hide]").click()
+    page.locator("[data-k=mean]").click()
+    assert said(page, "average of 1").startswith("average of 1 head: ")

@@ -1,5 +1,6 @@
 """The table of positions and the rotary pair, driven as readers drive them: mouse, keyboard, touch."""
 
+import math
 import re
 
 import pytest
@@ -20,7 +21,7 @@ def test_a_cell_is_probed_by_keyboard(show, width, scheme):
     seen = show(sinusoid_probe(TABLE, position=2, column=3), width=width, scheme=scheme)
     page = seen.page
     page.keyboard.press("Tab")
-    for _ in range(5):
+    for _ in range(7):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
@@ -37,7 +38,8 @@ def test_every_shown_number_is_the_tensors(show):
         for column in (0, 1, 8, 9):
             page.locator("[data-k=column]").fill(str(column))
             text = said(page, f"Position {position}, column {column}:")
-            assert text.split(" = ")[-1].strip() == f"{TABLE[position, column]:.3f}."
+            shown = text.removesuffix("Do the hands show it? Compare.").split(" = ")[-1]
+            assert shown.strip() == f"{TABLE[position, column]:.3f}."
 
 
 @pytest.mark.parametrize("touch", [False, True])
@@ -55,20 +57,23 @@ def test_a_finger_goes_over_the_table_and_the_page_stays(show):
     seen = show(sinusoid_probe(TABLE), width=390, height=420, touch=True)
     page = seen.page
     assert page.evaluate("document.documentElement.scrollHeight - innerHeight") > 60  # there is room to pan
+    page.locator("[data-k=cells]").evaluate("n => n.scrollIntoView({block: 'start'})")  # clear of the status line
+    top = page.evaluate("scrollY")
     box = page.locator("[data-k=cells]").bounding_box()
     at = [
         (box["x"] + box["width"] * (c + 0.5) / 10, box["y"] + box["height"] * (p + 0.5) / 24)
-        for p, c in ((20, 6), (6, 2))
+        for p, c in ((8, 6), (2, 2))
     ]
     drag_by_touch(page, at[0], (at[1][0] - at[0][0], at[1][1] - at[0][1]))
-    assert page.evaluate("scrollY") == 0
-    assert f"{TABLE[6, 2]:.3f}." in said(page, "Position 6, column 2")
+    assert page.evaluate("scrollY") == top
+    assert f"{TABLE[2, 2]:.3f}." in said(page, "Position 2, column 2")
     clean(seen)
 
 
 def test_clock_hands_and_curve_follow_the_position(show):
-    page = show(sinusoid_probe(TABLE, position=0)).page
+    page = show(sinusoid_probe(TABLE, position=5)).page
     before = page.locator("[data-k=curve]").get_attribute("d")
+    page.locator("[data-k=follow]").click()
     page.locator("[data-k=position]").fill("9")
     said(page, "Position 9")
     turned = page.locator("[data-k=hand0]").get_attribute("transform")
@@ -86,6 +91,63 @@ def test_a_table_that_is_not_the_formulas_is_told(show):
     page = show(sinusoid_probe(wrong, position=2, column=1)).page
     page.locator("[data-k=position]").fill("3")
     assert "The table has 0.250 there." in said(page, "Position 3, column 1")
+
+
+def turns(page, name):
+    """How far the hands of this name are turned, in degrees, or "" where they are not seen."""
+    nodes = page.locator(f"[data-k^={name}]")
+    seen = nodes.evaluate_all("list => list.map(n => n.style.display != 'none' && n.getAttribute('transform') || '')")
+    return [float(re.search(r"\((-?[\d.e-]+)", text)[1]) if text else "" for text in seen]
+
+
+def hands(position):
+    return pytest.approx([position * 10000 ** (-2 * i / 10) * 180 / math.pi for i in range(5)], rel=1e-4)
+
+
+@pytest.mark.parametrize(("width", "scheme", "touch"), [(1000, "light", False), (390, "dark", True)])
+def test_a_position_is_guessed_from_its_hands(show, width, scheme, touch):
+    seen = show(sinusoid_probe(TABLE, position=6), width=width, scheme=scheme, touch=touch)
+    page = seen.page
+    slider, compare = page.locator("[data-k=position]"), page.locator("[data-k=compare]")
+    slider.fill("2")
+    assert said(page, "Position 2").endswith("Do the hands show it? Compare.")
+    assert turns(page, "hand") == hands(6)  # they stay
+    assert turns(page, "guess") == [""] * 5
+    slider.fill("0")
+    compare.tap() if touch else compare.click()
+    # 6 radians are 16 degrees less than a turn; the second hand has turned by 54
+    assert said(page, "Not position 0") == "Not position 0: hand 2 is 54° off, the most of all; hand 1 is 16° off."
+    assert turns(page, "hand") == hands(6)
+    assert turns(page, "guess") == hands(0)
+    slider.fill("5")
+    assert turns(page, "guess") == [""] * 5  # another question
+    compare.tap() if touch else compare.click()
+    assert said(page, "Not position 5") == "Not position 5: hand 1 is 57° off, the most of all."
+    slider.fill("6")
+    compare.tap() if touch else compare.click()
+    assert said(page, "Yes") == "Yes, the hands show position 6."
+    page.locator("[data-k=next]").click()
+    said(page, "Do the hands show it?")
+    assert turns(page, "hand") == hands((6 * 5 + 7) % 24)
+    clean(seen)
+
+
+def test_the_hands_follow_once_that_is_chosen(show):
+    seen = show(sinusoid_probe(TABLE, position=6))
+    page = seen.page
+    follow = page.locator("[data-k=follow]")
+    follow.focus()
+    page.keyboard.press("Enter")
+    page.locator("[data-k=position]").fill("9")
+    assert turns(page, "hand") == hands(9)
+    assert follow.get_attribute("aria-pressed") == "true"
+    assert "Compare" not in said(page, "Position 9, column 0")
+    page.locator("[data-k=compare]").click()  # nothing is to be found
+    assert turns(page, "guess") == [""] * 5
+    page.locator("[data-k=next]").click()
+    assert follow.get_attribute("aria-pressed") == "false"
+    assert turns(page, "hand") == hands((9 * 5 + 7) % 24)
+    clean(seen)
 
 
 def score(positions):
@@ -107,6 +169,75 @@ def test_query_and_key_move_and_their_score_follows(show, width, scheme, touch):
     page.keyboard.press("ArrowRight")
     said(page, "Query at position 8, key at 3")
     assert page.locator("[data-k=score]").text_content() == score([8, 3]) != before
+    clean(seen)
+
+
+def rotary(show, **settings):
+    return show(rotary_pair(QUERY, KEY, angle=1.0, positions=(6, 2)), **settings)
+
+
+def middle(page, name):
+    box = page.locator(f"[data-k={name}-tip] circle").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def dragged(page, name, by):
+    """The score after the turned arrow was moved by so many units of the picture, by PyTorch."""
+    scale = 140 / max(QUERY.norm().item(), KEY.norm().item())
+    at = {"query": 6, "key": 2}
+    pair = {"query": QUERY, "key": KEY}
+    turned = {n: apply_rotary(pair[n][None], torch.tensor([at[n]]), base=1.0)[0] for n in pair}
+    turned[name] = turned[name] + torch.tensor([by[0], -by[1]]) / scale
+    return (turned["query"] @ turned["key"]).item()
+
+
+@pytest.mark.parametrize("name", ["query", "key"])
+def test_an_arrow_is_dragged_with_the_mouse(show, name):
+    seen = rotary(show)
+    page = seen.page
+    x, y = middle(page, name)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 20, y + 10, steps=4)
+    page.mouse.up()
+    said(page, "Query at position 6, key at 2, difference 4: the score is")
+    assert float(page.locator("[data-k=score]").text_content()) == pytest.approx(
+        dragged(page, name, (-20, 10)), abs=2e-3
+    )
+    assert middle(page, name) == pytest.approx((x - 20, y + 10), abs=0.6)
+    clean(seen)
+
+
+def test_an_arrow_is_dragged_with_a_finger_and_the_page_stays(show):
+    seen = rotary(show, width=390, height=500, touch=True)
+    page = seen.page
+    before = page.locator("[data-k=score]").text_content()
+    page.evaluate("document.querySelector('.panels').scrollIntoView()")
+    top = page.evaluate("scrollY")
+    start = middle(page, "key")
+    drag_by_touch(page, start, (0, 60))
+    assert page.evaluate("scrollY") == top
+    assert page.locator("[data-k=score]").text_content() != before
+    assert middle(page, "key") == pytest.approx((start[0], start[1] + 60), abs=3)
+    clean(seen)
+
+
+def test_an_arrow_is_moved_with_the_keyboard_and_stays_in_the_picture(show):
+    seen = rotary(show)
+    page = seen.page
+    tip = page.locator("[data-k=query-tip]")
+    before = middle(page, "query")[1]
+    tip.focus()
+    page.keyboard.press("ArrowLeft")
+    assert float(page.locator("[data-k=score]").text_content()) == pytest.approx(
+        dragged(page, "query", (-4, 0)), abs=2e-3
+    )
+    for _ in range(80):
+        page.keyboard.press("ArrowUp")
+    box = page.locator(".panels svg").first.bounding_box()
+    assert middle(page, "query")[1] >= box["y"]
+    assert middle(page, "query")[1] < before - 20
+    assert re.fullmatch(r"query -?\d+\.\d\d, -?\d+\.\d\d before the turn", tip.get_attribute("aria-valuetext"))
     clean(seen)
 
 

@@ -138,11 +138,46 @@ def test_the_formula_looked_at_follows_a_change(show):
     clean(seen)
 
 
-def test_an_empty_or_unfinished_field_counts_as_zero_and_a_large_one_is_cut(show):
+@pytest.mark.parametrize(
+    ("name", "i", "j", "words"),
+    [
+        ("query", 1, 0, "score 2,3 = 7·1 + 1·(-1) + 1·1 + 0·1 = 7.000"),  # the same cell of the changed query
+        ("key", 0, 1, "score 1,1 = 2·1 + 0·7 + 0·0 + 2·1 = 4.000"),  # the changed key for the same query
+        ("value", 1, 0, "output 1,1 = "),
+    ],
+)
+def test_a_change_says_a_number_that_depends_on_it(show, name, i, j, words):
+    seen = calculator(show)
+    page = seen.page
+    cell(page, "score 1,3").click()
+    said(page, "score 1,3")
+    field(page, name, i, j).fill("7")
+    said(page, words)
+    clean(seen)
+
+
+@pytest.mark.parametrize("typed", ["999", "-11", "1e9"])
+def test_a_number_out_of_range_is_refused_at_once(show, typed):
     seen = calculator(show)
     page = seen.page
     first = field(page, "query", 0, 0)
-    for typed, counts in (("", 0), ("-", 0), ("1e", 0), (".", 0), ("99999", 10), ("-1e300", -10), ("0.1", 0.1)):
+    first.fill(typed)
+    spoken = said(page, "must lie between −10 and 10")
+    assert spoken == f"query 1, feature 1: the number must lie between −10 and 10. {typed} is not used, 2 is."
+    assert first.get_attribute("aria-invalid") == "true"
+    agree(page)
+    page.keyboard.press("Tab")
+    assert first.input_value() == "2"
+    assert first.get_attribute("aria-invalid") == "false"
+    agree(page)
+    clean(seen)
+
+
+def test_an_empty_or_unfinished_field_counts_as_zero(show):
+    seen = calculator(show)
+    page = seen.page
+    first = field(page, "query", 0, 0)
+    for typed, counts in (("", 0), ("-", 0), ("1e", 0), (".", 0), ("10", 10), ("-10", -10), ("0.1", 0.1)):
         first.click()
         page.keyboard.press("Control+A")
         page.keyboard.press("Delete")

@@ -1,5 +1,7 @@
 """The views of the chapter on the transformer, driven as readers drive them: mouse, keyboard, touch."""
 
+import math
+
 import pytest
 import torch
 from driving import clean, said
@@ -17,23 +19,74 @@ def press(locator, touch):
     locator.tap() if touch else locator.click()
 
 
-@layouts
-def test_a_token_is_stepped_through_the_blocks(show, width, scheme, touch):
-    states = {"embedding": torch.randn(4, 8), "linear1": torch.randn(4, 24), "norm1": torch.randn(4, 8)}
-    view = block_stepper(states, code={"linear1": "hidden = self.linear1(x)"}, tokens=["a", "b", "c", "<d>"])
-    seen = show(view, width=width, scheme=scheme, touch=touch)
-    page = seen.page
-    page.locator("[data-k=step]").focus()
-    page.keyboard.press("ArrowRight")
-    said(page, f"Step 2, linear1: token a has length {states['linear1'][0].norm():.3f}; all tokens together (4, 24).")
-    page.locator("[data-k=token]").select_option("3")
-    said(page, f"token <d> has length {states['linear1'][3].norm():.3f}")
-    assert page.locator("[data-k=code]").text_content() == "hidden = self.linear1(x)"
-    assert "high" in page.locator("[data-k=box1]").get_attribute("class")
-    assert "high" not in page.locator("[data-k=box0]").get_attribute("class")
-    top = max(state.abs().max().item() for state in states.values())
+STATES = {"embedding": torch.randn(4, 8), "linear1": torch.randn(4, 24), "norm1": torch.randn(4, 3)}
+
+
+def stepper():
+    return block_stepper(STATES, code={"linear1": "hidden = self.linear1(x)"}, tokens=["a", "b", "c", "<d>"])
+
+
+def step_shown(page, name, number, token=0):
+    """Box, shape, numbers and bars are those of this step and token."""
+    boxes = page.locator("[data-k^=box]").evaluate_all("list => list.map(n => n.ariaPressed)")
+    assert boxes == [str(i == number).lower() for i in range(3)]
+    state = STATES[name]
+    row = state[token].tolist()
+    assert page.locator("[data-k=shape]").text_content() == f"shape of all tokens {tuple(state.shape)}"
+    few = ", ".join(f"{x:.2f}" for x in row[:4]).replace("-0.00", "0.00")
+    assert page.locator("[data-k=numbers]").text_content() == f"[{few}{', …' if len(row) > 4 else ''}]"
+    top = max(state.abs().max().item() for state in STATES.values())
     heights = [float(bar.get_attribute("height")) for bar in page.locator("[data-k^=bar]").all()]
-    assert heights == pytest.approx([60 * abs(x) / top for x in states["linear1"][3].tolist()], abs=1e-3)
+    assert heights == pytest.approx([60 * abs(x) / top for x in row] + [0] * (24 - len(row)), abs=1e-3)
+
+
+@layouts
+def test_a_step_is_pressed(show, width, scheme, touch):
+    seen = show(stepper(), width=width, scheme=scheme, touch=touch)
+    page = seen.page
+    step_shown(page, "embedding", 0)
+    box = page.locator("[data-k=box1]").bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    press(page.locator("[data-k=box1]"), touch)
+    said(page, f"Step 2, linear1: token a has length {STATES['linear1'][0].norm():.3f}; all tokens together (4, 24).")
+    step_shown(page, "linear1", 1)
+    page.locator("[data-k=token]").select_option("3")
+    said(page, f"token <d> has length {STATES['linear1'][3].norm():.3f}")
+    assert page.locator("[data-k=code]").text_content() == "hidden = self.linear1(x)"
+    page.locator("[data-k=box1]").focus()
+    page.keyboard.press("ArrowDown")
+    step_shown(page, "linear1", 1, 3)  # walking alone changes nothing
+    page.keyboard.press("Enter")
+    said(page, "Step 3, norm1")
+    step_shown(page, "norm1", 2, 3)
+    press(page.locator("[data-k=reset]"), touch)
+    said(page, "Step 1, embedding: token a")
+    step_shown(page, "embedding", 0)
+    clean(seen)
+
+
+def test_the_steps_are_played_and_paused(show):
+    seen = show(stepper(), width=390, touch=True)
+    page = seen.page
+    page.clock.install()
+    play = page.locator("[data-k=play]")
+    play.tap()
+    assert play.get_attribute("aria-pressed") == "true"
+    page.clock.run_for(1300)
+    step_shown(page, "linear1", 1)
+    play.tap()
+    assert play.get_attribute("aria-pressed") == "false"
+    page.clock.run_for(5000)
+    step_shown(page, "linear1", 1)
+    play.tap()
+    page.clock.run_for(1300)
+    step_shown(page, "norm1", 2)
+    assert play.get_attribute("aria-pressed") == "false"  # the end is reached
+    play.tap()
+    step_shown(page, "embedding", 0)  # from the beginning
+    page.locator("[data-k=box2]").tap()
+    page.clock.run_for(5000)
+    step_shown(page, "norm1", 2)  # a press on a step ends the playing
     clean(seen)
 
 
@@ -67,20 +120,80 @@ def test_three_attentions_are_linked_by_their_words(show, width, scheme, touch):
     clean(seen)
 
 
+def stacks():
+    """With 2 layers both learn, with 3 only pre-norm."""
+    post = {2: ([[0.5, 0.6], [0.7, 0.8], [0.9, 1.0]], [2.4, 1.5, 0.3])}
+    post[3] = ([[0.011, 0.102, 1.0], [0.0001, 0.2, 2.0], [0.012, 0.3, 3.0]], [2.4, 2.35, 2.3])
+    pre = {2: ([[0.4, 0.3], [0.2, 0.1], [1.1, 1.2]], [2.2, 1.0, 0.1])}
+    pre[3] = ([[0.5, 0.603, 1.0], [0.6, 0.7, 0.8], [1.3, 1.4, 1.5]], [2.2, 1.2, 0.2])
+    made = [{n: tuple(map(torch.tensor, pair)) for n, pair in kind.items()} for kind in (post, pre)]
+    return norm_switch(*made, steps=[0, 10, 80], guessing=2.3, what="gradient")
+
+
 @layouts
-def test_both_wirings_or_one(show, width, scheme, touch):
-    post, pre = torch.tensor([0.011, 0.102, 1.0]), torch.tensor([0.5, 0.603, 1.0])
-    seen = show(norm_switch(post, pre, what="gradient"), width=width, scheme=scheme, touch=touch)
+def test_it_is_predicted_and_trained(show, width, scheme, touch):
+    seen = show(stacks(), width=width, scheme=scheme, touch=touch)
     page = seen.page
-    page.locator("[data-k=layer]").focus()
-    page.keyboard.press("ArrowRight")
-    said(page, "Layer 2, gradient: post-norm 0.102, pre-norm 0.603.")
-    page.locator("[data-k=shown]").select_option("pre")
-    assert said(page, "Layer 2, gradient: pre-norm").endswith("pre-norm 0.603.")
-    assert not page.locator("[data-k=post-panel]").is_visible()
-    assert page.locator("[data-k=pre-panel]").is_visible()
-    page.locator("[data-k=shown]").select_option("both")
-    assert page.locator("[data-k=post-panel]").is_visible()
+    page.clock.install()
+    train, step = page.locator("[data-k=train]"), page.locator("[data-k=step]")
+    assert step.is_disabled()
+    press(train, touch)
+    page.clock.run_for(3000)
+    said(page, "First choose what you expect.")
+    assert page.locator("[data-k=post-loss]").text_content() == "loss 2.40"  # nothing has been given away
+    page.locator("[data-k=guess]").select_option("both")
+    press(train, touch)
+    page.clock.run_for(900)
+    said(
+        page,
+        "3 layers, 10 training steps: post-norm loss 2.35, first layer under 0.001, last layer 2.000; pre-norm loss",
+    )
+    assert train.get_attribute("aria-pressed") == "true"
+    page.clock.run_for(900)
+    text = said(page, "3 layers, 80 training steps")
+    assert text.endswith("So only pre-norm learns; you predicted: both learn.")
+    assert train.get_attribute("aria-pressed") == "false"
+    heights = [float(page.locator(f"[data-k=post-bar{i}]").get_attribute("height")) for i in range(3)]
+    low, span = math.log10(0.0001), math.log10(3.0 / 0.0001)
+    assert heights == pytest.approx([10 + 90 * (math.log10(x) - low) / span for x in (0.012, 0.3, 3.0)], abs=1e-3)
+    width_of_loss = float(page.locator("[data-k=pre-loss-bar]").get_attribute("width"))
+    assert width_of_loss == pytest.approx(318 * 0.2 / 2.4, rel=1e-4)
+    step.focus()
+    page.keyboard.press("ArrowLeft")
+    page.clock.run_for(900)
+    said(page, "3 layers, 10 training steps: post-norm loss 2.35")
+    clean(seen)
+
+
+def test_another_depth_is_another_question(show):
+    seen = show(stacks())
+    page = seen.page
+    page.clock.install()
+    page.locator("[data-k=guess]").select_option("pre")
+    page.locator("[data-k=train]").click()
+    page.clock.run_for(3000)
+    assert said(page, "3 layers, 80 training steps").endswith("So only pre-norm learns, as you predicted.")
+    page.locator("[data-k=depth]").focus()
+    page.keyboard.press("ArrowLeft")
+    page.clock.run_for(900)
+    said(page, "2 layers, 0 training steps: post-norm loss 2.40, first layer 0.500, last layer 0.600;")
+    assert page.locator("[data-k=depth-value]").text_content() == "2"
+    assert page.locator("[data-k=step]").is_disabled()
+    assert page.locator("[data-k=guess]").input_value() == ""
+    assert float(page.locator("[data-k=post-bar2]").get_attribute("height")) == 0  # there is no third layer
+    page.locator("[data-k=guess]").select_option("none")
+    page.locator("[data-k=train]").click()
+    page.clock.run_for(3000)
+    assert said(page, "2 layers, 80 training steps").endswith("So both learn; you predicted: neither learns.")
+    page.keyboard.press("Tab")
+    page.locator("[data-k=depth]").fill("1")
+    page.clock.run_for(900)
+    assert page.locator("[data-k=guess]").input_value() == "pre"  # the answer given before
+    assert page.locator("[data-k=step]").is_enabled()
+    page.locator("[data-k=reset]").click()
+    page.clock.run_for(900)
+    assert page.locator("[data-k=step]").is_disabled()
+    assert page.locator("[data-k=guess]").input_value() == ""
     clean(seen)
 
 
@@ -91,11 +204,33 @@ def test_parameters_are_counted_anew(show, width, scheme, touch):
     for name, value in (("vocab_size", 8000), ("d_model", 96), ("num_layers", 3), ("d_ff", 200)):
         page.locator(f"[data-k={name}]").fill(str(value))
     wanted = transformer_parameter_count(8000, 96, 3, 200)
-    said(page, f"{wanted:,} parameters.")
+    said(page, f"{wanted:,} parameters,")
     assert page.locator("[data-k=total]").text_content() == f"{wanted:,}"
     press(page.locator("[data-k=tied]"), touch)
-    said(page, f"{wanted + 2 * 8000 * 96:,} parameters.")
-    page.locator("[data-k=d_model]").fill("")
-    said(page, "Each size must be a whole number of at least 1.")
-    assert page.locator("[data-k=total]").text_content() == f"{wanted + 2 * 8000 * 96:,}"
+    said(page, f"{wanted + 2 * 8000 * 96:,} parameters,")
+    times = (wanted + 2 * 8000 * 96) / transformer_parameter_count(37_000, 512, 6, 2048)
+    assert page.locator("[data-k=times]").text_content() == f"{times:.2f} × as many as at first"
+    field = page.locator("[data-k=d_model]")
+    for typed in ("", "0", "-3", "2.5"):
+        field.fill(typed)
+        said(page, "Each size must be a whole number of at least 1; the counts are those of before.")
+        assert field.get_attribute("aria-invalid") == "true"
+        assert page.locator("[data-k=total]").text_content() == f"{wanted + 2 * 8000 * 96:,}"
+        assert page.locator("svg").evaluate("n => +getComputedStyle(n).opacity") < 0.5  # counts of other sizes
+    press(page.locator("[data-k=reset]"), touch)
+    said(page, "63,082,496 parameters, 1.00 × as many as at first.")
+    assert field.get_attribute("aria-invalid") != "true"
+    assert field.input_value() == "512"
+    assert page.locator("[data-k=tied]").get_attribute("aria-pressed") == "true"
+    assert page.locator("svg").evaluate("n => getComputedStyle(n).opacity") == "1"
     clean(seen)
+
+
+def test_choosing_a_head_says_where_it_looks(show):
+    cross = torch.tensor([[[0.9, 0.1], [0.4, 0.6]], [[0.2, 0.8], [0.7, 0.3]]])
+    own = torch.full((2, 2, 2), 0.5)
+    page = show(three_attentions(own, own, cross, ["a", "b"], ["x", "y"])).page
+    page.locator("[data-k=head]").select_option("1")
+    assert said(page, "head 2") == (
+        "head 2: in cross-attention, “x” looks most at “b” (0.800), “y” looks most at “a” (0.700)."
+    )

@@ -31,9 +31,9 @@ VIEWS = {
     "rotary_pair": lambda: viz.rotary_pair(torch.randn(2), torch.randn(2)),
     "block_stepper": lambda: viz.block_stepper({"a": torch.randn(5, 8), "b": torch.randn(5, 8)}, tokens=WORDS),
     "three_attentions": lambda: viz.three_attentions(
-        weights(2, 5, 5), weights(2, 3, 3), weights(2, 3, 5), WORDS, "xyz"
+        weights(2, 5, 5), weights(2, 3, 3), weights(2, 3, 5), WORDS, list("xyz")
     ),
-    "norm_switch": lambda: viz.norm_switch(torch.rand(6) + 0.01, torch.rand(6) + 0.01),
+    "norm_switch": lambda: viz.norm_switch(*[{6: (torch.rand(2, 6) + 0.01, torch.rand(2))}] * 2, steps=[0, 9]),
     "parameter_calculator": viz.parameter_calculator,
     "next_token": lambda: viz.next_token_bars(torch.randn(50), shown=5),
     "beam_tree": lambda: viz.beam_tree(
@@ -45,7 +45,7 @@ VIEWS = {
     "pair_view": lambda: viz.pair_view(weights(2, 3, 7, 7), PAIR),
     "contextual_words": lambda: viz.contextual_words(torch.randn(3, 5, 4), WORDS, list("xyxyx"), word="it"),
     "logit_lens_view": lambda: viz.logit_lens_view(torch.randn(3, 5, 11), WORDS, targets=[1, 2, 3, 4, 5]),
-    "patching_view": lambda: viz.patching_view(4 * torch.randn(3, 5), -2, 2, tokens=WORDS, other_tokens="vwxyz"),
+    "patching_view": lambda: viz.patching_view(4 * torch.randn(3, 5), -2, 2, tokens=WORDS, other_tokens=list("vwxyz")),
     "head_view": lambda: viz.head_view(weights(2, 3, 4, 7), list("wxyz"), keys=PAIR),
 }
 each_view = pytest.mark.parametrize("name", VIEWS)
@@ -59,7 +59,7 @@ def test_every_kind_of_view_is_here():
 
 @each_view
 @pytest.mark.parametrize(("width", "scheme"), [(1000, "light"), (390, "dark")])
-def test_axe_finds_no_serious_fault(show, name, width, scheme):
+def test_axe_finds_no_fault(show, name, width, scheme):
     seen = show(VIEWS[name](), width=width, scheme=scheme)
     assert faults(seen.page) == []
     assert seen.errors == []
@@ -124,9 +124,88 @@ def test_what_is_changed_is_said(show):
     page = show(VIEWS["rotary_pair"]()).page
     live = page.locator("[role=status][aria-live=polite]")
     assert live.count() == 1
-    assert live.text_content() == ""
+    before = live.text_content()
     page.locator("[data-k=both]").click()
+    page.wait_for_function("said => document.querySelector('.say').textContent != said", arg=before)
+
+
+# What makes the script say the state that the view begins with: the part, and what is done to it.
+FIRST = {
+    "leak_detector": ("select", "input"),
+    "norm_switch": ("[data-k=depth]", "input"),
+    "block_stepper": ("[data-k=token]", "input"),
+    "sinusoid_probe": ("[data-k=column]", "input"),
+    "scale_explorer": ("[data-k=d]", "input"),
+    "parameter_calculator": ("input", "input"),
+    "alignment": ("[tabindex='0']", "focus"),
+    "attention_calculator": ("[data-k=c0]", "focus"),
+    "head_split": ("select", "input"),
+    "head_grid": (".heads [aria-pressed=true]", "click"),
+    "mask_painter": (".paint [tabindex='0']", "focus"),
+    "rotary_pair": ("[data-k=m]", "input"),
+    "three_attentions": ("select", "input"),
+    "next_token": ("[data-k=t]", "input"),
+    "cache_work": ("[data-k=step]", "input"),
+    "model_view": ("[data-k=layer]", "input"),
+    "neuron_view": (".row[aria-pressed=true]", "click"),
+    "pair_view": ("[data-k=head]", "input"),
+    "contextual_words": ("[data-k=layer]", "input"),
+    "logit_lens_view": ("[aria-selected=true]", "focus"),
+    "patching_view": ("[aria-selected=true]", "focus"),
+    "head_view": ("[data-k=layer]", "input"),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_the_status_line_begins_with_what_the_script_says(show, name):
+    page = show(VIEWS[name]()).page
+    page.wait_for_timeout(300)
+    line, (part, what) = page.locator(".say"), FIRST[name]
+    before = line.text_content()
+    assert before
+    line.evaluate("node => node.textContent = ''")
+    page.locator(part).first.evaluate(
+        """(node, what) => what == "focus" ? node.onfocus()
+           : node.dispatchEvent(new Event(what, {bubbles: true}))""",
+        what,
+    )
     page.wait_for_function("document.querySelector('.say').textContent != ''")
+    assert line.text_content() == before
+
+
+STATE = """[document.querySelector("attention-view").innerHTML,
+    [...document.querySelectorAll("input,select")].map(node => node.value)]"""
+
+
+@pytest.mark.parametrize("name", sorted(set(VIEWS) - {"alignment", "logit_lens_view", "patching_view"}))
+def test_reset_brings_the_beginning_back(show, name):
+    page = show(VIEWS[name]()).page
+    page.wait_for_timeout(300)
+    before = page.evaluate(STATE)
+    for _ in range(2):  # the view that was put back can be changed and put back as well
+        page.evaluate(
+            """for (const node of document.querySelectorAll("attention-view input, attention-view select")) {
+                if (node.options) node.selectedIndex = node.options.length - 1;
+                else node.value = +node.value == +node.min ? node.max || 3 : node.min || 3;
+                for (const kind of ["input", "change"]) node.dispatchEvent(new Event(kind, {bubbles: true}));
+            }
+            for (const node of document.querySelectorAll(
+                "attention-view button:not([data-k=reset]), attention-view svg [role=button]")) node.onclick?.();"""
+        )
+        page.wait_for_timeout(300)
+        assert page.evaluate(STATE) != before
+        page.locator("[data-k=reset]").click()
+        page.wait_for_timeout(300)
+        assert page.evaluate(STATE) == before
+        assert page.evaluate("document.activeElement.dataset.k") == "reset"
+
+
+def test_a_view_taller_than_the_screen_keeps_what_it_says_in_sight(show):
+    page = show(VIEWS["contextual_words"](), width=390, height=500).page
+    page.evaluate("document.querySelector('.controls').scrollIntoView()")
+    box = page.locator(".say").bounding_box()
+    assert box["y"] + box["height"] <= 500
+    assert page.locator("svg").last.bounding_box()["y"] > 500
 
 
 def test_focus_is_visible(show):

@@ -33,10 +33,11 @@ class Visit:
 
     def __init__(self, page, site):
         self.page, self.site = page, site
-        self.outside, self.failed, self.errors = [], [], []
+        self.outside, self.failed, self.errors, self.sizes = [], [], [], {}
         page.route("**/*", self._only_inside)
         page.on("requestfailed", lambda request: self.failed.append(request.url))
         page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        page.on("response", lambda r: self.sizes.update({r.url: int(r.headers.get("content-length", 0))}))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
 

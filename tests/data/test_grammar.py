@@ -690,6 +690,13 @@ def test_choices_are_counted_and_weighted():
     assert 0.45 < sum(word[1] == "z" for word in drawn) / 2000 < 0.55
 
 
+def test_one_subject_is_twice_as_frequent_as_several():
+    """A verb that has both is drawn so."""
+    source, several = random.Random(0), (_sentences.TWO, _sentences.THREE, _sentences.SEVERAL, _sentences.THE_MANY)
+    drawn = [grammar.draw(grammar.clauses("short", "yes"), source) for _ in range(3000)]
+    assert 0.3 < sum(clause.subject.determiner in several for clause in drawn) / 3000 < 0.37
+
+
 # ---- The tables ------------------------------------------------------------------------------------------------------
 
 

@@ -107,11 +107,20 @@ def test_signatures_are_those_of_the_contract(exercise):
             assert signature(thing.__init__) == CONSTRUCTORS[exercise.name]
 
 
+@pytest.mark.judging
 @each_exercise
 def test_the_linter_finds_nothing(exercise):
     """Reference passes, stub is not attempted, each misconception fails and is named as itself, no case is
     degenerate."""
     assert list(problems_of(exercise, every=25)) == []
+
+
+@each_exercise
+def test_every_mistake_fails_at_some_case(exercise):
+    """The linter sees this too, and much more, but in the step of `make test` in which coverage is not counted."""
+    sheet = sheet_of(exercise, 0)
+    own = [mistake.key for mistake in exercise.misconceptions if not mistake.within]
+    assert [key for key in own if not any(sheet.misconception_facets(key, trial) for trial in sheet.trials)] == []
 
 
 @each_exercise

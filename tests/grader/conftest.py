@@ -1,6 +1,11 @@
 """No run-time check of shapes here: solutions are wrong on purpose, and fail as they do for a learner."""
 
 import pytest
+from lending import Lender
+
+from course_lib.grader.cli import doctor
+from course_lib.grader.grading import grade as grading
+from course_lib.grader.sandbox.session import ForkServer
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -14,3 +19,26 @@ def _a_key_of_their_own(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _as_for_learners(unchecked, tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_LIB_PROGRESS", str(tmp_path / "progress.json"))
+
+
+@pytest.fixture(scope="session")
+def lender():
+    lender = Lender()
+    yield lender
+    lender.close()
+
+
+@pytest.fixture(scope="module")
+def lent_fork_servers(lender):
+    """Whoever grades in this module borrows a fork server; it would take seconds to start one for each test."""
+    with pytest.MonkeyPatch.context() as patch:
+        for grades in (grading, doctor):
+            patch.setattr(grades, "ForkServer", lender.lend)
+        yield
+
+
+@pytest.fixture
+def own_fork_server(lent_fork_servers, monkeypatch):
+    """But who grades in this test starts one."""
+    for grades in (grading, doctor):
+        monkeypatch.setattr(grades, "ForkServer", ForkServer)

@@ -27,6 +27,8 @@ from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.grader.grading.assignment import AssignedExercise, read_assignment
 from course_lib.grader.sandbox.walls import WALLS
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 posix = pytest.mark.skipif(os.name != "posix" or shutil.which("bash") is None, reason="shell scripts need bash")
 
@@ -323,6 +325,14 @@ def test_strict_tells_by_its_status_whether_everything_is_passed(ada, half, week
     assert run("grade", half, "-a", week, "--strict", "--quiet") == 1
 
 
+@grades
+@pytest.mark.parametrize("other", ["", "\ndef causal_mask(length):\n    raise NotImplementedError\n"])
+def test_strict_wants_what_was_not_attempted_too(half, week, other):
+    Path(half).write_text(IMPORT + SOFTMAX + other)
+    assert run("grade", half, "-a", week, "--strict", "--quiet", "--json", "out.json") == 1
+    assert {task["status"] for task in first()["tasks"]} == {"passed", "not attempted"}
+
+
 # grade: seeds, and going on
 
 
@@ -550,7 +560,7 @@ def test_show_gives_all_hints_and_a_solution_where_they_are_asked_for(capsys):
 
 
 @grades
-def test_doctor_says_what_this_machine_has(capsys):
+def test_doctor_says_what_this_machine_has(own_fork_server, capsys):
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
     assert re.search(rf"^course-lib +{re.escape(__version__)}$", text, re.MULTILINE)

@@ -26,6 +26,8 @@ from course_lib.grader.submission.submissions import read_submission
 from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 BOS, EOS = 0, 1
 TABLE = {(): [0.1, 0.2, 0.3, 0.4], (3,): [0.4, 0.3, 0.2, 0.1], (3, 2): [0.05, 0.8, 0.1, 0.05]}
 REST = [0.25, 0.25, 0.25, 0.25]

@@ -20,7 +20,10 @@ from course_lib.grader.sandbox.walls import Limits
 from course_lib.grader.submission.submissions import read_submission, read_submissions
 from tools.publisher import ROOT
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork"),
+    pytest.mark.usefixtures("lent_fork_servers"),
+]
 
 ATTENTION = """
 import math
@@ -203,7 +206,7 @@ def test_without_walls_the_verdict_is_the_same(tmp_path):
     assert len(points) == 1
 
 
-def test_a_fork_server_that_was_killed_is_replaced(tmp_path):
+def test_a_fork_server_that_was_killed_is_replaced(own_fork_server, tmp_path):
     path = tmp_path / "s.py"
     path.write_text(ATTENTION + CAUSAL)
     with Grader(QUICK) as own:

@@ -16,7 +16,10 @@ from course_lib.grader.sandbox.walls import Limits
 from course_lib.grader.submission.submissions import read_submission
 from tests.grader.features import FEATURES, PREAMBLE
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's"),
+    pytest.mark.usefixtures("lent_fork_servers"),
+]
 
 LIMITS = Limits(seconds=10.0, load_seconds=60.0, total_seconds=200.0)
 LENIENT = {"asyncio"}  # needs calls that are permitted at the second try only

@@ -18,6 +18,8 @@ from course_lib.grader.submission import ask_reader
 from course_lib.grader.submission.ask_reader import Reader
 from course_lib.grader.submission.submissions import HandedIn, find_submissions, read_each, read_python, read_submission
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 CODE = "def f(): return 1\n"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.grader.submission.submissions import find_submissions, ignored_files, read_each, read_submissions
+from course_lib.grader.submission.walking import listing
 
 CODE = "def f(): return 1"
 
@@ -123,6 +124,27 @@ def test_a_tree_costs_its_own_student_only(make, folder):
     names = [source.name for source in eve.sources]
     assert len(set(names)) == len(names)
     json.dumps([names, eve.request({"f": "week"})]).encode()
+
+
+@pytest.mark.parametrize("deep", [39, 40, 41])
+def test_folders_are_read_down_to_a_depth_of_40(folder, deep):
+    bottom = folder.joinpath("eve", *["d"] * deep)
+    bottom.mkdir(parents=True)
+    (bottom / "week.py").write_text(CODE)
+    found = listing([str(folder / "eve")])
+    assert [file.shown for file in found.files] == (["week.py"] if deep <= 40 else [])
+    assert found.problems == ([] if deep <= 40 else ["folders more than 40 deep are not read: d"])
+
+
+@pytest.mark.parametrize(("archives", "listed"), [(1, ""), (5, ""), (6, " and 1 more"), (8, " and 3 more")])
+def test_of_what_was_meant_as_code_five_are_named_and_the_others_counted(folder, archives, listed):
+    """Beside code only these: pictures and texts are nobody's mistake."""
+    (folder / "eve" / "week.py").write_text(CODE)
+    names = [f"{number}.zip" for number in range(archives)]
+    for name in [*names, "notes.txt", "plot.png"]:
+        (folder / "eve" / name).write_text("")
+    problem = f"not read, since only .py and .ipynb files are: {', '.join(names[:5])}{listed}"
+    assert listing([str(folder / "eve")]).problems == [problem]
 
 
 def without_privileges(work) -> object:

@@ -17,6 +17,8 @@ from course_lib.grader.grading.results import Result, TaskResult
 from course_lib.grader.output.student_page import feedback_page
 from course_lib.grader.submission.submissions import Submission
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 ZONE = timezone(timedelta(hours=1))
 DUE = datetime(2026, 11, 30, 23, 59, tzinfo=ZONE)
 LATE = datetime(2026, 12, 1, 8, 5, tzinfo=ZONE)
@@ -204,6 +206,17 @@ SAME = [
 @pytest.mark.parametrize("text", SAME)
 def test_a_moment_is_read_in_every_form(text):
     assert moment_of(text, ZONE, first=None) == LATE
+
+
+@pytest.mark.parametrize(
+    ("clock", "hour", "minute"),
+    [
+        ("12:05 AM", 0, 5), ("1:05 AM", 1, 5), ("11:59 AM", 11, 59),
+        ("12:30 PM", 12, 30), ("1:00 p.m.", 13, 0), ("11:59 PM", 23, 59),
+    ],
+)  # fmt: skip
+def test_noon_and_midnight_on_a_clock_of_twelve_hours(clock, hour, minute):
+    assert moment_of(f"2026-12-01 {clock}", ZONE, first=None) == datetime(2026, 12, 1, hour, minute, tzinfo=ZONE)
 
 
 UNCLEAR = ["", "tomorrow", "2026-02-30 10:00", "01/12/2026 08:05", "2026-12-01 25:00", "1 Smarch 2026, 8:05"]

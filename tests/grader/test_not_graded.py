@@ -21,6 +21,8 @@ from course_lib.grader.output.tables import csv_text, gradescope, json_text, jun
 from course_lib.grader.sandbox.session import NotGraded, ServerGone
 from course_lib.grader.submission.submissions import read_submissions
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 
 BOTH = """

@@ -21,6 +21,8 @@ from course_lib.grader.output.student_page import feedback_page, write_feedback
 from course_lib.grader.output.tables import csv_text, gradescope, json_text, junit
 from course_lib.grader.submission.submissions import read_submission
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 NASTY = "Zoë “<b>&amp;</b>” {title} %s ; ‘x’, 名前"
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 WALLS = "partial (limits, seccomp; not available: landlock: <kernel> too old)"

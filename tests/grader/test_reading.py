@@ -243,6 +243,21 @@ def test_a_file_that_is_not_python_says_where_and_what_it_seems_to_define(text):
     assert submission.broken("other") == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a = 1\n\ndef f():\n    nonlocal a\n    return a", "no binding for nonlocal 'a' found in line 4"),
+        ("a = 1\nb = 2\ndef f(a, a): return a", "duplicate argument 'a' in function definition in line 3"),
+        ("a = 1\ndef f():\n    a = 2\n    global a", "name 'a' is assigned to before global declaration in line 4"),
+        ("a = 1\ndef f(:\n    return a", "invalid syntax in line 2"),
+    ],
+)
+def test_the_line_of_a_mistake_is_that_of_the_file(text, reason):
+    """Also of one that Python's parser accepts, and that is found when the statement is looked at alone."""
+    submission = Submission("s", [read_python("s.py", text.encode())])
+    assert submission.broken("f") == f"s.py could not be read: {reason}"
+
+
 @pytest.mark.parametrize("kind", ["py", "cell", "markdown"])
 def test_a_long_run_of_empty_lines_takes_no_time(kind):
     empty = "\n" * 100_000

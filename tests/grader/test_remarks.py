@@ -14,6 +14,8 @@ from course_lib.grader.report.html import html_of
 from course_lib.grader.submission.submissions import read_submission
 from course_lib.grader.verdict.remarks import remarks_on, source_of
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 LUCK = "The gradient is finite by luck"
 
 

@@ -13,8 +13,9 @@ from course_lib.cli import main
 from course_lib.grader.cli import doctor
 from course_lib.grader.cli._preparing import WallsMissing, check_walls, required_walls
 from course_lib.grader.grading import grade as grading
-from course_lib.grader.sandbox import session as sessions
-from course_lib.grader.sandbox.walls import WALLS, Walls
+from course_lib.grader.sandbox.walls import Walls
+
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 ALL = Walls(("limits", "user", "namespaces", "landlock", "seccomp"))
@@ -69,14 +70,10 @@ def test_nothing_runs_as_root_whatever_is_accepted(monkeypatch, up):
 
 
 @pytest.fixture
-def weak(monkeypatch, ordinary):
+def weak(lender, monkeypatch, ordinary):
     """A machine without walls, on which no process of a submission may start."""
 
-    class Weak(sessions.ForkServer):
-        def __init__(self, limits, walls=tuple(WALLS)):
-            super().__init__(limits, ("limits",))
-
-    monkeypatch.setattr(grading, "ForkServer", Weak)
+    monkeypatch.setattr(grading, "ForkServer", lambda limits, walls: lender.lend(limits, ("limits",)))
 
 
 @grades

@@ -16,6 +16,8 @@ from course_lib.grader.grading.results import Result, TaskResult
 from course_lib.grader.grading.store import Store, key_file
 from course_lib.grader.submission.submissions import Submission
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 
 RIGHT = "import torch\ndef causal_mask(length):\n    return torch.ones(length, length).tril().bool()\n"

@@ -173,7 +173,8 @@ def test_probing_puts_no_wall_around_the_one_who_probes(tmp_path):
     assert subprocess.run(["true"], check=False).returncode == 0
 
 
-def test_probing_leaves_no_folder_and_no_process(tmp_path, monkeypatch):
+def test_probing_leaves_no_folder_and_no_process(lender, tmp_path, monkeypatch):
+    lender.close()  # so that whatever is left is left by probing
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     probe()

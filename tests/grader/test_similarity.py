@@ -15,6 +15,8 @@ from course_lib.grader.grading.similarity import script_from, script_of, similar
 from course_lib.grader.output.similarity_page import similarity_csv, similarity_page
 from course_lib.grader.submission.submissions import read_submission
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 NAMES = ["softmax", "scaled_dot_product_attention", "causal_mask"]
 ONE = """
 import math

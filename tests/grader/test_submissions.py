@@ -6,7 +6,7 @@ import os
 import pytest
 from handed_in import answer, notebook_bytes
 
-from course_lib.grader.submission.submissions import Submission, read_submission, read_submissions
+from course_lib.grader.submission.submissions import Submission, read_python, read_submission, read_submissions
 
 
 @pytest.fixture
@@ -53,6 +53,16 @@ def test_a_statement_that_two_exercises_need_is_sent_once(files):
         "def g(): return math.e",
         "import math",
     ]
+
+
+def test_what_a_statement_changes_is_put_down_to_it(files):
+    """If it fails, the report on that definition says why."""
+    text = "SCALES = [1]\nSCALES[0] += 1\ndef f(): return SCALES\nf.scale = 1 / 0\n"
+    here = Submission("ada", [read_python("week.py", text.encode())])  # the other is read in another process
+    for submission in (files(week_dot_py=text), here):
+        pieces = submission.request({"f": "week"})["pieces"]
+        named = {piece["line"]: piece["names"] for piece in pieces}
+        assert named == {1: ["SCALES"], 2: ["SCALES"], 3: ["f"], 4: ["f"]}
 
 
 def test_a_request_travels_as_json(files):

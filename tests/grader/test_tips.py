@@ -1,5 +1,7 @@
 """What is said about mistakes without a name: only what is certain, and what the learner's own line shows."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ from course_lib.grader.verdict.code_line import CodeLine
 from course_lib.grader.verdict.diagnose import diagnose
 from course_lib.grader.verdict.explaining import explain_problem
 from course_lib.grader.verdict.judge import judge
+from course_lib.grader.verdict.misconceptions import Fit
 from course_lib.grader.verdict.sheet import sheet_of
 
 SIZES = "The size of tensor a (5) must match the size of tensor b (7) at non-singleton dimension 1"
@@ -175,3 +178,40 @@ def test_two_mistakes_that_show_in_different_cases_are_both_named():
     assert one.diagnosis.keys == ("first_sign",)
     more = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum() + (y < 0).any()))
     assert more.diagnosis.says.endswith("This does not explain every failing case, so check again after correcting it.")
+
+
+def test_a_label_in_float32_is_right_to_the_accuracy_of_float32():
+    """Although some cases in float64 pass, in which nothing is rounded."""
+
+    def by_label(logits, targets, smoothing, pad_id, *, dtype=torch.float32, wrong=0.0):
+        one_hot = torch.nn.functional.one_hot(targets, logits.shape[1]).to(dtype)
+        q = one_hot * (1 - smoothing) + smoothing / logits.shape[1] + wrong
+        return -(q * logits.log_softmax(-1)).sum(-1)[targets != pad_id].mean()
+
+    sheet = sheet_of(find("label_smoothing_loss"), 0)
+    report = report_on(sheet, sheet.run(by_label))
+    assert report.diagnosis.key == "any/precision"
+    assert report.diagnosis.says.startswith("Right only to the accuracy of float32: some step computes in a coarser")
+    in_double = report_on(sheet, sheet.run(partial(by_label, dtype=torch.float64)))
+    assert in_double.diagnosis.key == "any/dtype"
+    worse = report_on(sheet, sheet.run(partial(by_label, wrong=1e-3))).diagnosis
+    assert worse is None or worse.key != "any/precision"
+
+
+@pytest.mark.parametrize(
+    ("explained", "raising", "silent", "other", "enough"),
+    [
+        (1, 0, 0, 0, True), (1, 0, 1, 0, False), (1, 0, 0, 1, False), (2, 0, 1, 0, True), (2, 0, 1, 1, True),
+        (2, 0, 2, 1, False), (1, 1, 0, 0, True), (1, 2, 0, 0, False), (0, 0, 0, 0, False),
+    ],
+)  # fmt: skip
+def test_a_mistake_has_a_name_where_it_explains_half_of_what_fails_and_not_by_chance(
+    explained, raising, silent, other, enough
+):
+    """A single case may agree by chance, so that one is enough only where none contradicts it."""
+    sheet = sheet_of(find("softmax"), 0)
+    trials = iter(sheet.trials * 2)
+    fit = Fit(sheet.exercise.misconceptions[0], values=explained, by_value=explained)
+    for into, count in ((fit.explained, explained), (fit.raising, raising), (fit.silent, silent), (fit.other, other)):
+        into += [next(trials) for _ in range(count)]
+    assert fit.is_enough == enough

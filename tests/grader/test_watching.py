@@ -13,6 +13,8 @@ from course_lib.grader.grading.grade import Grader
 from course_lib.grader.sandbox.watching import Watcher, names_of
 from course_lib.grader.submission.submissions import read_submission
 
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
 # What a submission may try: the exercise, its code, and what has to be said of it.
 CALLS = {
     "group norm": (

@@ -104,6 +104,17 @@ def test_the_same_view_on_another_processor_is_the_same():
     assert same_view(a_view(), a_view(torch.tensor([[0.1, 0.9], [0.3, 0.7]])), trained=True)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("0", "0.0001", True), ("0.0001", "0", True), ("0", "0.0003", False), ("-0.0002", "0.0002", False),
+        ("1", "1.0001", True), ("1", "1.0003", False), ("1000", "1000.1", True), ("1000", "1000.3", False),
+    ],
+)  # fmt: skip
+def test_numbers_may_differ_absolutely_where_they_are_small_and_by_a_share_where_they_are_large(one, other, same):
+    assert same_view(f'<rect x="{one}"/>', f'<rect x="{other}"/>') == same
+
+
 def test_a_view_that_shows_something_else_is_another():
     assert not same_view(a_view(), a_view(torch.tensor([[0.25, 0.75], [0.402, 0.598]])))
     for trained in (False, True):

@@ -64,8 +64,10 @@ def test_addresses(checkout):
     )
 
 
-def test_a_site_repository_is_published_at_its_root(checkout):
-    publisher = find_publisher(checkout, environ={"GITHUB_REPOSITORY": "ada/ada.github.io"})
+@pytest.mark.parametrize("repository", ["ada/ada.github.io", "Ada/ada.github.io", "ada/Ada.GitHub.io"])
+def test_a_site_repository_is_published_at_its_root(checkout, repository):
+    """Addresses do not distinguish capitals."""
+    publisher = find_publisher(checkout, environ={"GITHUB_REPOSITORY": repository})
     assert publisher.book_url == "https://ada.github.io/"
 
 

@@ -91,6 +91,14 @@ def test_changed_requirements_are_installed(checkout, name):
     assert len(made) == 2
 
 
+def test_another_python_gets_an_environment_of_its_own(checkout, monkeypatch):
+    _, made = checkout
+    setup_env.main()
+    monkeypatch.setattr(sys, "version", f"{sys.version} of another build")
+    setup_env.main()
+    assert len(made) == 2
+
+
 @pytest.mark.skipif(os.name == "nt", reason="stands in for pip with a shell script")
 @pytest.mark.parametrize(("newest", "libraries"), [("", "-r requirements.txt"), ("1", "--editable .[")])
 def test_the_weights_are_installed_without_what_they_ask_for(monkeypatch, tmp_path, newest, libraries):

@@ -4,7 +4,10 @@ A run with a number that is not handed on still learns. So nothing here asks whe
 with what the recipe says.
 """
 
+import csv
 import dataclasses
+import io
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -217,6 +220,50 @@ def test_a_run_that_was_stopped_after_its_best_epoch_goes_on_with_the_last_one(t
     assert len(whole) == 4
     right, _ = task.correct(model.number.detach(), None)
     assert 1 - right.float().mean().item() == pytest.approx(history[0]["val_loss"], abs=1e-6)
+
+
+class Noted(Pulled):
+    """Notes the losses of training."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.losses = []
+
+    def loss(self, model, batch):
+        loss = super().loss(model, batch)
+        self.losses.append(loss.item())
+        return loss
+
+
+def test_history_and_log_have_the_loss_and_the_rate_of_their_step(tmp_path):
+    """The loss of an epoch is the mean over its own steps, the first and the later ones alike."""
+    task, recipe = Noted(**TO_AND_FRO), dataclasses.replace(PULLING, schedule="cosine")
+    _, history = train(task, recipe, model=Pull(), out=tmp_path / "run", **QUIET)
+    total = recipe.epochs * STEPS
+    for epoch, entry in enumerate(history):
+        losses = task.losses[epoch * STEPS : (epoch + 1) * STEPS]
+        assert entry["train_loss"] == pytest.approx(sum(losses) / STEPS, rel=1e-5)
+        assert entry["rate"] == pytest.approx(recipe.rate((epoch + 1) * STEPS + 1, total))  # of the step to come
+    with (tmp_path / "run/log/metrics.csv").open() as file:
+        rows = {int(row["step"]): row for row in csv.DictReader(file)}
+    assert float(rows[9]["rate"]) == pytest.approx(recipe.rate(10, total))  # steps are counted from 0 in the log
+    for epoch, entry in enumerate(history):
+        assert float(rows[entry["step"] - 1]["train_loss"]) == pytest.approx(entry["train_loss"])
+        assert float(rows[entry["step"] - 1]["epoch"]) == epoch
+
+
+def test_the_bar_ends_with_the_lowest_validation_loss(monkeypatch):
+    """Of three epochs the second is the best."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    _, history = train(Pulled(**TO_AND_FRO), PULLING, model=Pull(), accelerator="cpu")
+    lowest = min(epoch["val_loss"] for epoch in history)
+    assert lowest < history[-1]["val_loss"]
+    assert sys.stderr.getvalue().endswith(f"pulled: 3 epochs, lowest validation loss {lowest:.3f}\n")
 
 
 def masks_of(**change):

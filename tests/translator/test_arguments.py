@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
@@ -11,10 +12,11 @@ from wrong_arguments import Call, check_call, floats
 from course_lib.bert import BertConfig
 from course_lib.data import Vocabulary, built_in_corpus, load_corpus
 from course_lib.models import Transformer, TransformerConfig
-from course_lib.translator import Recipe, TranslationTask, Translator
+from course_lib.translator import Recipe, TranslationTask, Translator, pretrained
 from course_lib.translator.alignments import alignment_counts
 from course_lib.translator.fast_loss import chunked_label_smoothing_loss
 from course_lib.translator.search import beam, greedy, next_token_distribution, sample
+from course_lib.translator.trainer import train
 
 torch.manual_seed(0)
 CORPUS = built_in_corpus(num_train=20, num_held_out=5)
@@ -22,6 +24,9 @@ VOCABULARY = Vocabulary.learn(CORPUS.sentences("train"), 100)
 MODEL = Transformer(TransformerConfig(vocab_size=100, d_model=8, num_heads=2, num_layers=1, d_ff=8)).eval()
 TRANSLATOR = Translator(MODEL, VOCABULARY)
 TASK = TranslationTask(CORPUS, VOCABULARY)
+RECIPE = Recipe(vocab_size=100, d_model=8, num_heads=2, num_layers=1, d_ff=8, epochs=1, precision="32-true")
+OUT = TemporaryDirectory()  # what is written with arguments that are right
+TRANSLATOR.save(f"{OUT.name}/translator")
 SENTENCES, PAIRS = ["Ein Hund.", "Zwei Hunde."], [("Ein Hund.", "A dog."), ("Zwei Hunde.", "Two dogs.")]
 FREE = "another text.*"  # a text says anything
 TEXTS = "another text.*|empty"
@@ -54,6 +59,34 @@ CALLS = {
     "perplexity": Call(TRANSLATOR.perplexity, {"pairs": PAIRS, "max_tokens": 64}, called={"pairs": "pair"}),
     "evaluate": Call(TRANSLATOR.evaluate, {"pairs": PAIRS}, called={"pairs": "pair"}),
     "Translator": Call(Translator, {"model": MODEL, "vocabulary": VOCABULARY, "max_source_tokens": 64}),
+    "Translator.save": Call(
+        TRANSLATOR.save,
+        {"folder": f"{OUT.name}/saved", "card": "A card.", "about": {"seed": 0}},
+        open={"folder": FREE, "card": FREE, "about": "None"},
+    ),
+    "Translator.load": Call(Translator.load, {"folder": f"{OUT.name}/translator"}),
+    "pretrained": Call(pretrained, {"name": "multi30k-de-en"}),
+    "train": Call(
+        train,
+        {
+            "task": TASK,
+            "recipe": RECIPE,
+            "model": Transformer(RECIPE.model_config()),
+            "accelerator": "cpu",
+            "devices": 1,
+            "strategy": "auto",
+            "show_progress": False,
+            "stop_after": 1,
+        },
+        called={"model": "Linear|Flatten|model"},
+        open={"model": "None", "devices": "text", "stop_after": "None|huge"},  # "3" are three processes
+    ),
+    "train.out": Call(
+        lambda out: train(TASK, RECIPE, out=out, accelerator="cpu", show_progress=False),
+        {"out": None},
+        covers=(),
+        open={"out": "None|text"},  # those train
+    ),
     "Recipe": Call(
         Recipe,
         {

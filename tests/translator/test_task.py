@@ -1,5 +1,6 @@
 """Translation as a task: batches of about equal work, in an order that follows from the seed."""
 
+import dataclasses
 from collections import Counter
 from itertools import pairwise
 
@@ -123,6 +124,23 @@ def test_the_figures_are_counted(tiny):
     assert "2 pairs" in str(figures)
 
 
+def test_the_figures_count_source_and_target(tiny):
+    """The sources are of different lengths, the targets of one: nearly all of the padding is on one side."""
+    corpus, vocabulary = tiny
+    pairs = [("a", "b"), ("ab ab ab a", "a"), ("az", "b")]
+    task = TranslationTask(dataclasses.replace(corpus, read={**PAIRS, "val": pairs}.get), vocabulary)
+    sides = [[vocabulary.encode(text) for text in texts] for texts in zip(*pairs, strict=True)]
+    lengths = [[len(ids) + 1 for ids in side] for side in sides]  # with eos, or bos
+    entries = [3 * max(side) for side in lengths]
+    padding = [entry - sum(side) for entry, side in zip(entries, lengths, strict=True)]
+    assert padding[0] > 5 * padding[1]
+    figures = task.figures("val")
+    assert figures.padding_share == pytest.approx(sum(padding) / sum(entries))
+    assert (figures.source_tokens, figures.target_tokens) == tuple(sum(side) - 3 for side in lengths)
+    assert (figures.longest_source, figures.longest_target) == tuple(max(side) - 1 for side in lengths)
+    assert figures.unknown_share == pytest.approx(1 / (sum(map(sum, lengths)) - 6))  # the z
+
+
 def test_long_pairs_are_left_out_of_training_only(tiny):
     longest = max(len(side) for pair in TranslationTask(*tiny).encoded("train") for side in pair)
     task = TranslationTask(*tiny, max_length=longest - 1)
@@ -185,11 +203,39 @@ def test_it_is_a_task_like_the_small_ones(captions):
     assert "did not reach 50 %" in repr(result)
 
 
+def test_the_fingerprint_is_that_of_the_training_pairs_as_tokens(tiny):
+    """A resumed run must find the same: neither another pair, nor another order, nor another vocabulary."""
+    corpus, vocabulary = tiny
+
+    def fingerprint(vocabulary=vocabulary, **changed):
+        other = dataclasses.replace(corpus, read=(PAIRS | changed).get)
+        return TranslationTask(other, vocabulary).fingerprint()
+
+    first = fingerprint()
+    assert fingerprint() == first
+    assert fingerprint(val=PAIRS["val"][:1]) == first
+    assert fingerprint(train=PAIRS["train"][:-1]) != first
+    assert fingerprint(train=PAIRS["train"][::-1]) != first
+    assert fingerprint(train=[(target, source) for source, target in PAIRS["train"]]) != first
+    assert fingerprint(Vocabulary.learn(corpus.sentences("train"), 8)) != first
+
+
 def test_held_out_pairs_are_those_of_val(tiny):
     corpus, vocabulary = tiny
     task = TranslationTask(corpus, vocabulary)
     assert torch.equal(task.held_out(2).source, task.pairs(corpus["val"]).source)
     assert torch.equal(task.held_out(1, 1).source, task.pairs(corpus["val"][1:]).source)
+
+
+def test_held_out_batches_of_different_numbers_share_no_pair(captions):
+    """Until all of "val" has been read; then it begins again."""
+    corpus, vocabulary = captions
+    task = TranslationTask(corpus, vocabulary)
+    pairs = list(corpus["val"])  # 60 of them
+    for number, place in enumerate((0, 25, 50, 15)):
+        expected = task.pairs((pairs + pairs)[place : place + 25])
+        for ours, theirs in zip(task.held_out(25, number), expected, strict=True):
+            assert torch.equal(ours, theirs)
 
 
 def test_a_model_that_does_not_fit_is_named(tiny):

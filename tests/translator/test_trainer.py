@@ -20,8 +20,8 @@ from course_lib.data import Vocabulary, built_in_corpus
 from course_lib.models import Transformer
 from course_lib.translator import TranslationTask
 from course_lib.translator.batches import training_share, validation_share
-from course_lib.translator.checkpoints import load_checkpoint
-from course_lib.translator.devices import best_precision
+from course_lib.translator.checkpoints import RunFolder, RunState, load_checkpoint
+from course_lib.translator.devices import Precision, best_precision
 from course_lib.translator.dropout import ByteDropout
 from course_lib.translator.recipe import Recipe
 from course_lib.translator.trainer import train
@@ -258,6 +258,23 @@ def test_the_best_epoch_is_kept_in_a_folder_that_was_moved(tmp_path):
     _, history = train(reversal(), recipe, out=tmp_path / "there", resume=True, **QUIET)
     assert history[1]["val_loss"] > history[0]["val_loss"]
     assert (tmp_path / "there/best.ckpt").read_bytes() == best
+
+
+@pytest.mark.parametrize(
+    ("losses", "kept"),
+    [([2.0, 1.0, 1.0], 2), ([1.0, 1.0, 0.5], 3), ([float("nan"), 3.0, float("nan")], 2), ([3.0, 2.0, 4.0, 2.0], 2)],
+)
+def test_of_equally_good_epochs_the_first_is_kept(tmp_path, losses, kept):
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    parts = (model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0), Precision())
+    folder, history = RunFolder(tmp_path), []
+    for epoch, loss in enumerate(losses, 1):
+        history.append({"epoch": epoch, "val_loss": loss})
+        folder.keep(RunState(*parts, step=10 * epoch, history=list(history)))
+    for name, steps in (("best.ckpt", 10 * kept), ("last.ckpt", 10 * len(losses))):
+        assert torch.load(tmp_path / name, weights_only=True)["global_step"] == steps
+    assert [epoch["epoch"] for epoch in json.loads((tmp_path / "history.json").read_text())] == [*range(1, epoch + 1)]
 
 
 def test_a_best_epoch_that_is_missing_is_asked_for(tmp_path):

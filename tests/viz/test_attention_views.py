@@ -79,9 +79,32 @@ def test_bars_are_as_long_as_the_weights_and_each_value_stands_beside_its_key():
         assert row[-1] == f"{value:.2f}"
 
 
-def test_the_query_starts_near_the_first_key():
+def test_the_query_starts_on_the_way_to_the_first_key():
     assert query_plane(KEY, VALUE).data["query"] == pytest.approx([1.2, 0.3])
     assert "k0" in texts(query_plane(KEY, VALUE))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        [[2.0, 0.5], [1.2, 0.3], [1.0, -2.0]],
+        [[1.0, 1.0], [0.6, 0.6], [0.5, 0.5], [0.2, 0.3]],
+        [[0.1, 0.0], [3.0, 3.0], [-3.0, 1.0]],
+    ],
+)
+def test_the_disc_of_the_query_starts_beside_every_key(key):
+    view = query_plane(torch.tensor(key), torch.ones(len(key)))
+    distances = (torch.tensor(view.data["query"]) - torch.tensor(key)).norm(dim=-1) * view.data["scale"]
+    if key[0] == [0.1, 0.0]:  # no room on the way to it
+        assert view.data["query"] == pytest.approx([0.05, 0.0])
+    else:
+        assert distances.min() >= 26
+
+
+def test_a_key_below_the_query_is_seen_through_it():
+    body = query_plane(KEY, VALUE, KEY[0]).body
+    opacity = re.search(r'r="13" class="query" fill-opacity="([\d.]+)"', body).group(1)
+    assert float(opacity) <= 0.5
 
 
 def test_one_key_takes_all():
@@ -100,16 +123,16 @@ def test_the_plane_holds_whole_numbers_and_long_words():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((torch.ones(3), VALUE), r"key must be a tensor \(L_k, 2\).*got \(3,\); choose two features"),
-        ((torch.ones(3, 4), VALUE), r"got \(3, 4\)"),
-        ((torch.ones(0, 2), torch.ones(0)), r"1 to 12 keys.*got \(0, 2\)"),
-        ((torch.ones(13, 2), torch.ones(13)), r"1 to 12 keys.*got \(13, 2\)"),
+        ((torch.ones(3), VALUE), r"key must be a tensor \(L_k, 2\).*got torch.float32 \(3,\); choose two features"),
+        ((torch.ones(3, 4), VALUE), r"got torch.float32 \(3, 4\)"),
+        ((torch.ones(0, 2), torch.ones(0)), r"1 to 12 keys.*got torch.float32 \(0, 2\)"),
+        ((torch.ones(13, 2), torch.ones(13)), r"1 to 12 keys.*got torch.float32 \(13, 2\)"),
         (([[1.0, 2.0]], VALUE), "key must be a tensor.*got list"),
-        ((KEY, torch.ones(2)), r"value must be a tensor \(3,\).*got \(2,\)"),
+        ((KEY, torch.ones(2)), r"value must be a tensor \(3,\).*got torch.float32 \(2,\)"),
         ((KEY, None), "value must be a tensor.*got NoneType"),
-        ((KEY, VALUE, torch.ones(3)), r"query must be a tensor \(2,\).*got \(3,\)"),
-        ((KEY * float("nan"), VALUE), "expected finite numbers"),
-        ((KEY, VALUE, torch.tensor([float("inf"), 0.0])), "expected finite numbers"),
+        ((KEY, VALUE, torch.ones(3)), r"query must be a tensor \(2,\).*got torch.float32 \(3,\)"),
+        ((KEY * float("nan"), VALUE), "must be finite"),
+        ((KEY, VALUE, torch.tensor([float("inf"), 0.0])), "must be finite"),
     ],
 )
 def test_what_fits_no_plane_is_refused(arguments, message):
@@ -206,3 +229,33 @@ def test_words_are_escaped():
 def test_what_are_no_weights_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         alignment(*arguments)
+
+
+def test_a_weight_is_written_in_the_light_colour_above_seven_tenths_only():
+    body = alignment(torch.tensor([[0.7, 0.3], [0.29, 0.71]])).body
+    groups = re.findall(r'<g class="(cell(?: high)?)"[^>]*pointer-events[^>]*>(.*?)</g>', body, re.DOTALL)
+    written = [(name, re.findall(r">([^<]+)</text>", inside)) for name, inside in groups]
+    assert written == [("cell", ["0.70", "0.30"]), ("cell high", []), ("cell", ["0.29"]), ("cell high", ["0.71"])]
+
+
+def chosen(view):
+    return view.data["start"], view.status
+
+
+def test_an_alignment_starts_with_the_query_whose_lines_cross_most():
+    weights = torch.tensor([[1.0, 0, 0, 0], [0, 0, 0, 1.0], [0, 1.0, 0, 0], [0, 0, 1.0, 0]])
+    assert chosen(alignment(weights)) == (1, "q1 looks most at k3 1.000, k0 0.000, k1 0.000.")
+
+
+def test_without_crossings_it_starts_with_the_most_spread_query():
+    weights = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0, 0, 1.0]])
+    assert alignment(torch.eye(3)).data["start"] == 0
+    weights[0], weights[1] = torch.tensor([1.0, 0, 0]), torch.tensor([0.4, 0.6, 0])
+    assert alignment(weights).data["start"] == 1
+
+
+def test_an_alignment_starts_where_it_is_told_to():
+    view = alignment(torch.eye(3), start=2)
+    assert chosen(view) == (2, "q2 looks most at k2 1.000, k0 0.000, k1 0.000.")
+    with pytest.raises(ValueError, match="start must be at most 2, got 3; it is the index of a query"):
+        alignment(torch.eye(3), start=3)

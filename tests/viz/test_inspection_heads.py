@@ -110,6 +110,10 @@ def test_the_description_names_the_heads():
     many[..., 0] = 1.0
     assert "12 heads put at least half of the weight on the delimiter" in model_view(many, TOKENS).description
     assert "and others." in model_view(many, TOKENS).description
+    three = "3 heads put at least half of the weight on the delimiter: " + ", ".join(
+        f"layer 1, head {head} (1.000)" for head in (1, 2, 3)
+    )
+    assert f"{three}." in model_view(many[:1], TOKENS).description  # three are named, and there is no other
     assert len(model_view(weights(12, 12, 8, 8), TOKENS).description) < 800
 
 
@@ -133,9 +137,17 @@ def test_layer_and_heads_can_be_given():
     assert head_view(weights(3, 5, 2, 2), layer=1).data["on"] == [0]
 
 
-@pytest.mark.parametrize("settings", [{"layer": 3}, {"layer": -1}, {"heads": [5]}, {"heads": []}])
-def test_a_head_that_does_not_exist_is_refused(settings):
-    with pytest.raises(ValueError, match="a layer from 0 to 2 and at least one head from 0 to 4"):
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layer": 3}, "layer must be at most 2, got 3"),
+        ({"layer": -1}, "layer must be at least 0, got -1"),
+        ({"heads": [5]}, "heads must be at most 4, got 5"),
+        ({"heads": []}, "heads must hold at least one head, got none"),
+    ],
+)
+def test_a_head_that_does_not_exist_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
         head_view(weights(3, 5, 2, 2), **settings)
 
 

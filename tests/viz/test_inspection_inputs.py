@@ -77,7 +77,7 @@ def test_a_whole_output_is_refused_with_what_to_pass():
     logits = transformers.modeling_outputs.CausalLMOutput(logits=torch.ones(1, 2, 3))
     with pytest.raises(TypeError, match=r"whole output of a model; pass outputs\.attentions"):
         attention_of(logits, ["a", "b"])
-    with pytest.raises(TypeError, match=r"got int; .* pass outputs\.attentions"):
+    with pytest.raises(TypeError, match=r"got int; pass outputs\.attentions"):
         attention_of(3, None)
 
 

@@ -96,13 +96,13 @@ def test_names_are_text_not_markup():
         ({"query": torch.ones(257), "keys": torch.ones(5, 257)}, ValueError, "256 features"),
         ({"tokens": ["a"]}, ValueError, "tokens must have a label for each of the 5, got 1"),
         ({"queries": ["a", "b"]}, ValueError, "queries must have a label for each of the 1, got 2"),
-        ({"chosen": 1}, ValueError, "index of a query, 0 to 0, got 1"),
+        ({"chosen": 1}, ValueError, "chosen must be at most 0, got 1"),
         ({"mask": torch.ones(5)}, TypeError, "mask must be bool .* got torch.float32"),
         ({"mask": True}, TypeError, "mask must be bool .* got bool"),
         ({"mask": torch.ones(4, dtype=torch.bool)}, ValueError, r"mask must be \(1, 5\) or \(5,\), got \(4,\)"),
         ({"mask": torch.zeros(5, dtype=torch.bool)}, ValueError, "query 0 may attend to no key"),
-        ({"scale": math.inf}, ValueError, "scale must be a finite number, got inf"),
-        ({"query": torch.full((3,), torch.nan)}, ValueError, "expected finite numbers, got NaN"),
+        ({"scale": math.inf}, ValueError, "scale must be a finite number between .*, got inf"),
+        ({"query": torch.full((3,), torch.nan)}, ValueError, "query must be finite, got NaN"),
     ],
 )
 def test_what_is_refused(unchecked, change, error, message):

@@ -74,8 +74,8 @@ def test_a_head_can_be_given_and_sentence_b_too():
     [
         ((1, 1, 3, 3), list("abc"), {}, r"two sentences .*\[SEP\] or </s> after each; pass second="),
         ((1, 1, 2, 2), ["a", "[SEP]"], {"second": 1}, "words in both sentences, got 1 in A and 0 in B"),
-        ((1, 1, 7, 7), TOKENS, {"layer": 1}, "a layer from 0 to 0 and a head from 0 to 0, got 1 and 0"),
-        ((1, 1, 7, 7), TOKENS, {"head": -1}, "got 0 and -1"),
+        ((1, 1, 7, 7), TOKENS, {"layer": 1}, "layer must be at most 0, got 1"),
+        ((1, 1, 7, 7), TOKENS, {"head": -1}, "head must be at least 0, got -1"),
         ((1, 1, 65, 65), ["a"] * 65, {"second": 3}, "at most 64 tokens"),
     ],
 )

@@ -96,7 +96,7 @@ def test_without_senses_there_is_nothing_across():
         (torch.ones(3, 2, 4), {}, ValueError, "3 to 40 words and at most 64 layers, got 2 and 3"),
         (torch.ones(3, 41, 4), {}, ValueError, "got 41 and 3"),
         (torch.ones(65, 3, 4), {}, ValueError, "got 3 and 65"),
-        (torch.ones(3, 5, 4) / 0, {}, ValueError, "finite vectors"),
+        (torch.ones(3, 5, 4) / 0, {}, ValueError, "vectors must be finite, got NaN"),
         (torch.ones(3, 5, 4), {"labels": ["a"]}, ValueError, "labels must have a label for each of the 5, got 1"),
         (torch.ones(3, 5, 4), {"senses": ["a"]}, ValueError, "senses must have a label for each of the 5, got 1"),
         (torch.ones(3, 5, 4), {"senses": list("abcde")}, ValueError, "at most 4 senses, got 5: a, b, c, d, e"),

@@ -7,6 +7,8 @@ import torch
 
 from course_lib.masking import causal_mask, sliding_window_mask
 from course_lib.viz import leak_detector, mask_painter
+from course_lib.viz.style import DARK, PALETTE
+from course_lib.viz.view import _variables
 
 TOKENS = ["the", "cat", "sat"]
 SCORES = torch.tensor([[1.0, -0.5, 2.0], [0.0, 0.25, -1.0], [3.0, 1.5, 0.125]])
@@ -45,7 +47,7 @@ def test_open_cells_are_filled_and_closed_ones_are_empty_but_for_a_cross():
     assert 0.2 <= float(filled["true"]) <= 0.5  # light enough for the score
     assert "[aria-pressed=true]>.shut,attention-view .paint>[aria-pressed=false]>.score{display:none}" in view.body
     assert ">the mask: filled = open (score), × = closed<" in view.body
-    assert view.hint.startswith("A filled cell is open")
+    assert view.note.startswith("A filled cell is open")
 
 
 @pytest.mark.parametrize("tokens", [None, ["a longer word", "b", "c"]])
@@ -149,7 +151,7 @@ def test_every_output_is_said_to_move_to_leak_or_to_be_still():
         for i in range(3):
             for j in range(3):
                 x = matrix[i, j].item()
-                number = "under 0.001" if 0 < x < 0.0005 else f"{x:.3f}"
+                number = "&lt; 0.001" if 0 < x < 0.0005 else f"{x:.3f}"
                 kind = "still" if x == 0 else "✗ LEAK" if j > i else "moves"
                 assert words[f"{m}.{i}.{j}"] == f"{kind} {number}"
 
@@ -171,25 +173,55 @@ def test_leaks_are_said_in_words():
     assert "Leaks: good 0 of 3 forbidden pairs, leaky 2 of 3 forbidden pairs." in view.description
 
 
-def test_only_the_first_model_and_the_middle_token_are_shown():
+def test_no_answer_is_seen_before_it_is_asked_for():
     view = leak_detector(MODELS, tokens=TOKENS)
-    states = re.findall(r'data-s="([\d.]+)"( style="display:none")?', view.body)
-    assert {state for state, hidden in states if not hidden} == {"0", "0.1"}
-    assert {state for state, _ in states} == {"0", "1", *(f"{m}.{j}" for m in range(2) for j in range(3))}
-    assert view.data["token"] == 1
+    states = re.findall(r'<g class="told" data-s="([\d.]+)"( data-stays="1")?( style="display:none")?', view.body)
+    assert all(hidden for *_, hidden in states)
+    # an arrow picture and a column of the map for each model and token
+    pairs = [f"{m}.{j}" for m in range(2) for j in range(3)]
+    assert sorted(state for state, stays, _ in states if not stays) == pairs
+    assert sorted(state for state, stays, _ in states if stays) == pairs
+    unknown = re.findall(r'<g data-u="(\d)">(.*?)</g></g>', view.body)
+    assert [j for j, _ in unknown] == ["0", "1", "2"]
+    assert all(re.findall(r">([^<>])</text>", column) == ["?"] * 3 for _, column in unknown)
+    assert re.findall(r'aria-label="output “(\w+)” will move" aria-pressed="(\w+)"', view.body) == [
+        (name, "false") for name in TOKENS
+    ]
 
 
-def test_a_leak_has_another_arrow_and_another_mark():
+def test_what_the_script_compares_with_is_what_moves():
+    view = leak_detector(MODELS, tokens=TOKENS)
+    for moves, matrix in zip(view.data["moves"], MODELS.values(), strict=True):
+        assert torch.equal(torch.tensor(moves), matrix.T > 1e-6)  # of each token its outputs
+    assert view.data["counts"] == ["Leaks: good 0 of 3 forbidden pairs.", "Leaks: leaky 2 of 3 forbidden pairs."]
+
+
+def test_the_token_in_the_middle_is_chosen_or_the_one_given():
+    for token, settings in ((1, {}), (2, {"token": 2}), (0, {"token": 0})):
+        view = leak_detector(MODELS, tokens=TOKENS, **settings)
+        assert view.data["token"] == token
+        chosen = re.findall(r'aria-label="choose “(\w+)”" aria-pressed="true"', view.body)
+        assert chosen == [TOKENS[token]]
+
+
+def test_a_leak_has_a_colour_an_arrow_and_a_mark_of_its_own():
     body = leak_detector(LEAKY).body
-    dashes = re.findall(r'<g data-s="0.1"[^>]*>(?:(?!</g>).)*stroke-dasharray="7 4"', body)
-    assert len(dashes) == 1
-    marks = re.search(r'<g data-s="0"[^>]*>(.*?)</g></g>', body).group(1)
-    assert re.findall(r">(✗|•)<", marks) == ["•", "✗", "•", "•", "✗", "•", "•"]
+    arrows = re.search(r'<g class="told" data-s="0.1" style[^>]*>(.*?)</g>', body).group(1)
+    shafts = re.findall(r'<path d="M84 [^>]*class="([\w ]+)" stroke-width="([\d.]+)"( stroke-dasharray="7 4")?', arrows)
+    assert sorted(shafts) == [("line", "1.5", ""), ("line leak", "3.5", ' stroke-dasharray="7 4"')]
+    column = re.search(r'<g class="told" data-s="0.1" data-stays="1"[^>]*>(.*?)</g></g>', body).group(1)
+    assert re.findall(r'class="(cell[ \w]*)"', column) == ["cell leak", "cell", "cell"]
+    assert re.findall(r">(✗|•)<", column) == ["✗", "•"]
+    assert re.findall(r'class="end small leak">([^<]+)<', body) == ["✗ LEAK 0.750", "✗ LEAK &lt; 0.001"]
+    assert "attention-view .leak rect{fill:var(--leak)" in body
+    for dark, colours in enumerate((PALETTE, DARK)):  # in both modes it is the colour of no role
+        variables = dict(re.findall(r"--(\w+):(#\w+)", _variables(bool(dark))))
+        assert variables["leak"] not in {*colours.values(), variables["weight"]}
 
 
 def test_the_hint_says_by_which_mask_a_leak_is_judged():
-    assert "Allowed here is the causal mask" in leak_detector(CLEAN).hint
-    assert "judged by the one allowed mask that this view was given" in leak_detector(CLEAN, causal_mask(3)).hint
+    assert "Allowed here is the causal mask" in leak_detector(CLEAN).note
+    assert "judged by the one allowed mask that this view was given" in leak_detector(CLEAN, causal_mask(3)).note
 
 
 def test_what_is_allowed_and_what_is_rounding_can_be_told():
@@ -222,12 +254,15 @@ def test_outputs_may_differ_from_the_tokens():
         (torch.zeros(3), {}, ValueError, r"with 1 to 10 tokens, got \(3,\)"),
         (torch.zeros(11, 11), {}, ValueError, r"got \(11, 11\); row i is the output"),
         ({"a": CLEAN, "b": torch.zeros(2, 2)}, {}, ValueError, r"influence of b must be \(3, 3\), got \(2, 2\)"),
-        (-CLEAN, {}, ValueError, r"finite distances ≥ 0, got -2 … "),
-        (CLEAN / 0, {}, ValueError, "NaN outputs often come from fully masked rows"),
+        (-CLEAN, {}, ValueError, "distances ≥ 0, got -2; take the norm"),
+        (CLEAN / 0, {}, ValueError, "influence of the model must be finite, got NaN.*fully masked row"),
         (torch.zeros(2, 3), {}, ValueError, r"allowed must be given .* got \(2, 3\)"),
         (CLEAN, {"allowed": torch.ones(3, 3)}, TypeError, "allowed must be a bool tensor, .* got torch.float32"),
         (CLEAN, {"allowed": torch.ones(2, 3, dtype=torch.bool)}, ValueError, r"allowed must broadcast to \(3, 3\)"),
         (CLEAN, {"tokens": ["a"]}, ValueError, "tokens must have a label for each of the 3, got 1"),
+        (CLEAN, {"token": 3}, ValueError, "token must be at most 2, got 3"),
+        (CLEAN, {"token": -1}, ValueError, "token must be at least 0, got -1"),
+        (CLEAN, {"token": 1.0}, TypeError, "token must be a whole number, got 1.0"),
         (CLEAN, {"outputs": ["a"]}, ValueError, "outputs must have a label for each of the 3, got 1"),
     ],
 )

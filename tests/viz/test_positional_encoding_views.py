@@ -37,9 +37,18 @@ def test_a_row_is_told_in_words_clock_hands_and_similarity():
     turned = [float(re.search(r"rotate\(([\d.e-]+)\)", part(view, f"hand{i}").get("transform"))[1]) for i in range(3)]
     assert turned == pytest.approx([math.degrees(4 * 10000 ** (-2 * i / 6)) for i in range(3)], rel=1e-4)
     curve = [tuple(map(float, p.split())) for p in re.split("[ML]", part(view, "curve").get("d"))[1:]]
-    similarity = torch.cosine_similarity(table[4], table, dim=-1)
+    similarity = torch.cosine_similarity(table[0], table, dim=-1)
     assert [60 - y for _, y in curve] == pytest.approx((50 * similarity).tolist(), abs=1e-3)
-    assert curve[4] == (160, 10)  # itself, in the middle
+    assert curve[0] == (160, 10)  # itself, in the middle
+
+
+def test_the_hands_show_a_position_that_is_not_the_chosen_one():
+    view = sinusoid_probe(sinusoidal_encoding(9, 6), position=4, column=3)
+    assert view.data["position"] == 4
+    assert 'data-k="position" min="0" max="8" step="1" value="0"' in view.body
+    for i in range(3):
+        assert part(view, f"guess{i}").get("style") == "display:none"
+        assert part(view, f"guess{i}").get("stroke-dasharray")
 
 
 def test_shades_go_from_minus_one_to_one():
@@ -59,8 +68,8 @@ def test_a_cell_of_the_table_is_shaded_at_its_position_and_column():
     assert (x, y) == pytest.approx((1 * 320 / 3, 2 * height), rel=1e-3)
     assert width == pytest.approx(320 / 3, rel=1e-3)
     mark, row = part(view, "mark"), part(view, "row")
-    assert (float(mark.get("x")), float(mark.get("y"))) == pytest.approx((2 * width, 3 * height), rel=1e-3)
-    assert float(row.get("y")) == pytest.approx(3 * height)
+    assert (float(mark.get("x")), float(mark.get("y"))) == pytest.approx((2 * width, 0), rel=1e-3)
+    assert float(row.get("y")) == 0
 
 
 def test_the_pair_is_drawn_with_its_second_feature_upwards_and_turns_from_the_first_to_the_second():
@@ -107,15 +116,18 @@ def test_a_score_depends_on_the_distance_alone():
         (lambda: sinusoid_probe(torch.zeros(5)), r"at most 64 positions and 2 to 32 columns, got \(5,\)"),
         (lambda: sinusoid_probe(torch.zeros(65, 4)), r"got \(65, 4\); show a part of it"),
         (lambda: sinusoid_probe(torch.zeros(0, 4)), r"got \(0, 4\)"),
-        (lambda: sinusoid_probe(torch.zeros(4, 4), position=4), "a place in a table of 4 × 4, got 4, 0"),
-        (lambda: sinusoid_probe(torch.zeros(4, 4), column=-1), "a place in a table of 4 × 4, got 3, -1"),
+        (lambda: sinusoid_probe(torch.zeros(4, 4), position=4), "position must be at most 3, got 4"),
+        (lambda: sinusoid_probe(torch.zeros(4, 4), column=-1), "column must be at least 0, got -1"),
         (lambda: sinusoid_probe(torch.zeros(4, 4), base=0), "base must be above 0, got 0"),
-        (lambda: sinusoid_probe(torch.full((4, 4), math.nan)), "expected finite numbers"),
+        (lambda: sinusoid_probe(torch.full((4, 4), math.nan)), "must be finite"),
         (lambda: rotary_pair(torch.ones(3), torch.ones(2)), r"query must be \(2,\).*got \(3,\)"),
         (lambda: rotary_pair(torch.ones(2), torch.ones(1, 2)), r"key must be \(2,\).*got \(1, 2\)"),
         (lambda: rotary_pair(torch.zeros(2), torch.zeros(2)), "nothing to turn"),
-        (lambda: rotary_pair(torch.ones(2), torch.ones(2), positions=(25, 0)), r"must lie in 0 … 24, got \(25, 0\)"),
-        (lambda: rotary_pair(torch.tensor([math.inf, 0]), torch.ones(2)), "expected finite numbers"),
+        (
+            lambda: rotary_pair(torch.ones(2), torch.ones(2), positions=(25, 0)),
+            "positions must be at most 24, got 25, as longest is 24",
+        ),
+        (lambda: rotary_pair(torch.tensor([math.inf, 0]), torch.ones(2)), "must be finite"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(call, message):

@@ -95,7 +95,7 @@ def test_a_single_number_is_one_of_its_kind():
         ({"value": None}, "value must be a tensor.*got NoneType"),
         ({"query": torch.ones(3, 2)}, r"as many features as a query, got key \(3, 4\) and query \(3, 2\)"),
         ({"value": torch.ones(2, 2)}, r"as many rows as there are values, got key \(3, 4\) and value \(2, 2\)"),
-        ({"query": QUERY * float("nan")}, "expected finite numbers"),
+        ({"query": QUERY * float("nan")}, "must be finite"),
         ({"value": VALUE * 5}, "value must lie between -10 and 10, got a number of size 15; scale it down"),
     ],
 )
@@ -149,9 +149,34 @@ def test_a_histogram_has_the_shape_of_its_counts():
     assert path.endswith("V110")
 
 
+@pytest.mark.parametrize(("sign", "place"), [(1.0, -1), (-1.0, 0)])
+def test_a_score_beyond_the_ruler_is_counted_in_its_last_bar(sign, place):
+    """Twenty scores of 0 and one of 100, whose spread is 21.3: the ruler ends at 80, and a bar is one unit wide."""
+    key = torch.zeros(21, 4)
+    key[-1, 0] = 100 * sign
+    view = scale_explorer(torch.tensor([[1.0, 0.0, 0.0, 0.0]]), key)
+    assert re.findall(r">(?:≤ )?-([\d.]+)</text>", view.body) == ["80", "80"]
+    path = view.data["states"][0][0][0]
+    bars = [int(v) for v, h in re.findall(r"V(\d+)h(\d+)", path) for _ in range(int(h) // 2)]
+    assert len(bars) == 160
+    assert bars[place] == 110 - 6  # a twentieth of the highest bar
+    assert sum(bar < 110 for bar in bars) == 2
+
+
 def test_the_ruler_is_one_for_all_and_ends_at_a_plain_number():
     body = scale_explorer(*drawn(200, 1024, 4)).body
-    assert re.findall(r">-([\d.]+)</text>", body) == ["100", "100"]
+    assert re.findall(r">(?:≤ )?-([\d.]+)</text>", body) == ["100", "100"]
+
+
+def test_outermost_bars_that_hold_a_tail_say_so():
+    key = torch.zeros(21, 4)
+    key[-1, 0] = 100.0  # beyond the ruler's 80 without the division, and within it with
+    view = scale_explorer(torch.tensor([[1.0, 0.0, 0.0, 0.0]]), key)
+    assert re.findall(r">(≤ -80|-80|≥ 80|80)</text>", view.body) == ["≤ -80", "≥ 80", "-80", "80"]
+    assert "The outermost bars, marked ≤ and ≥, hold all the scores beyond the ruler." in view.note
+    even = scale_explorer(torch.ones(2, 4), torch.tensor([[1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]]))
+    assert "≥" not in even.body
+    assert "≥" not in even.note
 
 
 def test_equal_scores_are_no_fault():

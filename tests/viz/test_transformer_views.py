@@ -9,6 +9,7 @@ import torch
 from course_lib import transformer_parameter_count
 from course_lib.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
 
+STACK = torch.ones(1, 2), torch.ones(1)
 SOURCE, TARGET = ["a", "b", "c", "<eos>"], ["x", "y", "z"]
 
 
@@ -31,9 +32,17 @@ def parts(view):
 
 def test_a_token_is_shown_after_the_first_step():
     given = states()
+    given["norm1"][3, 2] = -50.0  # one scale for all tokens, the largest among them is another's
     view = block_stepper(given, code={"norm1": "x = self.norm1(x + y)"}, tokens=list("abcde"))
     drawn = parts(view)
-    assert [drawn[f"box{i}"][1].text for i in range(3)] == list(given)
+    boxes = re.findall(r'<button[^>]*data-k="box(\d)" aria-pressed="(\w+)"[^>]*>([^<]*)<span>([^<]*)<', view.body)
+    assert boxes == [
+        ("0", "true", "1. embedding", "(5, 8)"),
+        ("1", "false", "2. linear1", "(5, 32)"),
+        ("2", "false", "3. norm1", "(5, 8)"),
+    ]
+    row = given["embedding"][0].tolist()
+    assert drawn["numbers"].text == "[" + ", ".join(f"{x:.2f}" for x in row[:4]).replace("-0.00", "0.00") + ", …]"
     assert drawn["shape"].text == "shape of all tokens (5, 8)"
     assert drawn["norm"].text == f"length of this vector {given['embedding'][0].norm().item():.3f}"
     top = max(state.abs().max().item() for state in given.values())
@@ -72,34 +81,57 @@ def test_a_long_sentence_is_still_small():
     assert len(view.html()) < 200_000
 
 
+def trained(*rows, loss=(2.0, 1.0)):
+    """What norm_switch is given of one stack: a row of layers for each of the steps, and the losses."""
+    return torch.tensor(rows), torch.tensor(loss)
+
+
 def test_bars_of_both_wirings_share_one_logarithmic_scale():
-    post, pre = torch.tensor([0.01, 0.1, 1.0]), torch.tensor([0.1, 0.1, 1.0])
+    post, pre = {3: trained([0.01, 0.1, 1.0], loss=[2.0])}, {3: trained([0.1, 0.1, 1.0], loss=[2.0])}
     drawn = parts(norm_switch(post, pre, what="gradient"))
-    height = {key: float(node.get("height")) for key, node in drawn.items() if re.fullmatch("(post|pre)[0-9]", key)}
-    assert height["post0"] == pytest.approx(10)
-    assert height["post1"] == height["pre0"] == height["pre1"] == pytest.approx(65)
-    assert height["post2"] == height["pre2"] == pytest.approx(120)
+    height = {key: float(node.get("height")) for key, node in drawn.items() if re.fullmatch("(post|pre)-bar[0-9]", key)}
+    assert height["post-bar0"] == pytest.approx(10)
+    assert height["post-bar1"] == height["pre-bar0"] == height["pre-bar1"] == pytest.approx(55)
+    assert height["post-bar2"] == height["pre-bar2"] == pytest.approx(100)
 
 
-def test_each_panel_has_the_numbers_of_its_own_wiring():
-    post, pre = torch.tensor([0.011, 0.12, 1.3]), torch.tensor([2.4, 0.25, 0.026])
-    body = norm_switch(post, pre).body
-    first, second = re.split('data-k="pre-panel"', body)
-    for panel, measured in ((first, post), (second, pre)):
-        said = re.findall(r">(first|last) layer ([\d.]+)<", panel)
-        assert said == [("first", f"{measured[0].item():.3f}"), ("last", f"{measured[-1].item():.3f}")]
-    assert 'data-k="post-panel"' in first
-    assert "post-norm: norm(x + sublayer(x))" in first
-    assert "pre-norm: x + sublayer(norm(x))" in second
-    described = norm_switch(post, pre).description
-    assert "Post-norm: 0.011, 0.120, 1.300. Pre-norm: 2.400, 0.250, 0.026." in described
-    bars = {key: float(node.get("x")) for key, node in parts(norm_switch(post, pre)).items() if key[-1].isdigit()}
+def test_the_deepest_stacks_are_drawn_as_they_are_before_training():
+    post = {1: trained([0.7], [0.6]), 3: trained([0.011, 0.12, 1.3], [0.0001, 5.0, 6.0], loss=[2.4, 2.31])}
+    pre = {1: trained([0.9], [0.8]), 3: trained([2.4, 0.25, 0.026], [7.0, 8.0, 9.0], loss=[2.2, 0.04])}
+    view = norm_switch(post, pre, steps=[0, 80], guessing=2.3)
+    first, second = re.findall(r"<svg.*?</svg>", view.body, re.DOTALL)[1::2]
+    for panel, ends, loss in ((first, ("0.011", "1.300"), "2.40"), (second, ("2.400", "0.026"), "2.20")):
+        assert re.findall(r">(first|last) layer ([\d.]+)<", panel) == [("first", ends[0]), ("last", ends[1])]
+        assert re.findall(r">loss ([\d.]+)<", panel) == [loss]
+    drawn = parts(view)
+    assert float(drawn["post-loss-bar"].get("width")) == pytest.approx(318)  # the largest loss of all
+    assert float(drawn["pre-loss-bar"].get("width")) == pytest.approx(318 * 2.2 / 2.4, rel=1e-4)
     for name in ("post", "pre"):
-        assert bars[f"{name}0"] < bars[f"{name}1"] < bars[f"{name}2"]
+        bars = [float(drawn[f"{name}-bar{i}"].get("x")) for i in range(3)]
+        assert bars[0] < bars[1] < bars[2]
+    assert "post-norm: norm(x + sublayer(x))" in view.body.split("pre-norm: x + sublayer(norm(x))")[0]
+    assert "Post-norm, loss after 80 steps: 1 layers 1.00, 3 layers 2.31." in view.description
+    assert "Pre-norm, loss after 80 steps: 1 layers 1.00, 3 layers 0.04." in view.description
+
+
+def test_the_answer_is_not_shown_before_a_prediction():
+    post = {2: trained([1.0, 2.0], [3.0, 4.0], loss=[2.4, 2.31])}
+    body = norm_switch(post, {2: trained([1.0, 2.0], [3.0, 4.0], loss=[2.2, 0.04])}, steps=[0, 80], guessing=2.3).body
+    assert re.search(r'<input disabled [^>]*data-k="step"', body)
+    assert re.findall(r'<option value="(\w*)"[^>]*>', body) == ["", "none", "post", "pre", "both"]
+    assert "2.31" not in body
+    assert "0.04" not in body
+
+
+def test_trained_numbers_are_kept_with_few_digits():
+    layers, loss = torch.tensor([[0.123456789, 12345.6]]), torch.tensor([2.34567])
+    view = norm_switch({2: (layers, loss)}, {2: (layers.double(), loss.double())})
+    for name in ("post", "pre"):
+        assert view.data[name] == [{"layers": [[0.123, 12300.0]], "loss": [2.35]}]
 
 
 def test_norm_and_sum_stand_where_the_wiring_has_them():
-    body = norm_switch(torch.ones(2), torch.ones(2)).body
+    body = norm_switch(*[{2: (torch.ones(1, 2), torch.ones(1))}] * 2).body
     post, pre = (re.findall(r">(sublayer|norm|\+)<", part) for part in body.split("pre-norm: x + sublayer")[:2])
     assert post[:3] == ["sublayer", "+", "norm"]
     assert "pre-norm: x + sublayer(norm(x))" in body
@@ -123,24 +155,32 @@ def test_untied_embeddings_count_three_times():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: block_stepper({}), "expected 1 to 14 steps, got 0"),
+        (lambda: block_stepper({}), "states must be 1 to 14 steps, got 0"),
         (lambda: block_stepper({"x": torch.ones(2, 3, 4)}), r"\(L, d_model\), got \(2, 3, 4\); choose one"),
         (lambda: block_stepper({"x": torch.ones(2, 3), "y": torch.ones(3, 3)}), r"same 1 to 16 tokens, got \[2, 3\]"),
-        (lambda: block_stepper({"x": torch.ones(2, 65)}), "expected 1 to 64 features, got 65"),
+        (lambda: block_stepper({"x": torch.ones(2, 65)}), "states must have 1 to 64 features, got 65"),
         (lambda: block_stepper(states(), code={"norm9": ""}), r"code is given for \['norm9'\], which are no steps"),
-        (lambda: block_stepper({"x": torch.full((2, 2), torch.nan)}), "expected finite numbers"),
+        (lambda: block_stepper({"x": torch.full((2, 2), torch.nan)}), "must be finite"),
         (lambda: three_attentions(None, *attentions()[1:], SOURCE, TARGET), "encoder is None.*need_weights=True"),
         (lambda: three_attentions(*attentions(), SOURCE[1:], TARGET), r"encoder must be \(H, 3, 3\).*got \(2, 4, 4\)"),
         (lambda: three_attentions(*attentions()[:2], weights(3, 3, 4), SOURCE, TARGET), "cross .* one H for all"),
         (lambda: three_attentions(*attentions()[:2], torch.randn(2, 3, 4) * 9, SOURCE, TARGET), "cross must lie in"),
-        (lambda: three_attentions(*attentions(), [], TARGET), "expected 1 to 14 source and target tokens, got 0 and 3"),
-        (lambda: norm_switch(torch.ones(3), torch.ones(2)), r"the same 1 to 24 layers, got \(3,\), \(2,\)"),
-        (lambda: norm_switch(torch.zeros(3), torch.ones(3)), "must be positive"),
-        (lambda: parameter_calculator(0), "vocab_size must be a whole number of at least 1, got 0"),
+        (lambda: three_attentions(*attentions(), [], TARGET), "source and target must have 1 to 14 .* got 0 and 3"),
+        (lambda: norm_switch(torch.ones(3), torch.ones(2)), "post must be"),
+        (lambda: norm_switch({2: STACK}, {3: STACK}), r"the same 1 to 6 depths, got \[2\] and \[3\]"),
+        (lambda: norm_switch({}, {}), r"the same 1 to 6 depths, got \[\] and \[\]"),
+        (lambda: norm_switch({25: STACK}, {25: STACK}), "depth must be at most 24, got 25"),
+        (lambda: norm_switch({3: STACK}, {3: STACK}), r"post\[3\] must be \(1, 3\) and .* got \(1, 2\) and \(1,\)"),
+        (lambda: norm_switch({2: STACK[0]}, {2: STACK}), r"post\[2\] must be a pair \(measured, loss\), got Tensor"),
+        (lambda: norm_switch({2: STACK}, {2: (0 * STACK[0], STACK[1])}), r"pre\[2\] must be positive, got 0"),
+        (lambda: norm_switch({2: STACK}, {2: STACK}, steps=[5, 0]), r"rising numbers .* got \[5, 0\]"),
+        (lambda: norm_switch({2: STACK}, {2: STACK}, steps=5), "steps must be a list of numbers .* got 5"),
+        (lambda: norm_switch({2: STACK}, {2: STACK}, guessing=0.0), "guessing must be above 0 and below 1000, got 0.0"),
+        (lambda: parameter_calculator(0), "vocab_size must be at least 1, got 0"),
         (lambda: parameter_calculator(d_ff=2.5), "d_ff must be a whole number"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("unchecked")
 def test_what_cannot_be_shown_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         call()

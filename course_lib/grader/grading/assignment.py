@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from course_lib._files import read_whole
 from course_lib.exercises import all_exercises, find
 from course_lib.grader.points import exact
 from course_lib.grader.sandbox.walls import WALLS, Limits
@@ -116,7 +117,7 @@ def read_assignment(path: Path) -> Assignment:
     import yaml
 
     try:
-        given = yaml.load(path.read_text(encoding="utf-8"), _loader()) or {}
+        given = yaml.load(read_whole(path).decode("utf-8"), _loader()) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not YAML: {error}") from None
     except ValueError as error:  # 2026-02-30 looks like a date, and is none

@@ -11,6 +11,7 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+from course_lib._files import read_whole
 from course_lib.grader.grading.dates import day_first, moment_of, plain_text
 from course_lib.grader.grading.lateness import Times
 
@@ -178,7 +179,7 @@ def _from_csv(path: Path) -> list[Row]:
 
 
 def _decoded(path: Path) -> str:
-    raw = path.read_bytes()
+    raw = read_whole(path)
     encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return raw.decode(encoding)
@@ -193,7 +194,7 @@ def _from_gradescope(path: Path) -> list[Row]:
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(read_whole(path).decode("utf-8"))
         return [_entry(folder, about) for folder, about in content.items()]
     except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: expected Gradescope's submission_metadata.yml: {error}") from None

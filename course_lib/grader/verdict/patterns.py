@@ -10,7 +10,7 @@ from torch import Tensor
 from course_lib.exercises import Case
 from course_lib.grader.sandbox.observing import Sequence, leaves
 from course_lib.grader.shortening import listed
-from course_lib.grader.verdict.compare import TOLERANCE
+from course_lib.grader.verdict.compare import TOLERANCE, differs
 from course_lib.grader.verdict.evidence import Diagnosis, Evidence, rank_of
 from course_lib.grader.verdict.relations import RELATIONS, relations
 from course_lib.grader.verdict.trials import Trial
@@ -233,20 +233,43 @@ def _by_dtype(evidence: Evidence) -> Diagnosis | None:
                 failing.setdefault(trial.case.dtype, []).append(trial)
             else:
                 passing.add(trial.case.dtype)
-    if not failing or not passing or failing.keys() & passing:
+    if not failing or not passing:
         return None
-    if max(TOLERANCE[d] for d in failing) < min(TOLERANCE[d] for d in passing):
-        coarsest = min(passing, key=TOLERANCE.__getitem__)
+    if max(TOLERANCE[d] for d in failing) < min(TOLERANCE[d] for d in passing - failing.keys() or passing) and (
+        not failing.keys() & passing or _right_in_float32(evidence, failing)
+    ):
+        coarsest = min(passing - failing.keys(), key=TOLERANCE.__getitem__)
         says = (
-            f"Right only to the accuracy of {_name(coarsest)}: some step computes in a coarser dtype, or adds a small "
-            f"number that should not be there."
+            f"Right only to the accuracy of {_name(coarsest)}: some step computes in a coarser dtype, for example with "
+            f"a tensor created inside, or adds a small number that should not be there."
         )
+    elif failing.keys() & passing:
+        return None
     elif failing.keys() <= {torch.float16, torch.bfloat16}:
         names = " and ".join(sorted(map(_name, failing)))
         says = f"Right in other dtypes, wrong in {names}: which number inside does not fit that dtype?"
     else:
         return None
     return evidence.diagnosis("any/precision", says, [trial for trials in failing.values() for trial in trials])
+
+
+def _right_in_float32(evidence: Evidence, failing: dict[torch.dtype, list[Trial]]) -> bool:
+    """Whether all that is wrong is wrong in float64, by no more than the rounding of float32."""
+    return failing.keys() == {torch.float64} and all(
+        _as_close_as(evidence, trial, torch.float32) for trial in failing[torch.float64]
+    )
+
+
+def _as_close_as(evidence: Evidence, trial: Trial, dtype: torch.dtype) -> bool:
+    wanted, got = leaves(trial.expected.value), leaves(evidence.seen(trial).value)
+    return len(wanted) == len(got) and all(
+        isinstance(a, Tensor)
+        and isinstance(b, Tensor)
+        and a.shape == b.shape
+        and b.is_floating_point()
+        and not differs(a, b, 1.0, dtype).any()
+        for a, b in zip(wanted, got, strict=True)
+    )
 
 
 def _name(dtype: torch.dtype) -> str:

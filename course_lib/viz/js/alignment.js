@@ -1,4 +1,4 @@
-(el, {weights, queries, keys, x, y, width, height}, ui) => {
+(el, {weights, queries, keys, x, y, width, height, start}, ui) => {
   const named = (i, j) => keys[j] + " " + fix(weights[i][j]);
   // a word and the cells of its row, between which the arrow keys walk
   ui.grid(queries.map((query, i) => [ui.$("q" + i), ...ui.all(`[data-k=r${i}] rect`).map((node, j) => {
@@ -10,4 +10,6 @@
     set(ui.$("frame"), {x: x + (j && j - 1) * width, y: y + i * height, width: width * (j ? 1 : row.length)});
     ui.say((j ? `${queries[i]} to ${named(i, j - 1)}. ` : "") + queries[i] + " looks most at " + best.map(k => named(i, k)).join(", ") + ".");
   });
+  // Tab goes to the word that is chosen
+  queries.forEach((_, i) => ui.$("q" + i).tabIndex = i == start ? 0 : -1);
 }

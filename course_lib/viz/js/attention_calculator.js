@@ -14,16 +14,22 @@
         ...value.map(v => sums(w, v))
       ];
     };
-  ui.grid(rows, (i, j) => {
-    const [x, f] = steps(query[i])[j];
+  // the cell looked at last: its query, and its place among the numbers of that query
+  let at = 0, cell = 0;
+  const tell = (i, j) => {
+    const [x, f] = steps(query[at = i])[cell = j];
     ui.say([rows[i][j].ariaLabel, f, fix(x)].join(" = "));
-  });
+  };
+  ui.grid(rows, tell);
   el.oninput = el.onchange = ({type, target: t}) => {
     // an empty or unfinished field counts as 0; when it is left it shows what counts
-    const [name, i, j] = t.dataset.k.split(" "), x = data[name][i][j] = Math.max(-10, Math.min(10, t.value));
-    if (type == "change") t.value = x;
+    const [name, i, j] = t.dataset.k.split(" "), numbers = data[name][i], fits = Math.abs(t.value) <= 10, K = key.length;
+    t.ariaInvalid = type == "input" && !fits;
+    if (type == "change") return t.value = numbers[j];
+    if (!fits) return ui.say(`${t.ariaLabel}: the number must lie between −10 and 10. ${t.value} is not used, ${numbers[j]} is.`);
+    numbers[j] = +t.value;
     rows.map((row, i) => steps(query[i]).map(([x, , w = 0], j) => ui.cell(row[j], w, fix(x))));
-    // the formula looked at last
-    ui.all("[tabindex='0']")[0].onfocus();
+    // the formula looked at last, or its neighbour that contains the new number
+    tell(name[0] == "q" ? +i : at, name[0] == "v" ? 3 * K + +i : name[0] == "k" && cell < 3 * K ? cell - cell % K + +i : cell);
   };
 }

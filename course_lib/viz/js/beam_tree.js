@@ -1,11 +1,11 @@
 (el, {told, ends}, ui) => {
   const steps = ui.all(".step"), picks = steps.map(step => [...step.querySelectorAll(".pick")]),
-    picked = node => node.ariaPressed == "true",
-    start = () => steps.forEach((step, s) => {
-      step.hidden = s;
-      step.className = "step";
-      picks[s].forEach(node => node.ariaPressed = false);
-    });
+    picked = node => node.ariaPressed == "true";
+  // without a script, all steps are shown with what the search keeps
+  steps.forEach((step, s) => {
+    step.hidden = s;
+    step.className = "step";
+  });
   picks.forEach((nodes, s) => ui.grid(nodes.map(node => [node]), () => {}, i => {
     const next = steps[s + 1], node = nodes[i];
     // once the next step is seen, this one is done
@@ -21,6 +21,4 @@
     scores.forEach((x, i) => ui.cell(ui.$("end" + i), +(i == best), fix(x)));
     ui.say(`“${ends[best][0]}” wins with ${fix(scores[best])}.`);
   });
-  ui.press("again", () => { start(); ui.say("Step 1 again.") });
-  start();
 }

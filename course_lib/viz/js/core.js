@@ -12,15 +12,15 @@ const $ = (el, key) => el.querySelector(`[data-k="${key}"]`),
   set = (node, attributes) => { for (const name in attributes) node.setAttribute(name, attributes[name]) },
   ARROWS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]},
   helpers = el => {
-    let timer;
     return {
       $: key => $(el, key),
       all: selector => [...el.querySelectorAll(selector)],
       text: (key, words) => $(el, key).textContent = words,
       // what changed, in words, for all readers; announced once it has settled
       say: words => {
-        clearTimeout(timer);
-        timer = setTimeout(() => el.querySelector(".say").textContent = words, 120);
+        const line = el.querySelector(".say");
+        clearTimeout(el.timer);
+        el.timer = setTimeout(() => { if (line.textContent != words) line.textContent = words }, 120);
       },
       // calls act(value) at once and whenever a slider, list or field changes
       input: (key, act) => {
@@ -41,7 +41,7 @@ const $ = (el, key) => el.querySelector(`[data-k="${key}"]`),
       // the cell of a map: shade in [0, 1], and text
       cell: (node, shade, words) => {
         node.firstChild.setAttribute("fill-opacity", shade);
-        node.classList.toggle("high", shade > .5);
+        node.classList.toggle("high", shade > .7);
         if (words != null && node.childNodes[1]) node.childNodes[1].textContent = words;
       },
       // move(dx, dy) in the picture's units, by pointer, or by arrow keys in steps
@@ -88,7 +88,21 @@ const $ = (el, key) => el.querySelector(`[data-k="${key}"]`),
   },
   start = el => {
     const view = window.attentionViews[el.getAttribute("kind")], data = el.querySelector("script");
-    if (view && data && !el.ready) { el.ready = true; view(el, JSON.parse(data.textContent), helpers(el)) }
+    if (!view || !data || el.ready) return;
+    el.ready = true;
+    const first = el.cloneNode(true), line = el.querySelector(".say"), said = line.textContent, run = () => {
+      const ui = helpers(el), reset = ui.$("reset");
+      view(el, JSON.parse(data.textContent), ui);
+      // the picture as it was before the script, and the script anew; the line that is listened to stays
+      if (reset) reset.onclick = () => {
+        el.replaceChildren(...first.cloneNode(true).childNodes);
+        el.querySelector(".say").replaceWith(line);
+        run();
+        ui.$("reset").focus();
+        ui.say(said);
+      };
+    };
+    run();
   },
   register = (kind, view) => {
     (window.attentionViews ||= {})[kind] = view;

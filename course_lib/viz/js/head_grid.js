@@ -9,11 +9,12 @@
       head.off = is.hide;
       const seen = heads.filter(m => !m.off);
       now = is.mean ? {
-        ariaLabel: `${data.mean} ${seen.length} heads`, digits: data.digits,
+        ariaLabel: `${data.mean} ${seen.length} head` + (seen.length == 1 ? "" : "s"), digits: data.digits,
         w: head.w.map((_, n) => sum(seen.map(m => m.w[n])) / seen.length || 0)
       } : head;
       cells.flat().forEach((node, n) => set(node, {
-        "fill-opacity": now.w[n], "data-more": fix(now.w[n] - (kept || now).w[n], 1),
+        // what is less than before is as strong as it was
+        "fill-opacity": Math.max(now.w[n], kept ? kept.w[n] : 0), "data-more": fix(now.w[n] - (kept || now).w[n], 1),
         role: "img", "aria-label": queries[n / K | 0] + " to " + keys[n % K] + tell(now, n) + tell(kept, n)
       }));
       heads.forEach(m => set(m, {role: "button", "fill-opacity": m.off ? .9 : 0, "aria-pressed": m == head}));
@@ -21,7 +22,9 @@
       // the first part is the whole output
       const part = is.remove ? heads.indexOf(head) + 1 : 0;
       ui.all(".part").forEach((node, n) => node.hidden = n != part);
-      ui.say(ui.text("name", now.ariaLabel) + (data.moved[part] || ""));
+      const shown = now.w.map(w => fix(w, now.digits));
+      ui.say(ui.text("name", now.ariaLabel) + ": " + [...shown.keys()].sort((a, b) => shown[b] - shown[a]).slice(0, 3)
+        .map(n => `${queries[n / K | 0]} to ${keys[n % K]} ${shown[n]}`).join(", ") + "." + (part in data.moved ? " " + data.moved[part] : ""));
     };
   let head = heads[0], now, kept;
   // many maps: a stroke for each weight, as long as it says

@@ -1,12 +1,31 @@
 (el, data, ui) => {
-  let model = "0", token = data.token;
-  const inputs = ui.all(".input"), draw = () => {
-    // everything is drawn; what belongs to this model, and to this model and token, is shown
-    ui.all("[data-s]").forEach(node =>
-      node.style.display = [model, model + "." + token].includes(node.dataset.s) ? "" : "none");
-    inputs.forEach((node, j) => set(node, {"aria-pressed": j == token}));
-    ui.say(data.said[model][token]);
-  };
-  ui.input("model", value => { model = value; draw() });
+  let token = data.token;
+  const states = {}, model = ui.$("model"), inputs = ui.all(".input"), outputs = ui.all(".guess"),
+    // of a token in this model: the outputs that were marked, and whether the answer is shown (2: without a prediction)
+    state = (j = token) => states[model.value + "." + j] ||= {marks: data.names.map(() => false)},
+    quoted = names => names.map(name => `“${name}”`).join(", "),
+    draw = words => {
+      const {marks, known} = state(), wrong = data.names.filter((_, i) => marks[i] != data.moves[model.value][token][i]);
+      ui.all("[data-s]").forEach(node => {
+        const [m, j] = node.dataset.s.split(".");
+        node.style.display = m == model.value && (j == token || node.dataset.stays) && state(j).known ? "" : "none";
+      });
+      ui.all("[data-u]").forEach((node, j) => node.style.display = state(j).known ? "none" : "");
+      inputs.forEach((node, j) => node.ariaPressed = j == token);
+      outputs.forEach((node, i) => node.ariaPressed = marks[i]);
+      set(ui.$("frame"), {x: data.left + data.size * token});
+      ui.say(words || (known ? data.said[model.value][token] + (known > 1 ? "" : wrong.length
+        ? " You predicted otherwise for " + quoted(wrong) + "." : " You predicted all of it.")
+        : `If “${data.inputs[token]}” is changed, which outputs move? Marked: ${quoted(data.names.filter((_, i) => marks[i])) || "none"}.`));
+    };
+  model.oninput = () => draw();
   ui.grid(inputs.map(node => [node]), () => {}, j => { token = j; draw() });
+  ui.grid(outputs.map(node => [node]), () => {}, i => {
+    const {marks, known} = state();
+    // a prediction stays as it was once the answer is shown
+    if (!known) marks[i] = !marks[i];
+    draw();
+  });
+  ui.press("change", () => { state().known ||= 1; draw() });
+  ui.press("all", () => { data.inputs.forEach((_, j) => state(j).known ||= 2); draw(data.counts[model.value]) });
 }

@@ -4,7 +4,7 @@
     const scores = data.key.map(k => dot(k, q)), best = most(scores),
       weights = hard ? scores.map((_, i) => +(i == best)) : softmax(scores),
       x = 160 + s * q[0], y = 160 - s * q[1];
-    set(node.firstChild, {cx: x, cy: y});
+    [...node.children].forEach(disc => set(disc, {cx: x, cy: y}));
     set(ui.$("arrow"), {d: `M160 160L${x} ${y}`});
     weights.forEach((w, i) => {
       set(ui.$("disc" + i), {r: 4 + 22 * w ** .5});

@@ -19,5 +19,12 @@
       ui.say(`${name}: ${words}.`);
     });
   }
-  head.oninput = draw;
+  head.oninput = () => {
+    draw();
+    const best = data.target.map((word, i) => {
+      const row = data.source.map((_, j) => at("cross", i, j)), j = most(row);
+      return [fix(row[j]), `“${word}” looks most at “${data.source[j]}” (${fix(row[j])})`];
+    });
+    ui.say(`${head.selectedOptions[0].text}: in cross-attention, ` + best.sort((a, b) => b[0] - a[0]).slice(0, 3).map(told => told[1]).join(", ") + ".");
+  };
 }

@@ -1,0 +1,75 @@
+/* What a page does beyond the theme: prints well, enlarges figures, makes wide formulas fit. It reads well without. */
+(() => {
+"use strict";
+
+/* Paper is white, and an answer that is closed there stays closed for ever. */
+let before = null;
+function toPaper() {
+  if (before) return;
+  const root = document.documentElement, closed = [...document.querySelectorAll("article details.sd-dropdown:not([open])")];
+  before = {theme: root.dataset.theme, closed};
+  root.dataset.theme = "light";
+  closed.forEach(one => { one.open = true; });
+  document.querySelectorAll("article img[loading=lazy]").forEach(image => { image.loading = "eager"; });
+}
+function toScreen() {
+  if (!before) return;
+  document.documentElement.dataset.theme = before.theme;
+  before.closed.forEach(one => { one.open = false; });
+  before = null;
+}
+addEventListener("beforeprint", toPaper);
+addEventListener("afterprint", toScreen);
+
+/* A formula that is wider than the page shrinks, down to three quarters; what is still too wide scrolls. */
+const SMALLEST = 0.75;
+function fit() {
+  const blocks = [...document.querySelectorAll("article div.math")];
+  const sizes = blocks.map(block => block.querySelector("math").style);
+  const wide = block => block.clientWidth / block.scrollWidth;
+  // All are read before any is written: a page is laid out anew for each change from the one to the other.
+  sizes.forEach(size => { size.fontSize = ""; });
+  const ratios = blocks.map(wide);
+  sizes.forEach((size, i) => {
+    if (ratios[i] < 1) size.fontSize = `${Math.max(SMALLEST, Math.floor(ratios[i] * 100) / 100)}em`;
+  });
+  const scrolls = blocks.map((block, i) => ratios[i] < 1 && block.scrollWidth > block.clientWidth + 1);
+  blocks.forEach((block, i) => {
+    if (scrolls[i]) block.tabIndex = 0;  // the arrow keys scroll it then
+    else block.removeAttribute("tabindex");
+  });
+}
+
+/* A figure opens in its full size above the page, where fingers and scroll bars can move it. */
+function enlarge(link) {
+  const image = link.querySelector("img"), dialog = document.createElement("dialog");
+  const close = Object.assign(document.createElement("button"), {type: "button", textContent: "Close"});
+  const large = Object.assign(new Image(), {src: link.href, alt: image.alt});
+  const wide = Math.max(image.naturalWidth, 2 * image.clientWidth);
+  dialog.className = "enlarged";
+  dialog.setAttribute("aria-label", "Figure, enlarged");
+  large.style.width = `${wide}px`;
+  dialog.append(close, large);
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", event => { if (event.target === dialog) dialog.close(); });
+  dialog.addEventListener("close", () => { dialog.remove(); link.focus(); });
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+addEventListener("DOMContentLoaded", () => {
+  for (const link of document.querySelectorAll("article a.full-size"))
+    link.addEventListener("click", event => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;  // in a tab of its own, as every link
+      event.preventDefault();
+      enlarge(link);
+    });
+  fit();
+  document.fonts.ready.then(fit);
+  addEventListener("resize", fit);
+});
+
+/* Code is copied with the mouse or by a finger; with Tab, a stop at each of thirty blocks is in the way of everything else.
+   Text that is selected can be copied with the keyboard, as anywhere. */
+addEventListener("load", () => document.querySelectorAll("button.copybtn").forEach(button => { button.tabIndex = -1; }));
+})();

@@ -1,0 +1,183 @@
+/* Search in the whole book, offline too: sections with excerpts, typing errors forgiven. Data: tools/site_search.py. */
+(() => {
+"use strict";
+const ROOT = document.documentElement.dataset.content_root || "./";
+const SHOWN = 12;
+let index = null, waiting = [];
+
+const fold = text => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "");
+const words = text => fold(text).match(/[\p{L}\p{N}_]+/gu) || [];
+
+function load(then) {
+  if (index) return then();
+  waiting.push(then);
+  if (waiting.length > 1) return;
+  window.bookSearch = pages => { index = build(pages); waiting.splice(0).forEach(go => go()); };
+  const script = document.createElement("script");
+  script.src = ROOT + "_static/search-data.js";
+  script.onerror = () => { waiting = []; };
+  document.head.append(script);
+}
+
+function build(pages) {
+  const entries = [], postings = new Map();
+  for (const page of pages) for (const [address, heading, text] of page.sections) {
+    const number = entries.push({address, heading, text, page: page.title, first: heading === page.title}) - 1;
+    const counts = new Map(), inText = words(text), name = words(heading).join(" ");
+    const core = /\/(deeper|reference)\//.test(address) ? 0.8 : 1;  // chapters first
+    inText.forEach(w => counts.set(w, (counts.get(w) || 0) + 1));
+    const title = new Set(words(heading));
+    const long = 0.3 + 0.7 * inText.length / 200;  // a long section holds a word more often by chance (BM25)
+    for (const word of new Set([...counts.keys(), ...title])) {
+      if (!postings.has(word)) postings.set(word, new Map());
+      const count = counts.get(word) || 0;
+      const called = title.has(word) ? (heading === page.title ? 2 : 1.5) + 0.4 * (name === word) : 0;
+      postings.get(word).set(number, core * (count / (count + 1.2 * long) + called));
+    }
+  }
+  return {entries, postings};
+}
+
+/* Number of letters to insert, leave out, replace or swap with their neighbour; more than `most` counts as most + 1. */
+function distance(a, b, most) {
+  if (Math.abs(a.length - b.length) > most) return most + 1;
+  let before = [], last = Array.from({length: b.length + 1}, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      row[j] = Math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] !== b[j - 1]));
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) row[j] = Math.min(row[j], before[j - 2] + 1);
+    }
+    if (Math.min(...row) > most) return most + 1;
+    [before, last] = [last, row];
+  }
+  return last[b.length];
+}
+
+/* Words of the book that a typed word may mean, each with how well it fits. */
+function meanings(typed) {
+  const found = new Map();
+  for (const word of index.postings.keys()) {
+    if (word === typed) found.set(word, 1);
+    else if (typed.length > 1 && word.startsWith(typed)) found.set(word, 0.75);
+  }
+  if (found.size || typed.length < 4) return found;
+  const most = typed.length < 8 ? 1 : 2;
+  for (const most_ of [1, most]) {
+    for (const word of index.postings.keys()) {
+      const d = Math.min(distance(typed, word, most_), distance(typed, word.slice(0, typed.length), most_) + 0.5);
+      if (d <= most_) found.set(word, 0.5 / d);
+    }
+    if (found.size) return found;
+  }
+  return found;
+}
+
+function search(query) {
+  const scores = new Map(), used = new Set();
+  const terms = [...new Set(words(query))];
+  let every = null;
+  for (const typed of terms) {
+    const best = new Map();
+    for (const [word, fit] of meanings(typed)) {
+      used.add(word);
+      for (const [number, weight] of index.postings.get(word)) best.set(number, Math.max(best.get(number) || 0, fit * weight));
+    }
+    // a word in few sections says more; all that the typed word may mean counts as one word
+    const rare = Math.log(1 + index.entries.length / best.size);
+    for (const [number, weight] of best) best.set(number, weight * rare);
+    for (const [number, score] of best) scores.set(number, (scores.get(number) || 0) + score);
+    every = every ? new Set([...every].filter(n => best.has(n))) : new Set(best.keys());
+  }
+  const hits = [...scores].filter(([n]) => !every.size || every.has(n)).sort((a, b) => b[1] - a[1]);
+  const marks = new Set([...used].filter(w => hits.some(([n]) => index.postings.get(w).has(n))));
+  return {hits: hits.map(([n]) => index.entries[n]), marks};
+}
+
+/* The text with the words in <mark>; from shortly before the first of them if `room` is given. */
+function marked(text, marks, room) {
+  const span = document.createElement("span"), found = [];
+  for (const match of text.matchAll(/[\p{L}\p{N}_]+/gu))
+    if (marks.has(fold(match[0]))) found.push([match.index, match.index + match[0].length]);
+  let from = 0, to = text.length;
+  if (room) {
+    from = Math.max(0, (found[0] ? found[0][0] : 0) - 60);
+    if (from) from = text.indexOf(" ", from) + 1;
+    to = Math.min(text.length, from + room);
+    if (from) span.append("… ");
+  }
+  let at = from;
+  for (const [a, b] of found) if (a >= from && b <= to) {
+    const mark = document.createElement("mark");
+    mark.textContent = text.slice(a, b);
+    span.append(text.slice(at, a), mark);
+    at = b;
+  }
+  span.append(text.slice(at, to), to < text.length ? " …" : "");
+  return span;
+}
+
+function show(list, status, query) {
+  list.replaceChildren();
+  if (!query.trim()) { status.textContent = ""; return; }
+  const {hits, marks} = search(query);
+  status.textContent = hits.length ? `${hits.length} ${hits.length === 1 ? "section" : "sections"}`
+    + (hits.length > SHOWN ? `, the first ${SHOWN}` : "") : "Nothing found. Try fewer or other words.";
+  for (const hit of hits.slice(0, SHOWN)) {
+    const item = document.createElement("li"), link = document.createElement("a");
+    const [file, anchor] = hit.address.split("#");
+    const words = [...marks].filter(w => index.postings.has(w)).slice(0, 8).join(" ");
+    link.href = `${ROOT}${file}?highlight=${encodeURIComponent(words)}#${anchor}`;
+    const title = marked(hit.heading, marks);
+    title.className = "search-title";
+    link.append(title);
+    if (!hit.first) link.append(Object.assign(document.createElement("span"), {className: "search-page", textContent: hit.page}));
+    const excerpt = marked(hit.text, marks, 180);
+    excerpt.className = "search-excerpt";
+    link.append(excerpt);
+    item.append(link);
+    list.append(item);
+  }
+}
+
+function attach(form) {
+  const input = form.querySelector("input[name=q]");
+  const box = document.createElement("div"), list = document.createElement("ol"), status = document.createElement("p");
+  box.className = "search-results";
+  status.setAttribute("role", "status");
+  box.append(status, list);
+  form.after(box);
+  let last = null;
+  const look = () => {
+    const query = input.value;
+    if (query === last) return;
+    last = query;
+    load(() => { if (input.value === query) show(list, status, query); });
+  };
+  input.addEventListener("focus", () => load(() => {}));
+  input.addEventListener("input", look);
+  form.addEventListener("submit", event => {
+    event.preventDefault();
+    look();
+    list.querySelector("a")?.click();
+  });
+  form.parentElement.addEventListener("keydown", event => {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    const stops = [input, ...list.querySelectorAll("a")], at = stops.indexOf(document.activeElement);
+    const next = stops[at + (event.key === "ArrowDown" ? 1 : -1)];
+    if (at >= 0 && next) { event.preventDefault(); next.focus(); }
+  });
+  return {input, look};
+}
+
+addEventListener("DOMContentLoaded", () => {
+  const here = document.querySelector("#main-content form.bd-search");
+  for (const form of document.querySelectorAll("form.bd-search")) {
+    const {input, look} = attach(form);
+    if (form === here) { input.value = new URLSearchParams(location.search).get("q") || ""; look(); }
+  }
+  // Back at the place after the words have been marked, which moves nothing, and fonts have come, which does.
+  const closest = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (closest && new URLSearchParams(location.search).has("highlight")) document.fonts.ready.then(() => closest.scrollIntoView());
+});
+})();

@@ -1,0 +1,122 @@
+"""The reference of the API: every public name with its signature, its docstring and its place in the book."""
+
+import inspect
+import re
+from importlib import import_module
+
+import pytest
+
+import course_lib as cl
+from course_lib.exercises import STEMS, all_exercises
+from tools.api_reference import anchor, api_sources, entries, expand_api, signature
+from tools.myst import blocks
+from tools.pages import Page, all_pages
+
+PAGE = Page("book/reference/api")
+SOURCE = PAGE.source.read_text(encoding="utf-8")
+SHOWN = [(block.argument, entries(block.argument, block.body.split() or None))
+         for block in blocks(SOURCE) if block.is_directive("api")]  # fmt: skip
+ENTRIES = [entry for _, found in SHOWN for entry in found]
+HEADINGS = re.findall(r"^\(api-(.+)\)=\n###+ `(.+)`$", PAGE.text, re.MULTILINE)
+
+
+def entry_of(name):
+    return next(entry for entry in ENTRIES if entry.name == name)
+
+
+def shown_as(name):
+    """The part of the page between an entry's heading and the next one."""
+    return re.search(rf"^###+ `{re.escape(name)}`$(.*?)(?=^\(api-|^## |\Z)", PAGE.text, re.MULTILINE | re.DOTALL)[1]
+
+
+def test_every_public_name_has_an_entry():
+    names = [name for _, name in HEADINGS]
+    assert sorted(set(cl.__all__) - set(names)) == []
+    for stem in STEMS:
+        assert sorted(set(import_module(f"course_lib.{stem}").__all__) - set(names)) == []
+
+
+def test_every_entry_has_an_address_of_its_own():
+    addresses = [address for address, _ in HEADINGS]
+    assert len(addresses) == len(set(addresses)) == len(ENTRIES)
+    others = {anchor(heading) for heading in re.findall(r"^## (.+)$", PAGE.text, re.MULTILINE)}
+    assert others.isdisjoint(addresses)  # else Sphinx would give the second of them a number
+    assert anchor("causal_mask") == "causal-mask"
+    assert anchor("MultiHeadAttention.from_torch") == "multiheadattention-from-torch"
+
+
+@pytest.mark.parametrize("module", [module for module, _ in SHOWN])
+def test_signatures_are_those_of_the_package(module):
+    for entry in next(found for name, found in SHOWN if name == module):
+        it = import_module(module)
+        for part in entry.name.split("."):
+            it = inspect.getattr_static(it, part)
+        it = getattr(it, "__func__", it)
+        if isinstance(it, property) or getattr(it, "_is_protocol", False):
+            continue
+        parameters = list(inspect.signature(it).parameters)
+        inside = signature(entry).removeprefix(entry.name)
+        written = re.findall(r"(?:^\(|^    |, )\**(\w+)(?=:|,| =|\)|$)", inside.split(" -> ")[0], re.MULTILINE)
+        expected = [name for name in parameters if name not in {"self", "cls"}]
+        assert [name for name in written if name in expected] == expected, entry.name
+
+
+def test_an_entry_shows_the_docstring_and_what_it_documents():
+    text = shown_as("padding_mask")
+    assert "Allow every key that is not padding, for all heads and all queries." in text
+    assert '-> Bool[Tensor, "batch 1 1 length"]' in text
+    assert "`tokens`\n: ids of the keys' sequence, `(B, L)`." in text
+    assert "bool `(B, 1, 1, L)`." in text
+    assert "`ValueError`\n: tokens are not integers `(B, L)`." in text
+
+
+def test_every_sentence_of_a_docstring_is_on_the_page():
+    letters = re.compile(r"\w+")
+    # Links have addresses, and citations keys in place of names; parts are titled.
+    plain = re.sub(r"\]\(#api-[^)]*\)|[\\`*]", "", PAGE.text)
+    there = " ".join(letters.findall(plain))
+    for entry in ENTRIES:
+        for line in entry.docstring.split("\n"):
+            if line.strip() and not re.match(r"\s*(Args|Returns|Raises|Yields|Source|Attributes):", line):
+                line = re.sub(r"[`*]", "", line)
+                if not re.search(r"\(\d{4}\)", line):
+                    assert " ".join(letters.findall(line)) in there, (entry.name, line)
+
+
+def test_every_exercise_that_is_a_public_name_is_linked():
+    for name, exercise in all_exercises().items():
+        if name in cl.__all__:
+            assert f"{{ref}}`{exercise.title} <exercise-{anchor(name)}>`" in shown_as(name), name
+
+
+def test_an_entry_names_its_chapter_and_the_pages_that_use_it():
+    text = shown_as("padding_mask")
+    assert "**Chapter** {doc}`/book/masking`" in text
+    assert "**Used in** {doc}`/book/deeper/find_the_leak`" in text
+    lessons = {page.name for page in all_pages() if page.is_lesson}
+    named = set(re.findall(r"\{doc\}`/(book/[\w/]+)`", PAGE.text))
+    assert named <= lessons
+    assert {f"book/{stem}" for stem in STEMS} <= named
+
+
+def test_sources_are_cited():
+    assert "**Source:** {cite:t}`vaswani2017`, section 3.2.3." in shown_as("causal_mask")
+
+
+def test_long_signatures_are_broken_into_lines():
+    for entry in ENTRIES:
+        assert max(map(len, signature(entry).split("\n"))) <= 88, entry.name
+    assert signature(entry_of("check_tokens")) == "check_tokens(tokens: Tensor, pad_id: int = 0) -> None"
+    assert signature(entry_of("RotaryPosition")) == "RotaryPosition(base: float = 10_000.0)"
+
+
+def test_the_page_is_read_again_when_a_docstring_changes():
+    assert {file.name for file in api_sources(SOURCE)} >= {f"{stem}.py" for stem in STEMS}
+    assert api_sources("```{note}\n```") == set()
+
+
+def test_what_is_not_there_is_an_error():
+    with pytest.raises(ValueError, match=r"no module 'course_lib\.nothing'"):
+        expand_api("```{api} course_lib.nothing\n```")
+    with pytest.raises(ValueError, match="was expected to define nothing"):
+        expand_api("```{api} course_lib.masking\nnothing\n```")

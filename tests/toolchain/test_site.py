@@ -1,0 +1,66 @@
+"""What the built book is made light and searchable by."""
+
+import pytest
+from PIL import Image
+
+from tools.formulas import mathml
+from tools.site_search import sections
+from tools.slim import pack_picture, slim_sheet, words_in_use
+
+
+def test_a_formula_becomes_mathml():
+    assert "<mfrac>" in mathml(r"\frac{1}{2}")
+    assert "<math>" in mathml("x")
+    assert 'display="block"' in mathml("x", display=True)
+
+
+def test_a_formula_that_is_none_says_what_is_wrong():
+    with pytest.raises(ValueError, match=r"expected a formula in LaTeX, got .*Unsupported function name: .nosuch"):
+        mathml(r"\nosuch{1}")
+
+
+def test_rules_without_anything_to_match_go():
+    css = "/*! licence */ .a{color:red} .a .gone,.b{top:0} "
+    css += "@media print{.gone{left:0}} #gone{left:0} p:not(.gone){top:1px}"
+    slim = slim_sheet(css, {"a", "b"})
+    assert slim.split("\n") == ["/*! licence */", ".a{color:red}", ".b{top:0}", "p:not(.gone){top:1px}", ""]
+
+
+def test_words_come_from_pages_and_scripts(tmp_path):
+    (tmp_path / "a.html").write_text('<html><body><p class="one two" id="three">four</p></body></html>')
+    (tmp_path / "b.js").write_text("x.classList.add('five')")
+    used = words_in_use(tmp_path)
+    assert {"one", "two", "three", "five"} <= used
+    assert "four" not in used
+
+
+def test_a_picture_loses_nothing(tmp_path):
+    path = tmp_path / "a.png"
+    picture = Image.effect_noise((60, 60), 40).convert("RGBA")
+    picture.save(path, compress_level=0)
+    before = path.stat().st_size
+    pack_picture(path)
+    assert path.stat().st_size < before
+    assert Image.open(path).convert("RGBA").tobytes() == picture.tobytes()
+
+
+def test_a_clear_picture_stays_clear(tmp_path):
+    path = tmp_path / "a.png"
+    picture = Image.new("RGBA", (50, 50), (1, 2, 3, 0))
+    picture.save(path, compress_level=0)
+    pack_picture(path)
+    assert Image.open(path).convert("RGBA").getpixel((3, 3)) == (1, 2, 3, 0)
+
+
+def test_a_section_is_found_with_its_own_text(tmp_path):
+    page = tmp_path / "a.html"
+    page.write_text(
+        "<html><body><article><section id='top'><h1>Top<a class='headerlink'>#</a></h1><p>First words.</p>"
+        "<pre>code</pre>"
+        "<section id='sub'><h2>Sub</h2><p>Other <b>bold</b> words <math>x</math>.</p>"
+        "</section></section></article></body></html>"
+    )
+    assert list(sections(page, "a.html")) == [
+        ("a.html#top", "Top", "First words."),
+        ("a.html#sub", "Sub", "Other bold words ."),
+    ]

@@ -1,0 +1,399 @@
+"""The reference of the package, from its docstrings: a heading, the signature and the docstring of each public name.
+
+A page says which module it wants, and which of its names (all of `__all__` if it names none):
+
+    ```{api} course_lib.masking
+    ```
+
+The sources are read and not imported, as `literalinclude` reads them: a signature is shown as it is written, with the
+shapes of its tensors, and nothing has to be loaded. `{api-index}` becomes a list of all names on the page.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import re
+import textwrap
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pybtex.database import parse_file
+
+from course_lib.exercises import STEMS, all_exercises
+from tools.myst import Block, blocks, replaced
+from tools.publisher import ROOT
+
+__all__ = ["Entry", "anchor", "api_sources", "entries", "expand_api", "public_names"]
+
+WIDTH = 80  # characters of a signature's line
+PARTS = {"Args": "Arguments", "Returns": "Returns", "Yields": "Yields", "Raises": "Raises", "Attributes": "Attributes"}
+_PART = re.compile(rf"^({'|'.join(PARTS)}):$")
+_ITEM = re.compile(r"^([\w.*, ]+): (.+)$", re.DOTALL)
+_SOURCE = re.compile(
+    r"(?P<first>[A-Z][\w'’-]+)(?:(?: et al\.)|(?:, [A-Z][\w'’-]+)*(?:,? & [A-Z][\w'’-]+))? \((?P<year>\d{4})\)"
+)
+_FIELDS = {"dataclass", "NamedTuple"}
+
+Definition = ast.FunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A public name.
+
+    Args:
+        name: as it is imported, or `Class.method`.
+        file: where it is defined.
+        node: its definition.
+        owner: the class, if it is a method.
+    """
+
+    name: str
+    file: Path
+    node: Definition
+    owner: ast.ClassDef | None = None
+
+    @property
+    def docstring(self) -> str:
+        """As written, without indentation."""
+        return inspect.cleandoc(ast.get_docstring(self.node) or "")
+
+
+def anchor(name: str) -> str:
+    """What stands behind the # of an entry's address: `causal-mask`, `multiheadattention-from-torch`."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def public_names() -> list[str]:
+    """What `import course_lib as cl` offers."""
+    return _listed(_file("course_lib"))
+
+
+def entries(module: str, names: list[str] | None = None) -> list[Entry]:
+    """The entries of a module's public names, or of these; a class is followed by its public methods.
+
+    Raises:
+        ValueError: the module does not define one of the names, or one has no docstring.
+    """
+    file = _file(module)
+    defined = {node.name: node for node in _tree(file).body if isinstance(node, Definition)}
+    found = []
+    for name in names or _listed(file):
+        if name not in defined:
+            raise ValueError(f"{module} was expected to define {name}, and has {', '.join(defined)}")
+        found.append(Entry(name, file, defined[name]))
+        found += _methods(found[-1])
+    if bare := [entry.name for entry in found if not entry.docstring]:
+        raise ValueError(f"every public name has a docstring, and these of {module} have none: {', '.join(bare)}")
+    return found
+
+
+def expand_api(text: str) -> str:
+    """The page with the entries that it asks for."""
+    if "```{api" not in text:
+        return text
+    shown = [entry for block in blocks(text) if block.is_directive("api") for entry in _wanted(block)]
+    text = replaced(text, "api-index", lambda _block: _index(shown))  # first, while the text is short
+    return replaced(text, "api", lambda block: "\n\n".join(_written(entry) for entry in _wanted(block)))
+
+
+def api_sources(text: str) -> set[Path]:
+    """The files that the entries of a page come from."""
+    wanted = [block for block in blocks(text) if block.is_directive("api")] if "```{api" in text else []
+    return {_file(block.argument) for block in wanted}
+
+
+def _wanted(block: Block) -> list[Entry]:
+    return entries(block.argument, block.body.split() or None)
+
+
+def _methods(entry: Entry) -> Iterator[Entry]:
+    if isinstance(entry.node, ast.ClassDef):
+        for node in entry.node.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.name != "extra_repr":
+                yield Entry(f"{entry.name}.{node.name}", entry.file, node, entry.node)
+
+
+def _index(shown: list[Entry]) -> str:
+    names = sorted((entry.name for entry in shown if entry.owner is None), key=str.lower)
+    return " · ".join(f"[`{name}`](#api-{anchor(name)})" for name in names)
+
+
+# The form of an entry
+
+
+def _written(entry: Entry) -> str:
+    level = "###" if entry.owner is None else "####"
+    parts = [f"(api-{anchor(entry.name)})=\n{level} `{entry.name}`", f"```python\n{signature(entry)}\n```"]
+    parts.append(_readable(entry.docstring))
+    if isinstance(entry.node, ast.ClassDef) and (commented := _comments(entry)):
+        parts.append(
+            "**Fields**\n\n" + "\n\n".join(f"`{name}`\n: {_escaped(text)}" for name, text in commented.items())
+        )
+    if entry.owner is None and (places := _places(entry.name, entry.file)):
+        parts.append(places)
+    return "\n\n".join(parts)
+
+
+def _readable(docstring: str) -> str:
+    """A docstring as Markdown: its parts get a title, and the items of a part become a list of definitions."""
+    written, part = [], ""
+    for paragraph in _paragraphs(docstring):
+        first, _, rest = paragraph.partition("\n")
+        if match := _PART.match(first):
+            part, paragraph = match[1], inspect.cleandoc(rest)
+            written.append(f"**{PARTS[part]}**")
+        if part in {"Args", "Raises", "Attributes"} and paragraph and not paragraph.startswith("Source:"):
+            written += [_item(item) for item in _items(paragraph)]
+        elif paragraph.startswith("    "):
+            written.append(f"```{'python' if _is_python(paragraph) else 'text'}\n{inspect.cleandoc(paragraph)}\n```")
+        elif paragraph.startswith("Source:"):
+            written.append(f"**Source:** {_cited(_escaped(paragraph.removeprefix('Source:').strip()))}")
+        elif paragraph.startswith("| "):  # a table
+            written.append(paragraph)
+        elif paragraph:
+            written.append(_escaped(paragraph))
+    return "\n\n".join(written)
+
+
+def _is_python(code: str) -> bool:
+    try:
+        return bool(ast.parse(inspect.cleandoc(code)))
+    except SyntaxError:
+        return False
+
+
+def _paragraphs(docstring: str) -> list[str]:
+    """Separated by empty lines, or by the beginning of a part."""
+    parted = re.sub(rf"^(?=(?:{'|'.join([*PARTS, 'Source'])}):)", "\n", docstring, flags=re.MULTILINE)
+    return [part.rstrip() for part in re.split(r"\n\s*\n", parted) if part.strip()]
+
+
+def _items(paragraph: str) -> list[str]:
+    """`name: text` each, with the lines that are indented below it."""
+    return [" ".join(item.split()) for item in re.split(r"\n(?=\S)", paragraph)]
+
+
+def _item(item: str) -> str:
+    match = _ITEM.match(item)
+    return f"`{match[1]}`\n: {_escaped(match[2])}" if match else _escaped(item)
+
+
+def _escaped(text: str) -> str:
+    """Plain text with code in backticks and emphasis between asterisks, as Markdown: nothing else in it is markup.
+
+    Names with an entry become links.
+    """
+    pieces = re.split(r"(`[^`]+`|(?<![\w*])\*\w[^*]*\w\*(?![\w*]))", text)
+    return "".join(_code(piece) if number % 2 else re.sub(r"([\\*_<>$\[\]{}|#~])", r"\\\1", piece)
+                   for number, piece in enumerate(pieces))  # fmt: skip
+
+
+def _code(piece: str) -> str:
+    name = piece.strip("`")
+    return f"[{piece}](#api-{anchor(name)})" if piece[0] == "`" and name in public_names() else piece
+
+
+def _cited(text: str) -> str:
+    """Works that the bibliography has become citations."""
+    return _SOURCE.sub(lambda match: f"{{cite:t}}`{key}`" if (key := _works().get((match["first"], match["year"])))
+                       else match[0], text)  # fmt: skip
+
+
+@cache
+def _works() -> dict[tuple[str, str], str]:
+    """Keys of the bibliography by first author and year, where these two say which work it is."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for key, entry in parse_file(str(ROOT / "book/references.bib")).entries.items():
+        for person in entry.persons.get("author", [])[:1]:
+            name = " ".join([*person.prelast_names, *person.last_names])
+            found.setdefault((name, entry.fields["year"]), []).append(key)
+    return {work: keys[0] for work, keys in found.items() if len(keys) == 1}
+
+
+# Signatures
+
+
+def signature(entry: Entry) -> str:
+    """As it is called, on lines of a page's width: arguments with their annotations, and what is returned."""
+    node, returned = entry.node, ""
+    if isinstance(node, ast.ClassDef):
+        arguments = _of_class(node)
+    elif {"property", "cached_property"} & _decorators(node):
+        return _joined(entry.name, None, ast.unparse(node.returns) if node.returns else "", " : ")
+    else:
+        own = "staticmethod" not in _decorators(node) and entry.owner is not None
+        arguments = _arguments(node.args, skip=own)
+        returned = ast.unparse(node.returns) if node.returns else ""
+    return _joined(entry.name, arguments, _double(returned))
+
+
+def _of_class(node: ast.ClassDef) -> list[str] | None:
+    for inner in node.body:
+        if isinstance(inner, ast.FunctionDef) and inner.name == "__init__":
+            return _arguments(inner.args, skip=True)
+    if _FIELDS & (_decorators(node) | {ast.unparse(base) for base in node.bases}):
+        only = any("kw_only=True" in ast.unparse(decorator) for decorator in node.decorator_list)
+        return ["*"] * only + [_double(ast.unparse(field)) for field in _fields(node)]
+    return None
+
+
+def _fields(node: ast.ClassDef) -> list[ast.AnnAssign]:
+    return [inner for inner in node.body if isinstance(inner, ast.AnnAssign)]
+
+
+def _arguments(args: ast.arguments, *, skip: bool) -> list[str]:
+    """Each argument as it is written; without the first, `self`, in a method."""
+    plain = [*args.posonlyargs, *args.args]
+    defaults = [None] * (len(plain) - len(args.defaults)) + args.defaults
+    written = [_argument(arg, default) for arg, default in zip(plain, defaults, strict=True)]
+    if args.posonlyargs:
+        written.insert(len(args.posonlyargs), "/")
+    written = written[1:] if skip else written
+    if args.vararg or args.kwonlyargs:
+        written.append("*" + (_argument(args.vararg, None) if args.vararg else ""))
+    written += [_argument(arg, default) for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    return written + (["**" + _argument(args.kwarg, None)] if args.kwarg else [])
+
+
+def _argument(arg: ast.arg, default: ast.expr | None) -> str:
+    written = arg.arg + (f": {_double(ast.unparse(arg.annotation))}" if arg.annotation else "")
+    return written + (f" = {_double(ast.unparse(default))}" if default is not None else "")
+
+
+def _double(code: str) -> str:
+    """With double quotes and grouped digits, as everywhere in the package."""
+    code = re.sub(r"(?<![\w.])\d{5,}(?!\w)", lambda match: f"{int(match[0]):_}", code)
+    return code.replace("'", '"') if '"' not in code else code
+
+
+def _joined(name: str, arguments: list[str] | None, returned: str, arrow: str = " -> ") -> str:
+    call = name + ("" if arguments is None else f"({', '.join(arguments)})")
+    returned = f"{arrow}{returned}" if returned else ""
+    if len(call + returned) <= WIDTH:
+        return call + returned
+    if arguments:
+        call = f"{name}(\n{_indented(arguments)})"
+    last = call.rsplit("\n", 1)[-1]
+    return call + (returned if len(last + returned) <= WIDTH else _broken(returned))
+
+
+def _broken(text: str) -> str:
+    """With what is inside the first brackets on lines of its own."""
+    match = re.fullmatch(r"([^\[]*\[)(.+)(\][^\]]*)", text)
+    return f"{match[1]}\n{_indented(_split(match[2]))}{match[3]}" if match else text
+
+
+def _indented(parts: list[str]) -> str:
+    lines = [part if len(part) + 5 <= WIDTH else _broken(part) for part in parts]
+    return "".join(textwrap.indent(line, "    ") + ",\n" for line in lines)
+
+
+def _split(text: str) -> list[str]:
+    """At the commas outside brackets and quotation marks."""
+    parts, depth, quoted = [""], 0, False
+    for sign in text:
+        quoted ^= sign == '"'
+        depth += (sign in "[(") - (sign in "])")
+        if sign == "," and depth == 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+def _decorators(node: Definition) -> set[str]:
+    calls = [decorator.func if isinstance(decorator, ast.Call) else decorator for decorator in node.decorator_list]
+    return {ast.unparse(call).rsplit(".", 1)[-1] for call in calls}
+
+
+def _comments(entry: Entry) -> dict[str, str]:
+    """What stands behind the fields of a class."""
+    fields = _fields(entry.node) if _of_class(entry.node) else []
+    lines = _line_comments(entry.file) if fields else {}
+    return {field.target.id: lines[field.end_lineno] for field in fields if field.end_lineno in lines}
+
+
+@cache
+def _line_comments(file: Path) -> dict[int, str]:
+    tokens = tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline)
+    return {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
+
+
+# Where a name is taught, exercised and used
+
+
+def _places(name: str, file: Path) -> str:
+    exercise = all_exercises().get(name)
+    used = _users().get(name, [])
+    own = [f"book/{file.stem}"] if file.parent.name == "course_lib" and file.stem in STEMS else used[:1]
+    first = [f"**Chapter** {_links(own)}"] if own else []
+    if exercise:
+        first.append(f"**Exercise** {{ref}}`{exercise.title} <exercise-{anchor(name)}>`")
+    others = [page for page in used if page not in own]
+    return "  \n".join(filter(None, [" · ".join(first), f"**Used in** {_links(others)}" if others else ""]))
+
+
+def _links(pages: list[str]) -> str:
+    return ", ".join(f"{{doc}}`/{page}`" for page in pages)
+
+
+@cache
+def _users() -> dict[str, list[str]]:
+    """The lessons whose code imports a name, or shows its source, in reading order."""
+    from tools.pages import all_pages
+
+    found: dict[str, list[str]] = {}
+    for page in all_pages():
+        if page.is_lesson:
+            for name in _used_by(page.source.read_text(encoding="utf-8")):
+                found.setdefault(name, []).append(page.name)
+    return found
+
+
+def _used_by(source: str) -> set[str]:
+    names = set()
+    for block in blocks(source):
+        if block.is_directive("literalinclude"):
+            names.add(block.options.get("pyobject"))
+        elif block.is_directive("code-cell") and re.search(r"\bcourse_lib\b|\bcl\.", block.body):
+            for node in ast.walk(ast.parse(block.body)):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("course_lib"):
+                    names |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in {"cl", "course_lib"}:
+                    names.add(node.attr)
+    return names
+
+
+# Sources
+
+
+def _file(module: str) -> Path:
+    """A module's source.
+
+    Raises:
+        ValueError: there is no such module.
+    """
+    path = ROOT / module.replace(".", "/")
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if file.exists():
+            return file
+    raise ValueError(f"there is no module {module!r}: expected {path.with_suffix('.py')}")
+
+
+@cache
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def _listed(file: Path) -> list[str]:
+    for node in _tree(file).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    raise ValueError(f"{file} has no __all__")

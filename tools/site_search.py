@@ -1,0 +1,66 @@
+"""The book's search: every section with its text in one file, which a page loads when a reader begins to search.
+
+Sphinx's own search shows no excerpts where the book is read from files, opens a page at its top, loads its index on
+every page and forgives no typing error. `book/_static/search.js` does the searching.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from lxml import html as lxml_html
+from sphinx.application import Sphinx
+
+DATA = "_static/search-data.js"
+NO_TEXT = {"pre", "script", "style", "math", "svg", "button", "attention-view", "noscript"}
+
+
+def _own_text(element: lxml_html.HtmlElement) -> Iterator[str]:
+    """The text of a section without its heading, its subsections, its code and its pictures."""
+    for child in element:
+        if not isinstance(child.tag, str):  # a comment
+            yield child.tail or ""
+            continue
+        if child.tag not in NO_TEXT and child.tag != "section" and child.tag not in {"h1", "h2", "h3", "h4"}:
+            yield child.text or ""
+            yield from _own_text(child)
+            if child.tag in {"p", "li", "td", "th", "dt", "dd", "div"}:
+                yield " "
+        yield child.tail or ""
+
+
+def sections(page: Path, address: str) -> Iterator[tuple[str, str, str]]:
+    """Address with anchor, heading and text of each section of a built page, from top to bottom."""
+    article = lxml_html.parse(str(page)).find(".//article")
+    for section in article.iter("section") if article is not None else ():
+        heading = next((child for child in section if child.tag in {"h1", "h2", "h3", "h4"}), None)
+        if heading is None:
+            continue
+        for link in heading.find_class("headerlink"):
+            link.drop_tree()
+        title = " ".join(heading.text_content().split())
+        yield f"{address}#{section.get('id')}", title, " ".join("".join(_own_text(section)).split())
+
+
+def _write(app: Sphinx, error: Exception | None) -> None:
+    if error is not None or app.builder.name != "html":
+        return
+    folder = Path(app.outdir)
+    pages = []
+    for name in sorted(app.env.found_docs):
+        found = list(sections(folder / f"{name}.html", f"{name}.html"))
+        if found:
+            pages.append({"title": found[0][1], "sections": found})
+    (folder / DATA).write_text(f"bookSearch({json.dumps(pages, ensure_ascii=False)})\n", encoding="utf-8")
+
+
+def _instead_of_sphinx(app: Sphinx) -> None:
+    app.builder.search = False
+
+
+def setup(app: Sphinx) -> None:
+    """Called by the book's Sphinx extension."""
+    app.connect("builder-inited", _instead_of_sphinx)
+    app.connect("build-finished", _write)
