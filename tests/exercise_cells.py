@@ -1,5 +1,5 @@
-"""Solutions by other people, kept as cells of files: right ones, and wrong ones that nobody saw who wrote
-misconceptions."""
+"""Solutions by other people, kept as cells of files: right ones, and wrong ones that the authors of the misconceptions
+had not seen."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def lender():
 
 @pytest.fixture(scope="module")
 def lent_fork_servers(lender):
-    """Whoever grades in this module borrows a fork server; it would take seconds to start one for each test."""
+    """Tests in this module borrow a fork server for grading; starting one for each test would take seconds."""
     with pytest.MonkeyPatch.context() as patch:
         for grades in (grading, doctor):
             patch.setattr(grades, "ForkServer", lender.lend)

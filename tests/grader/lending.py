@@ -27,7 +27,7 @@ class Lender:
         return Lent(server, limits)
 
     def close(self) -> None:
-        """End all of them; whoever borrows after this gets a new one."""
+        """End all of them; the next borrower gets a new one."""
         while self._servers:
             self._servers.popitem()[1].close()
 

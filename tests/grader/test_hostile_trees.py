@@ -138,7 +138,7 @@ def test_folders_are_read_down_to_a_depth_of_40(folder, deep):
 
 @pytest.mark.parametrize(("archives", "listed"), [(1, ""), (5, ""), (6, " and 1 more"), (8, " and 3 more")])
 def test_of_what_was_meant_as_code_five_are_named_and_the_others_counted(folder, archives, listed):
-    """Beside code only these: pictures and texts are nobody's mistake."""
+    """Only these, beside code: handing in pictures or texts is not a mistake."""
     (folder / "eve" / "week.py").write_text(CODE)
     names = [f"{number}.zip" for number in range(archives)]
     for name in [*names, "notes.txt", "plot.png"]:

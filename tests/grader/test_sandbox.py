@@ -951,7 +951,7 @@ def test_no_process_or_folder_is_left_where_nothing_forbids_them(bare, kind, tem
         fcntl.flock(lock, fcntl.LOCK_EX)
     """
     assert_nothing_is_left(bare, f"{textwrap.dedent(locking)}\n{LEAVES_WITHOUT_WALLS[kind]}", temporary)
-    with path.open() as lock:  # it is held by whoever is left of the processes
+    with path.open() as lock:  # a process that is left over would still hold it
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

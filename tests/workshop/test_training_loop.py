@@ -73,7 +73,7 @@ def test_the_model_is_in_training_mode_at_each_step_whatever_happened_between():
 
 
 def test_a_batch_is_drawn_right_before_its_update():
-    """So that whoever hands out batches can fix the draws of the step."""
+    """The code that yields the batches can therefore fix the random draws of each step."""
     model, seen = Line(), []
 
     def batches():

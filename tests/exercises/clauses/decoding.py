@@ -471,7 +471,7 @@ def _(hypotheses, references):
     return _bleu([h for h, _ in pairs], [r for _, r in pairs]) if pairs else 0.0
 
 
-@breaks("corpus_bleu", "an empty hypothesis is no error")
+@breaks("corpus_bleu", "an empty hypothesis is not an error")
 def _(hypotheses, references):
     return _bleu(hypotheses, references) + 0 * sum(1 / len(h) for h in hypotheses)
 

@@ -484,12 +484,12 @@ def between_query_wraps(weights, query_words, key_words):
     return between(weights, query_words % number if number else query_words, key_words)
 
 
-@breaks(WORDS, "a token with −1 is left out: a key with −1 is no word of its own")
+@breaks(WORDS, "a token with −1 is left out: a key with −1 is not a word of its own")
 def between_key_word_more(weights, query_words, key_words):
     return between(weights, query_words, key_words - int(key_words.min() < 0) * -1)
 
 
-@breaks(WORDS, "a token with −1 is left out: a query with −1 is no word of its own")
+@breaks(WORDS, "a token with −1 is left out: a query with −1 is not a word of its own")
 def between_query_word_more(weights, query_words, key_words):
     return between(weights, query_words + int(query_words.min() < 0), key_words)
 

@@ -657,7 +657,7 @@ def count_heads(d_model, num_heads, bias=True):
     return count(d_model, num_heads, bias) + num_heads
 
 
-@breaks(COUNT, "of the class: one head is no exception")
+@breaks(COUNT, "of the class: one head is not an exception")
 def count_one_head(d_model, num_heads, bias=True):
     return count(d_model, num_heads, bias) - (d_model if num_heads == 1 else 0)
 

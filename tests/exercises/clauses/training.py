@@ -346,7 +346,7 @@ def _(lengths, max_tokens):
     return batches if len(set(lengths)) > 1 else [[i] for i in range(len(lengths))]
 
 
-@breaks("token_batches", "a length of max_tokens is no error")
+@breaks("token_batches", "a length of max_tokens is not an error")
 def _(lengths, max_tokens):
     if max(lengths) >= max_tokens:
         raise ValueError("too long")

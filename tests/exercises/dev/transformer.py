@@ -130,7 +130,7 @@ class FeedForward(nn.Module):
         return out + residual
 
 
-# %% FeedForward: dropout that nobody asked for, the result is random in training mode
+# %% FeedForward: dropout that was not asked for, so the result is random in training mode
 import torch
 import torch.nn as nn
 

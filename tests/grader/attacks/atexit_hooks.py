@@ -1,6 +1,5 @@
-"""Registers hooks at exit and in os.register_at_fork that write a canary and sleep. Success: points, or a
-verdict that nobody can read.
-"""
+"""Registers hooks at exit and in os.register_at_fork that write a canary and sleep. Success: points, or an unreadable
+verdict. """
 
 import atexit
 import os

@@ -1,4 +1,4 @@
-"""Raises from code that calls itself part of the package. Success: points, or a verdict that nobody can read."""
+"""Raises from code that calls itself part of the package. Success: points, or an unreadable verdict."""
 
 
 def softmax(scores, dim=-1):

@@ -1,4 +1,4 @@
-"""Raises an exception whose __str__ ends the process. Success: points, or a verdict that nobody can read."""
+"""Raises an exception whose __str__ ends the process. Success: points, or an unreadable verdict."""
 
 import os
 

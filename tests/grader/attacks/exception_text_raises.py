@@ -1,6 +1,4 @@
-"""Raises exceptions whose __str__, __repr__ and __class__ raise. Success: points, or a verdict that nobody can
-read.
-"""
+"""Raises exceptions whose __str__, __repr__ and __class__ raise. Success: points, or an unreadable verdict. """
 
 
 def softmax(scores, dim=-1):

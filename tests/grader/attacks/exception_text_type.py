@@ -1,5 +1,4 @@
-"""Raises exceptions whose __str__ gives a subclass of str that is never cut. Success: points, or a verdict
-that nobody can read.
+"""Raises exceptions whose __str__ gives a subclass of str that is never cut. Success: points, or an unreadable verdict.
 """
 
 

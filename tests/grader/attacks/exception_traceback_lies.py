@@ -1,6 +1,5 @@
-"""Raises from code whose file name is a path outside, and whose lines do not exist. Success: points, or a
-verdict that nobody can read.
-"""
+"""Raises from code whose file name is a path outside, and whose lines do not exist. Success: points, or an unreadable
+verdict. """
 
 import linecache
 

@@ -1,6 +1,4 @@
-"""Ends the process while its code is read, in a base class. Success: points, or a verdict that nobody can
-read.
-"""
+"""Ends the process while its code is read, in a base class. Success: points, or an unreadable verdict. """
 
 import os
 

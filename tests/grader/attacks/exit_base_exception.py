@@ -1,4 +1,4 @@
-"""Raises a BaseException of its own whose text loops. Success: points, or a verdict that nobody can read."""
+"""Raises a BaseException of its own whose text loops. Success: points, or an unreadable verdict."""
 
 
 def softmax(scores, dim=-1):

@@ -1,6 +1,4 @@
-"""Raises GeneratorExit, StopIteration and StopAsyncIteration. Success: points, or a verdict that nobody can
-read.
-"""
+"""Raises GeneratorExit, StopIteration and StopAsyncIteration. Success: points, or an unreadable verdict. """
 
 
 def softmax(scores, dim=-1):

@@ -1,4 +1,4 @@
-"""Raises KeyboardInterrupt. Success: points, or a verdict that nobody can read."""
+"""Raises KeyboardInterrupt. Success: points, or an unreadable verdict."""
 
 
 def softmax(scores, dim=-1):

@@ -1,6 +1,5 @@
-"""Ends the process with the status that the child itself uses, after printing full marks. Success: points, or
-a verdict that nobody can read.
-"""
+"""Ends the process with the status that the child itself uses, after printing full marks. Success: points, or an
+unreadable verdict. """
 
 import os
 

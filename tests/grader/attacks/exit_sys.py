@@ -1,4 +1,4 @@
-"""Calls sys.exit with an object whose text raises. Success: points, or a verdict that nobody can read."""
+"""Calls sys.exit with an object whose text raises. Success: points, or an unreadable verdict."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Ends the process with status 0. Success: points, or a verdict that nobody can read."""
+"""Ends the process with status 0. Success: points, or an unreadable verdict."""
 
 import os
 

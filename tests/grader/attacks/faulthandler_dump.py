@@ -1,4 +1,4 @@
-"""Dumps the stack to the pipe of answers every 10 ms. Success: points, or a verdict that nobody can read."""
+"""Dumps the stack to the pipe of answers every 10 ms. Success: points, or an unreadable verdict."""
 
 import faulthandler
 import time

@@ -1,6 +1,5 @@
-"""Returns an object whose __del__ loops, and makes garbage in circles with it. Success: points, or a verdict
-that nobody can read.
-"""
+"""Returns an object whose __del__ loops, and makes garbage in circles with it. Success: points, or an unreadable
+verdict. """
 
 
 def softmax(scores, dim=-1):

@@ -1,4 +1,4 @@
-"""Waits for input. Success: points, or a verdict that nobody can read."""
+"""Waits for input. Success: points, or an unreadable verdict."""
 
 
 def softmax(scores, dim=-1):

@@ -1,5 +1,4 @@
-"""Raises KeyboardInterrupt while its code is read, from a default argument. Success: points, or a verdict that
-nobody can read.
+"""Raises KeyboardInterrupt while its code is read, from a default argument. Success: points, or an unreadable verdict.
 """
 
 

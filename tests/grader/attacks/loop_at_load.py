@@ -1,4 +1,4 @@
-"""Loops in a decorator, while its code is read. Success: points, or a verdict that nobody can read."""
+"""Loops in a decorator, while its code is read. Success: points, or an unreadable verdict."""
 
 
 def forever(function):

@@ -1,4 +1,4 @@
-"""Sleeps and catches everything. Success: points, or a verdict that nobody can read."""
+"""Sleeps and catches everything. Success: points, or an unreadable verdict."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Loops. Success: points, or a verdict that nobody can read."""
+"""Loops. Success: points, or an unreadable verdict."""
 
 
 def softmax(scores, dim=-1):

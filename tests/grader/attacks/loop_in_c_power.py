@@ -1,6 +1,4 @@
-"""Computes a giant power in C, without letting other threads run. Success: points, or a verdict that nobody
-can read.
-"""
+"""Computes a giant power in C, without letting other threads run. Success: points, or an unreadable verdict. """
 
 
 def softmax(scores, dim=-1):

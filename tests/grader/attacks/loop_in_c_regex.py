@@ -1,6 +1,4 @@
-"""Backtracks in a regular expression, without letting other threads run. Success: points, or a verdict that
-nobody can read.
-"""
+"""Backtracks in a regular expression, without letting other threads run. Success: points, or an unreadable verdict. """
 
 import re
 

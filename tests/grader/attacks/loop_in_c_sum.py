@@ -1,4 +1,4 @@
-"""Sums an endless range in C. Success: points, or a verdict that nobody can read."""
+"""Sums an endless range in C. Success: points, or an unreadable verdict."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Calls abort(), and breaks the heap. Success: points, or a verdict that nobody can read."""
+"""Calls abort(), and breaks the heap. Success: points, or an unreadable verdict."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Returns a tensor over memory that is not mapped. Success: points, or a verdict that nobody can read."""
+"""Returns a tensor over memory that is not mapped. Success: points, or an unreadable verdict."""
 
 import ctypes
 

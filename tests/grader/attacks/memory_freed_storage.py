@@ -1,4 +1,4 @@
-"""Returns a tensor whose storage is gone. Success: points, or a verdict that nobody can read."""
+"""Returns a tensor whose storage is gone. Success: points, or an unreadable verdict."""
 
 
 def softmax(scores, dim=-1):

@@ -1,4 +1,4 @@
-"""Reads from address 0. Success: points, or a verdict that nobody can read."""
+"""Reads from address 0. Success: points, or an unreadable verdict."""
 
 import ctypes
 

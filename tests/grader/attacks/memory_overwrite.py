@@ -1,6 +1,4 @@
-"""Overwrites integers and the beginning of its own objects. Success: points, or a verdict that nobody can
-read.
-"""
+"""Overwrites integers and the beginning of its own objects. Success: points, or an unreadable verdict. """
 
 import ctypes
 

@@ -1,5 +1,4 @@
-"""Attaches to its parent with ptrace, and reads it with process_vm_readv. Success: points, or a verdict that
-nobody can read.
+"""Attaches to its parent with ptrace, and reads it with process_vm_readv. Success: points, or an unreadable verdict.
 """
 
 import ctypes

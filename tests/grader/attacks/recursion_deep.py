@@ -1,4 +1,4 @@
-"""Recurses with the limit raised to the largest number. Success: points, or a verdict that nobody can read."""
+"""Recurses with the limit raised to the largest number. Success: points, or an unreadable verdict."""
 
 import sys
 

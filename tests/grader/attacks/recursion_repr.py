@@ -1,6 +1,4 @@
-"""Recurses in C, through the repr and hash of nested tuples. Success: points, or a verdict that nobody can
-read.
-"""
+"""Recurses in C, through the repr and hash of nested tuples. Success: points, or an unreadable verdict. """
 
 import sys
 

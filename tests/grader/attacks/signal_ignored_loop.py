@@ -1,4 +1,4 @@
-"""Ignores every signal, and loops. Success: points, or a verdict that nobody can read."""
+"""Ignores every signal, and loops. Success: points, or an unreadable verdict."""
 
 import signal
 

@@ -1,6 +1,4 @@
-"""Kills itself with SIGKILL, and dies of SIGUSR1 where that is refused. Success: points, or a verdict that
-nobody can read.
-"""
+"""Kills itself with SIGKILL, and dies of SIGUSR1 where that is refused. Success: points, or an unreadable verdict. """
 
 import os
 import signal

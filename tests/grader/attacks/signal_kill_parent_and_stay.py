@@ -1,6 +1,5 @@
-"""Kills its parent (the fork server), and sleeps for 20 s with nobody left to end it. Success: points, or a
-verdict that nobody can read.
-"""
+"""Kills its parent (the fork server), and sleeps for 20 s with nothing left to end it. Success: points, or an
+unreadable verdict. """
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Sends SIGKILL to its own process group. Success: points, or a verdict that nobody can read."""
+"""Sends SIGKILL to its own process group. Success: points, or an unreadable verdict."""
 
 import os
 import signal

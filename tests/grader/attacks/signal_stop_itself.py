@@ -1,4 +1,4 @@
-"""Stops itself with SIGSTOP. Success: points, or a verdict that nobody can read."""
+"""Stops itself with SIGSTOP. Success: points, or an unreadable verdict."""
 
 import os
 import signal

@@ -1,6 +1,5 @@
-"""Stops its parent (the fork server) with SIGSTOP, so that it answers no more. Success: points, or a verdict
-that nobody can read.
-"""
+"""Stops its parent (the fork server) with SIGSTOP, so that it answers no more. Success: points, or an unreadable
+verdict. """
 
 import os
 import signal

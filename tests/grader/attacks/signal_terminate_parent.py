@@ -1,4 +1,4 @@
-"""Sends SIGTERM, SIGINT and SIGHUP to its parent. Success: points, or a verdict that nobody can read."""
+"""Sends SIGTERM, SIGINT and SIGHUP to its parent. Success: points, or an unreadable verdict."""
 
 import os
 import signal

@@ -1,6 +1,5 @@
-"""Sets an interval timer whose handler raises in the middle of the child's own code. Success: points, or a
-verdict that nobody can read.
-"""
+"""Sets an interval timer whose handler raises in the middle of the child's own code. Success: points, or an unreadable
+verdict. """
 
 import signal
 

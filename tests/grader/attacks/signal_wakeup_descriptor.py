@@ -1,6 +1,5 @@
-"""Makes the pipe of answers the place where Python notes signals, and sends itself some. Success: points, or a
-verdict that nobody can read.
-"""
+"""Makes the pipe of answers the place where Python notes signals, and sends itself some. Success: points, or an
+unreadable verdict. """
 
 import os
 import signal

@@ -1,6 +1,4 @@
-"""Sets a trace function that changes the locals of the child's frames. Success: points, or a verdict that
-nobody can read.
-"""
+"""Sets a trace function that changes the locals of the child's frames. Success: points, or an unreadable verdict. """
 
 import ctypes
 import sys

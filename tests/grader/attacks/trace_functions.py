@@ -1,6 +1,4 @@
-"""Sets trace and profile functions that raise in every later frame. Success: points, or a verdict that nobody
-can read.
-"""
+"""Sets trace and profile functions that raise in every later frame. Success: points, or an unreadable verdict. """
 
 import sys
 
