@@ -1,0 +1,59 @@
+"""What the tests of the sandbox share: small limits, code to be run inside, and questions to a session."""
+
+import dataclasses
+import json
+import os
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from course_lib.exercises import Case
+from course_lib.grader.sandbox.protocol import encode, pack_case
+from course_lib.grader.sandbox.session import Ended, ForkServer, Session
+from course_lib.grader.sandbox.walls import Limits
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces, Landlock and seccomp are Linux's")
+
+SMALL = Limits(seconds=8.0, load_seconds=8.0, total_seconds=10.0, memory_mb=300)
+HASTY = dataclasses.replace(SMALL, seconds=0.6, load_seconds=0.6)  # for what hangs
+CASE, CASE_BYTES = pack_case(Case(args=(3,)), (), False)
+MASK = "import torch\ndef causal_mask(length):\n    return torch.ones(length, length, dtype=torch.bool).tril()\n"
+LOOP = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
+
+
+def code_of(code: str, *names: str) -> dict:
+    piece = {"file": "s.py", "line": 1, "code": textwrap.dedent(code), "names": list(names or ("it",))}
+    return {"files": {}, "siblings": {}, "pieces": [piece]}
+
+
+def call(seed: int = 1) -> bytes:
+    return encode({"do": "case", "exercise": "causal_mask", "seed": seed, **CASE}, CASE_BYTES)
+
+
+def problem_in(server: ForkServer, code: str):
+    """The exception that the code ends in inside of a session, or None."""
+    with Session(server) as session:
+        return session.load(code_of(code)).get("it")
+
+
+def found_in(server: ForkServer, expression: str, before: str = ""):
+    """The value of an expression inside of a session."""
+    code = f"{textwrap.dedent(before)}\nimport json\nraise KeyError(json.dumps({expression}))"
+    problem = problem_in(server, code)
+    assert problem.type == "KeyError", problem
+    return json.loads(problem.message.strip("'"))
+
+
+def end_of(server: ForkServer, code: str) -> Ended:
+    """How a session ends whose code, when it is loaded, ends the process."""
+    with Session(server) as session, pytest.raises(Ended) as ended:
+        session.load(code_of(code))
+    assert not os.path.exists(session.scratch)
+    return ended.value
+
+
+def children(server: ForkServer) -> list[str]:
+    pid = server._process.pid
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
