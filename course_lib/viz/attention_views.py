@@ -226,7 +226,7 @@ def _looks(query: str, keys: list[str], row: list[float]) -> str:
     """Where a query looks, as the script says it."""
     shown = [float(fixed(weight)) for weight in row]
     best = sorted(range(len(row)), key=lambda j: -shown[j])[:_NAMED]
-    return f"{query} looks most at " + ", ".join(f"{keys[j]} {fixed(shown[j])}" for j in best) + "."
+    return f"“{query}” looks most at " + ", ".join(f"“{keys[j]}” ({fixed(shown[j])})" for j in best) + "."
 
 
 def _middle(row: int) -> float:

@@ -92,7 +92,7 @@ class View:
             f":root{{color-scheme:light dark;background:Canvas;color:CanvasText}}h1{{font-size:1.3rem}}"
             f"attention-view .title{{display:none}}</style><main><h1>{html.escape(self.title)}</h1>{self.html()}"
             f"<style>{dark_stylesheet()}</style>"
-            f"<p>{html.escape(self.description)}</p></main></html>\n"
+            f"<details><summary>Description</summary><p>{html.escape(self.description)}</p></details></main></html>\n"
         )
         write_whole(path, page)
         return path

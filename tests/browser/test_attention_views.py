@@ -181,16 +181,18 @@ def test_pointing_at_a_word_shows_its_lines_its_row_and_the_three_strongest(show
     page = seen.page
     assert lit(page) == [0]  # the view starts with a word chosen, and says where it looks
     assert same_place(frame(page), page.locator('[data-k="r0"]').bounding_box())
-    assert page.locator(".say").text_content() == "fliegt looks most at like 0.700, flies 0.200, time 0.100."
+    assert (
+        page.locator(".say").text_content() == "“fliegt” looks most at “like” (0.700), “flies” (0.200), “time” (0.100)."
+    )
     page.locator('[data-k="q1"]').hover()
-    said(page, "gern looks")
+    said(page, "“gern” looks")
     page.locator('[data-k="q0"]').hover()
-    assert said(page, "fliegt") == "fliegt looks most at like 0.700, flies 0.200, time 0.100."
+    assert said(page, "“fliegt”") == "“fliegt” looks most at “like” (0.700), “flies” (0.200), “time” (0.100)."
     assert lit(page) == [0]
     row = page.locator('[data-k="r0"]').bounding_box()
     assert same_place(frame(page), row)
     page.locator('[data-k="q1"]').hover()
-    assert said(page, "gern") == "gern looks most at flies 0.375, like 0.250, an 0.250."
+    assert said(page, "“gern”") == "“gern” looks most at “flies” (0.375), “like” (0.250), “an” (0.250)."
     assert lit(page) == [1]
     assert page.locator('[data-k="q1"]').bounding_box()["height"] >= 24
     clean(seen)
@@ -202,17 +204,20 @@ def test_pointing_at_a_cell_says_its_weight_too(show, width, scheme):
     page = seen.page
     cell = page.locator('[data-k="r1"] rect').nth(0)
     cell.hover()
-    assert said(page, "gern to") == "gern to time 0.125. gern looks most at flies 0.375, like 0.250, an 0.250."
+    assert (
+        said(page, "gern to")
+        == "“gern” to “time” (0.125). “gern” looks most at “flies” (0.375), “like” (0.250), “an” (0.250)."
+    )
     assert lit(page) == [1]
     assert same_place(frame(page), cell.bounding_box())
-    assert cell.get_attribute("aria-label") == "gern to time 0.125"
+    assert cell.get_attribute("aria-label") == "“gern” to “time” (0.125)"
     clean(seen)
 
 
 def test_it_starts_where_it_is_told_to_and_tab_goes_there(show):
     page = joined_from(show, 1).page
     assert lit(page) == [1]
-    assert page.locator(".say").text_content().startswith("gern looks most at flies")
+    assert page.locator(".say").text_content().startswith("“gern” looks most at “flies”")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "query gern"
 
@@ -222,18 +227,18 @@ def test_the_keyboard_walks_from_word_to_word_and_into_the_row(show):
     page = seen.page
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "query fliegt"
-    said(page, "fliegt looks most at like 0.700")
+    said(page, "“fliegt” looks most at “like” (0.700)")
     page.keyboard.press("ArrowDown")
-    said(page, "gern looks most")
+    said(page, "“gern” looks most")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    said(page, "gern to flies 0.375.")
+    said(page, "“gern” to “flies” (0.375).")
     page.keyboard.press("ArrowUp")
-    said(page, "fliegt to flies 0.200.")
+    said(page, "“fliegt” to “flies” (0.200).")
     assert lit(page) == [0]
     for _ in range(9):  # the end of the row is the end
         page.keyboard.press("ArrowRight")
-    said(page, "fliegt to an 0.000.")
+    said(page, "“fliegt” to “an” (0.000).")
     page.keyboard.press("Tab")  # one stop for the whole picture
     assert not page.evaluate("document.activeElement.closest('attention-view')")
     clean(seen)
@@ -244,10 +249,12 @@ def test_a_tap_shows_a_word_and_a_cell(show, width):
     seen = joined(show, width=width, touch=True)
     page = seen.page
     page.locator('[data-k="q1"]').tap()
-    said(page, "gern looks most")
+    said(page, "“gern” looks most")
     assert lit(page) == [1]
     page.locator('[data-k="r0"] rect').nth(2).tap()
-    assert said(page, "fliegt to like 0.700.").endswith("fliegt looks most at like 0.700, flies 0.200, time 0.100.")
+    assert said(page, "“fliegt” to “like” (0.700).").endswith(
+        "“fliegt” looks most at “like” (0.700), “flies” (0.200), “time” (0.100)."
+    )
     assert lit(page) == [0]
     clean(seen)
 
@@ -259,13 +266,15 @@ def test_what_it_says_of_forty_words_is_what_torch_finds(show):
     for i in (0, 17, 39):
         page.locator(f'[data-k="q{i}"]').hover()
         top = weights[i].topk(3)
-        expected = ", ".join(f"k{j} {w:.3f}" for j, w in zip(top.indices.tolist(), top.values.tolist(), strict=True))
-        assert said(page, f"q{i} looks") == f"q{i} looks most at {expected}."
+        expected = ", ".join(
+            f"“k{j}” ({w:.3f})" for j, w in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        )
+        assert said(page, f"“q{i}” looks") == f"“q{i}” looks most at {expected}."
     clean(seen)
 
 
 def test_one_token_has_one_line(show):
     seen = show(alignment(torch.ones(1, 1), ["je"], ["I"]), width=390, touch=True)
     seen.page.locator('[data-k="q0"]').tap()
-    assert re.fullmatch(r"je looks most at I 1\.000\.", said(seen.page, "je"))
+    assert re.fullmatch(r"“je” looks most at “I” \(1\.000\)\.", said(seen.page, "“je”"))
     clean(seen)

@@ -244,7 +244,7 @@ def chosen(view):
 
 def test_an_alignment_starts_with_the_query_whose_lines_cross_most():
     weights = torch.tensor([[1.0, 0, 0, 0], [0, 0, 0, 1.0], [0, 1.0, 0, 0], [0, 0, 1.0, 0]])
-    assert chosen(alignment(weights)) == (1, "q1 looks most at k3 1.000, k0 0.000, k1 0.000.")
+    assert chosen(alignment(weights)) == (1, "“q1” looks most at “k3” (1.000), “k0” (0.000), “k1” (0.000).")
 
 
 def test_without_crossings_it_starts_with_the_most_spread_query():
@@ -256,6 +256,6 @@ def test_without_crossings_it_starts_with_the_most_spread_query():
 
 def test_an_alignment_starts_where_it_is_told_to():
     view = alignment(torch.eye(3), start=2)
-    assert chosen(view) == (2, "q2 looks most at k2 1.000, k0 0.000, k1 0.000.")
+    assert chosen(view) == (2, "“q2” looks most at “k2” (1.000), “k0” (0.000), “k1” (0.000).")
     with pytest.raises(ValueError, match="start must be at most 2, got 3; it is the index of a query"):
         alignment(torch.eye(3), start=3)
