@@ -205,7 +205,7 @@ def test_pointing_at_a_cell_says_its_weight_too(show, width, scheme):
     cell = page.locator('[data-k="r1"] rect').nth(0)
     cell.hover()
     assert (
-        said(page, "gern to")
+        said(page, "“gern” to")
         == "“gern” to “time” (0.125). “gern” looks most at “flies” (0.375), “like” (0.250), “an” (0.250)."
     )
     assert lit(page) == [1]
