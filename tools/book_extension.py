@@ -6,9 +6,11 @@ from __future__ import annotations
 import hashlib
 import os
 from binascii import a2b_base64
+from functools import cache
 from pathlib import Path
 
 import nbformat
+import pybtex.plugin
 from docutils import nodes
 from PIL import Image
 from sphinx.application import Sphinx
@@ -26,11 +28,20 @@ from tools.publisher import Publisher, find_publisher
 
 LOGGER = logging.getLogger(__name__)
 
+# It looks through all installed packages at each citation: two seconds of a build.
+pybtex.plugin._load_entry_point = cache(pybtex.plugin._load_entry_point)
+
+
+@cache
+def _publisher() -> Publisher | None:
+    """The same for all pages of a build; looking for it starts git."""
+    return find_publisher()
+
 
 def _configure(app: Sphinx, config: Config) -> None:
     if cache := os.environ.get("COURSE_BOOK_CACHE"):
         config.nb_execution_cache_path = cache
-    publisher = find_publisher()
+    publisher = _publisher()
     if publisher is None:
         return
     config.html_baseurl = publisher.book_url
@@ -65,7 +76,7 @@ def _give_alternative_texts(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    publisher: Publisher | None = find_publisher()
+    publisher = _publisher()
     page = Page(pagename)
     if publisher is None or doctree is None or not page.source.exists() or not page.has_code:
         return
@@ -88,7 +99,7 @@ def _add_notebook_download(app: Sphinx, pagename: str, templatename: str, contex
     if doctree is None or not page.source.exists() or not page.has_code:
         return
     try:
-        notebook = render(page, find_publisher())
+        notebook = render(page, _publisher())
     except OutOfStepError:
         return  # the build has said so; an old notebook would not be this page's
     except ValueError as error:  # something that notebooks cannot show
