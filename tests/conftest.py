@@ -26,7 +26,7 @@ _UNTRACED = {
     "tests/test_arguments_of_chapters.py",
     "tests/test_arguments_of_models.py",
     "tests/translator/test_arguments.py",
-    "tests/translator/test_search.py",
+    "tests/translator/search",
     "tests/translator/test_trainer.py",
     "tests/data/test_grammar.py",
     "tests/viz/test_arguments.py",

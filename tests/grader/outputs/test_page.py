@@ -1,0 +1,169 @@
+"""The feedback page of a student, and that all formats agree on the points."""
+
+import dataclasses
+import json
+import os
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from handed_back import ASSIGNMENT, NASTY, SCRIPT, WALLS, half, result, rows
+
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.grading.results import TaskResult
+from course_lib.grader.output.student_page import feedback_page, write_feedback
+from course_lib.grader.output.tables import csv_text, gradescope, json_text, junit
+from course_lib.grader.submission.submissions import read_submission
+
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
+
+VOID = {"meta", "br", "img", "hr", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: every element is closed where it was opened."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.stack, self.ids, self.links, self.loads, self.text = [], [], [], [], ""
+        self.tags, self.attributes, self.meta = Counter(), set(), {}
+        self.feed(text)
+        self.close()
+        assert not self.stack, f"never closed: {self.stack}"
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        given = dict(attrs)
+        assert len(given) == len(attrs), f"an attribute twice in {tag}"
+        self.attributes |= set(given)
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [given["href"]] if "href" in given else []
+        self.loads += [value for name, value in attrs if name in {"src", "srcset", "data", "action", "poster"}]
+        if "http-equiv" in given:
+            self.meta[given["http-equiv"].lower()] = given["content"]
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.stack, f"</{tag}> closes nothing"
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        if self.stack[-1:] != ["style"]:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """What grading really writes: one passed, one with a heat map, one whose error carries markup."""
+    if not hasattr(os, "fork"):
+        pytest.skip("grading needs fork")
+    path = tmp_path_factory.mktemp("in") / "a&b<i>.py"
+    path.write_text(
+        "import torch\n"
+        "def causal_mask(length):\n"
+        "    return torch.ones(length, length, dtype=torch.bool).tril()\n"
+        "def softmax(scores, dim=-1):\n"
+        "    return scores / scores.sum(dim, keepdim=True)\n"
+        "def attend(scores, value):\n"
+        f"    raise ValueError('{SCRIPT}')\n"
+    )
+    with Grader(ASSIGNMENT) as grader:
+        return grader.grade(read_submission(path.stem, [path]))
+
+
+PAGES = {
+    "by hand": lambda graded: result(),
+    "by the grader": lambda graded: graded,
+    "hostile": lambda graded: result(
+        dataclasses.replace(half(), text=SCRIPT, note=SCRIPT), student=SCRIPT + NASTY, problems=[SCRIPT], late_days=1
+    ),
+}
+
+
+@pytest.fixture(params=PAGES)
+def markup(request, graded):
+    return feedback_page(PAGES[request.param](graded), dataclasses.replace(ASSIGNMENT, title=f"Week {SCRIPT}"))
+
+
+def test_a_page_is_well_formed(markup):
+    page = Page(markup)
+    assert markup.startswith("<!doctype html>")
+    assert '<meta charset="utf-8">' in markup
+    assert page.tags["html"] == page.tags["head"] == page.tags["body"] == page.tags["title"] == page.tags["h1"] == 1
+    assert [identity for identity, count in Counter(page.ids).items() if count > 1] == []
+
+
+def test_a_page_runs_nothing_of_the_submission(markup):
+    page = Page(markup)
+    assert not {"script", "img", "iframe", "object", "link", "form", "svg"} & set(page.tags)
+    assert not [name for name in page.attributes if name.startswith("on")]
+
+
+def test_a_page_needs_no_network(markup):
+    page = Page(markup)
+    assert page.loads == []
+    assert all(link.startswith("#") for link in page.links)
+    assert not re.search(r"@import|url\(|https?://", markup)
+    assert page.meta["content-security-policy"].startswith("default-src 'none'")
+
+
+def test_every_exercise_of_a_page_is_linked_and_has_a_section(markup):
+    page = Page(markup)
+    assert page.links
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+
+
+def test_a_page_shows_points_reports_and_the_walls():
+    text = Page(feedback_page(result(problems=["b.py: damaged"], late_days=1, penalty=0.1), ASSIGNMENT)).text
+    assert "Week <3> · ada" in text
+    assert "3.15 of 6 points" in text
+    assert "1 day late: 10% of the points are taken off" in text
+    assert "b.py: damaged" in text
+    for task in result().tasks:
+        assert task.text in text
+    assert "1.5 of 3" in text
+    assert WALLS in text
+
+
+def test_a_page_says_what_happened_to_the_process():
+    stopped = dataclasses.replace(half(), note="took longer than 5 s for a call, and was stopped")
+    assert stopped.note in Page(feedback_page(result(stopped), ASSIGNMENT)).text
+
+
+def test_a_graded_page_shows_error_and_heat_map_as_text(graded):
+    page = Page(feedback_page(graded, ASSIGNMENT))
+    assert f"ValueError: {SCRIPT}" in page.text
+    assert "expected" in page.text
+    assert page.tags["table"] == 3  # points, and one failing case: expected and got
+    assert "a&b<i>" in page.text
+
+
+def test_a_page_is_written_where_it_is_said(tmp_path):
+    write_feedback(tmp_path / "new" / "folder", "ada-12345678", result(), ASSIGNMENT)
+    (page,) = (tmp_path / "new" / "folder").iterdir()
+    assert page.name == "ada-12345678.html"
+    assert Page(Path(page).read_text(encoding="utf-8")).tags["section"] == 3
+
+
+# All of them together
+
+
+def test_a_graded_submission_has_the_same_points_in_every_format(graded):
+    points = json.loads(json_text([graded], ASSIGNMENT))["submissions"][0]["points"]
+    assert 1 <= points < 6
+    assert float(rows([graded])[0]["points"]) == points
+    assert json.loads(gradescope(graded))["score"] == points
+    assert f"{points:g} of 6 points" in Page(feedback_page(graded, ASSIGNMENT)).text
+
+
+def test_a_hang_or_crash_has_its_note_in_every_format():
+    text = "could not be graded: it ended the grader's fork server"
+    bad = result(TaskResult("softmax", "failed", 0.0, 2.0, note=text, text=f"softmax: {text}"), problems=[text])
+    assignment = dataclasses.replace(ASSIGNMENT, tasks=ASSIGNMENT.tasks[:1])
+    outputs = [json_text([bad], assignment), csv_text([bad], assignment), junit([bad]), gradescope(bad)]
+    outputs.append(Page(feedback_page(bad, assignment)).text)
+    for output in outputs:
+        assert text in output
