@@ -15,7 +15,6 @@ import ast
 import inspect
 import io
 import re
-import textwrap
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,19 +26,16 @@ from pybtex.database import parse_file
 from course_lib.exercises import STEMS, all_exercises
 from tools.myst import Block, blocks, replaced
 from tools.publisher import ROOT
+from tools.signatures import Definition, arguments_of_class, fields, signature
 
 __all__ = ["Entry", "anchor", "api_sources", "entries", "expand_api", "public_names"]
 
-WIDTH = 80  # characters of a signature's line
 PARTS = {"Args": "Arguments", "Returns": "Returns", "Yields": "Yields", "Raises": "Raises", "Attributes": "Attributes"}
 _PART = re.compile(rf"^({'|'.join(PARTS)}):$")
 _ITEM = re.compile(r"^([\w.*, ]+): (.+)$", re.DOTALL)
 _SOURCE = re.compile(
     r"(?P<first>[A-Z][\w'’-]+)(?:(?: et al\.)|(?:, [A-Z][\w'’-]+)*(?:,? & [A-Z][\w'’-]+))? \((?P<year>\d{4})\)"
 )
-_FIELDS = {"dataclass", "NamedTuple"}
-
-Definition = ast.FunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
@@ -57,6 +53,11 @@ class Entry:
     file: Path
     node: Definition
     owner: ast.ClassDef | None = None
+
+    @property
+    def signature(self) -> str:
+        """As it is called."""
+        return signature(self.name, self.node, method=self.owner is not None)
 
     @property
     def docstring(self) -> str:
@@ -129,7 +130,10 @@ def _index(shown: list[Entry]) -> str:
 
 def _written(entry: Entry) -> str:
     level = "###" if entry.owner is None else "####"
-    parts = [f"(api-{anchor(entry.name)})=\n{level} `{entry.name}`", f"```python\n{signature(entry)}\n```"]
+    parts = [
+        f"(api-{anchor(entry.name)})=\n{level} `{entry.name}`",
+        f"```python\n{entry.signature}\n```",
+    ]
     parts.append(_readable(entry.docstring))
     if isinstance(entry.node, ast.ClassDef) and (commented := _comments(entry)):
         parts.append(
@@ -216,107 +220,11 @@ def _works() -> dict[tuple[str, str], str]:
     return {work: keys[0] for work, keys in found.items() if len(keys) == 1}
 
 
-# Signatures
-
-
-def signature(entry: Entry) -> str:
-    """As it is called, on lines of a page's width: arguments with their annotations, and what is returned."""
-    node, returned = entry.node, ""
-    if isinstance(node, ast.ClassDef):
-        arguments = _of_class(node)
-    elif {"property", "cached_property"} & _decorators(node):
-        return _joined(entry.name, None, ast.unparse(node.returns) if node.returns else "", " : ")
-    else:
-        own = "staticmethod" not in _decorators(node) and entry.owner is not None
-        arguments = _arguments(node.args, skip=own)
-        returned = ast.unparse(node.returns) if node.returns else ""
-    return _joined(entry.name, arguments, _double(returned))
-
-
-def _of_class(node: ast.ClassDef) -> list[str] | None:
-    for inner in node.body:
-        if isinstance(inner, ast.FunctionDef) and inner.name == "__init__":
-            return _arguments(inner.args, skip=True)
-    if _FIELDS & (_decorators(node) | {ast.unparse(base) for base in node.bases}):
-        only = any("kw_only=True" in ast.unparse(decorator) for decorator in node.decorator_list)
-        return ["*"] * only + [_double(ast.unparse(field)) for field in _fields(node)]
-    return None
-
-
-def _fields(node: ast.ClassDef) -> list[ast.AnnAssign]:
-    return [inner for inner in node.body if isinstance(inner, ast.AnnAssign)]
-
-
-def _arguments(args: ast.arguments, *, skip: bool) -> list[str]:
-    """Each argument as it is written; without the first, `self`, in a method."""
-    plain = [*args.posonlyargs, *args.args]
-    defaults = [None] * (len(plain) - len(args.defaults)) + args.defaults
-    written = [_argument(arg, default) for arg, default in zip(plain, defaults, strict=True)]
-    if args.posonlyargs:
-        written.insert(len(args.posonlyargs), "/")
-    written = written[1:] if skip else written
-    if args.vararg or args.kwonlyargs:
-        written.append("*" + (_argument(args.vararg, None) if args.vararg else ""))
-    written += [_argument(arg, default) for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
-    return written + (["**" + _argument(args.kwarg, None)] if args.kwarg else [])
-
-
-def _argument(arg: ast.arg, default: ast.expr | None) -> str:
-    written = arg.arg + (f": {_double(ast.unparse(arg.annotation))}" if arg.annotation else "")
-    return written + (f" = {_double(ast.unparse(default))}" if default is not None else "")
-
-
-def _double(code: str) -> str:
-    """With double quotes and grouped digits, as everywhere in the package."""
-    code = re.sub(r"(?<![\w.])\d{5,}(?!\w)", lambda match: f"{int(match[0]):_}", code)
-    return code.replace("'", '"') if '"' not in code else code
-
-
-def _joined(name: str, arguments: list[str] | None, returned: str, arrow: str = " -> ") -> str:
-    call = name + ("" if arguments is None else f"({', '.join(arguments)})")
-    returned = f"{arrow}{returned}" if returned else ""
-    if len(call + returned) <= WIDTH:
-        return call + returned
-    if arguments:
-        call = f"{name}(\n{_indented(arguments)})"
-    last = call.rsplit("\n", 1)[-1]
-    return call + (returned if len(last + returned) <= WIDTH else _broken(returned))
-
-
-def _broken(text: str) -> str:
-    """With what is inside the first brackets on lines of its own."""
-    match = re.fullmatch(r"([^\[]*\[)(.+)(\][^\]]*)", text)
-    return f"{match[1]}\n{_indented(_split(match[2]))}{match[3]}" if match else text
-
-
-def _indented(parts: list[str]) -> str:
-    lines = [part if len(part) + 5 <= WIDTH else _broken(part) for part in parts]
-    return "".join(textwrap.indent(line, "    ") + ",\n" for line in lines)
-
-
-def _split(text: str) -> list[str]:
-    """At the commas outside brackets and quotation marks."""
-    parts, depth, quoted = [""], 0, False
-    for sign in text:
-        quoted ^= sign == '"'
-        depth += (sign in "[(") - (sign in "])")
-        if sign == "," and depth == 0 and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return [part.strip() for part in parts]
-
-
-def _decorators(node: Definition) -> set[str]:
-    calls = [decorator.func if isinstance(decorator, ast.Call) else decorator for decorator in node.decorator_list]
-    return {ast.unparse(call).rsplit(".", 1)[-1] for call in calls}
-
-
 def _comments(entry: Entry) -> dict[str, str]:
     """What stands behind the fields of a class."""
-    fields = _fields(entry.node) if _of_class(entry.node) else []
-    lines = _line_comments(entry.file) if fields else {}
-    return {field.target.id: lines[field.end_lineno] for field in fields if field.end_lineno in lines}
+    found = fields(entry.node) if arguments_of_class(entry.node) else []
+    lines = _line_comments(entry.file) if found else {}
+    return {field.target.id: lines[field.end_lineno] for field in found if field.end_lineno in lines}
 
 
 @cache
