@@ -1,25 +1,18 @@
-"""Sphinx extension of the book: where outputs are cached, exercises and questions in full, pictures with their texts
-and in full size, no Thebe, a Colab button where a publisher is known."""
+"""Sphinx extension of the book: where outputs are cached, exercises and questions in full, no Thebe, a Colab button
+where a publisher is known. Figures, formulas, the title page and search have modules of their own."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from binascii import a2b_base64
 from functools import cache
 from pathlib import Path
 
-import nbformat
 import pybtex.plugin
-from docutils import nodes
-from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
-from sphinx.util.osutil import relative_uri
-from sphinx.writers.html5 import HTML5Translator
 
-from tools import formulas, landing, site_search, slim
+from tools import figures, formulas, landing, site_search, slim
 from tools.api_reference import api_sources
 from tools.exercise_sections import fold, sources_of
 from tools.notebooks import OutOfStepError, render, write_notebook
@@ -59,20 +52,6 @@ def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
         if path.exists():
             app.env.note_dependency(str(path))
     source[0] = fold(in_full(source[0], Page(docname)))
-
-
-def _give_alternative_texts(app: Sphinx, doctree: nodes.document) -> None:
-    """Pictures without a text written by hand get the one that came with the output, such as of `attention_map`."""
-    path, texts = Page(app.env.docname).notebook, {}
-    if not path.exists():
-        return
-    for cell in nbformat.read(path, as_version=4).cells:
-        for output in cell.get("outputs", ()):
-            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
-                texts[hashlib.sha256(a2b_base64(output.data["image/png"])).hexdigest()] = alt
-    for image in doctree.findall(nodes.image):
-        if not image.get("alt") and (alt := texts.get(Path(image["uri"]).stem)):
-            image["alt"] = alt
 
 
 def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -134,37 +113,6 @@ def _remove_unused(app: Sphinx, pagename: str, templatename: str, context: dict,
         context[kind] = list(filter(is_used, context[kind]))
 
 
-def _link_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """On a phone a wide figure is small: a tap on it opens it in full size."""
-    if app.builder.format != "html":
-        return
-    folder = relative_uri(app.builder.get_target_uri(docname), app.builder.imagedir)
-    for image in list(doctree.findall(nodes.image)):
-        _, name = app.env.images.get(image["uri"], (None, ""))
-        if name.endswith(".png") and not isinstance(image.parent, nodes.reference):
-            link = nodes.reference(
-                internal=True, refuri=f"{folder}/{name}", reftitle="full size", classes=["full-size"]
-            )
-            image.replace_self(link)
-            link += image
-
-
-def _visit_image(self: HTML5Translator, node: nodes.image) -> None:
-    """As Sphinx does, with the size in pixels, so that text does not jump when a picture comes, which it does late."""
-    path = Path(self.builder.srcdir, node["uri"])
-    HTML5Translator.visit_image(self, node)
-    if path.suffix == ".png" and path.exists():
-        with Image.open(path) as picture:
-            width, height = picture.size
-        self.body[-1] = self.body[-1].replace(
-            "<img ", f'<img width="{width}" height="{height}" loading="lazy" decoding="async" ', 1
-        )
-
-
-def _depart_image(self: HTML5Translator, node: nodes.image) -> None:
-    HTML5Translator.depart_image(self, node)
-
-
 def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """docutils calls a bibliography a list, and gives its entries a role that no list has: assistive software then
     finds a list without entries."""
@@ -185,15 +133,13 @@ def _name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, 
 
 def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
+    figures.setup(app)
     formulas.setup(app)
     landing.setup(app)
     site_search.setup(app)
     slim.setup(app)
-    app.add_node(nodes.image, override=True, html=(_visit_image, _depart_image))
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
     app.connect("source-read", _put_in_exercises)
-    app.connect("doctree-read", _give_alternative_texts)
-    app.connect("doctree-resolved", _link_pictures)
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
     app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_unused, priority=900)

@@ -6,14 +6,17 @@ across and a long one down. Everything else (a label, a colour bar, a legend) be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 GAP = 3  # blank lines of pixels that separate two things
 MIN_PART = 0.08  # axes take at least this share of the figure's width and height
 MIN_AXES = 0.45  # and at least this share of their panel's width
+MIN_PANEL = 0.15  # panels are at least this wide, as a share of the figure; what is narrower is a cell or a box
 TICK, REACH = 3, 7  # a tick is found at the first distance from its axis, labels lie beyond the second
+APART = 6  # what belongs to different axes is at least this many pixels apart
 ENTRIES = 33  # pixels between two entries of a legend, at most
 Span = tuple[int, int]  # first, and one past the last
 
@@ -28,6 +31,8 @@ class Panel:
         height: rows of the vertical axis.
         ticks: rows of the ticks of the vertical axis.
         labelled: whether anything is written to the left of the axis.
+        width: of the axes without their labels.
+        filled: whether the axes are coloured from the axis on, as a heat map is.
     """
 
     columns: Span
@@ -35,19 +40,28 @@ class Panel:
     height: Span
     ticks: tuple[int, ...]
     labelled: bool
+    width: int
+    filled: bool
 
     def shares(self, other: Panel) -> bool:
         """Whether its vertical axis is that of `other`, which has the labels."""
-        same = all(abs(a - b) <= 2 for a, b in zip(self.height, other.height, strict=True))
-        return other.labelled and not self.labelled and same and len(self.ticks) == len(other.ticks)
+        if self.labelled or not other.labelled or len(self.ticks) != len(other.ticks):
+            return False
+        same_height = all(abs(a - b) <= 2 for a, b in zip(self.height, other.height, strict=True))
+        alike = bool(self.ticks) or self.filled or abs(self.width - other.width) <= 3
+        return same_height and alike
 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels beside each other, with the rows of pixels that they fill. Without panels: a title or legend of several."""
+    """Panels beside each other, with the rows of pixels that they fill. Without panels: a title or legend of several.
+
+    `below` are the rows with the labels of its horizontal axes, where they are written below a later row only.
+    """
 
     rows: Span
     panels: tuple[Panel, ...] = ()
+    below: Span | None = None
 
 
 def runs(line: np.ndarray, gap: int = 1) -> list[Span]:
@@ -77,15 +91,19 @@ def find_panels(ink: np.ndarray) -> list[Row] | None:
     if not cores:
         return None
     rows: list[Row] = []
-    bounds = [0, *(_bound(ink, bands, a, b, cores[b]) for a, b in zip(cores, list(cores)[1:], strict=False)), len(bands)]
+    bounds = [
+        0,
+        *(_bound(ink, bands, a, b, cores[b]) for a, b in pairwise(cores)),
+        len(bands),
+    ]
     for (core, panels), first, last in zip(cores.items(), bounds, bounds[1:], strict=False):
         rows += _with_labels(ink, bands, core, panels, range(first, last))
-    rows = _joined(rows)
+    rows = _with_shared_labels(rows)
     return rows if _is_plausible(rows, ink.shape[1]) else None
 
 
 def _bound(ink: np.ndarray, bands: list[Span], above: int, below: int, panels: tuple[Panel, ...]) -> int:
-    """The first band of a row of panels: its title, which begins where an axis does, or the one after the widest gap."""
+    """The first band of a row: its title, which begins where an axis does, or else what follows the widest gap."""
     title = below
     while title > above + 1:
         starts = [start for start, _ in runs(ink[slice(*bands[title - 1])].any(axis=0), ENTRIES)]
@@ -97,9 +115,7 @@ def _bound(ink: np.ndarray, bands: list[Span], above: int, below: int, panels: t
     return above + 1 + int(np.argmax([bands[i + 1][0] - bands[i][1] for i in range(above, below)]))
 
 
-def _with_labels(
-    ink: np.ndarray, bands: list[Span], core: int, panels: tuple[Panel, ...], own: range
-) -> list[Row]:
+def _with_labels(ink: np.ndarray, bands: list[Span], core: int, panels: tuple[Panel, ...], own: range) -> list[Row]:
     """The axes of band `core` with the bands of labels that keep the panels apart; others stay by themselves."""
     low, high = core, core + 1
     while low > own.start and (more := _panels(ink, (bands[low - 1][0], bands[high - 1][1]), like=panels)):
@@ -127,22 +143,27 @@ def _panels(ink: np.ndarray, rows: Span, like: tuple[Panel, ...] = ()) -> tuple[
     if not axes or (like and len(axes) != len(like)):
         return None
     cuts = [pieces[0][0]]
-    for left, right in zip(axes, axes[1:], strict=False):
+    for left, right in pairwise(axes):
         bars = [i for i in range(left + 1, right) if _is_bar(tall[slice(*pieces[i])], tall[slice(*pieces[left])])]
         after = bars[-1] if bars else left  # a colour bar belongs to the axes before it
         blanks = [pieces[i + 1][0] - pieces[i][1] for i in range(after, right)]
-        cuts.append(pieces[after + 1 + int(np.argmax(blanks))][0])
+        wide = [i for i, blank in enumerate(blanks) if blank >= APART and not bars]
+        cuts.append(pieces[after + 1 + (wide[0] if wide else int(np.argmax(blanks)))][0])
     stops = [max(stop for start, stop in pieces if start < cut) for cut in [*cuts[1:], ink.shape[1]]]
-    return tuple(
-        _panel(part, tall, span, pieces[i], rows[0]) for *span, i in zip(cuts, stops, axes, strict=True)
-    )
+    return tuple(_panel(part, tall, span, pieces[i], rows[0]) for *span, i in zip(cuts, stops, axes, strict=True))
 
 
 def _is_axes(ink: np.ndarray, tall: np.ndarray, width: int) -> bool:
     if ink.shape[1] < MIN_PART * width:
         return False
     places = np.flatnonzero(ink.any(axis=1))
-    return bool(tall.max() >= 0.35 * (places[-1] - places[0] + 1) and longest(ink.T).max() >= 0.5 * ink.shape[1])
+    return bool(tall.max() >= 0.35 * (places[-1] - places[0] + 1) and _has_line(ink))
+
+
+def _has_line(ink: np.ndarray) -> bool:
+    """Whether a line runs across at least half of the piece; only rows with that much ink are looked at."""
+    full = ink[ink.sum(axis=1) >= 0.5 * ink.shape[1]]
+    return bool(len(full)) and longest(full.T).max() >= 0.5 * ink.shape[1]
 
 
 def _is_bar(tall: np.ndarray, axes: np.ndarray) -> bool:
@@ -157,41 +178,35 @@ def _panel(ink: np.ndarray, tall: np.ndarray, span: list[int], axes: Span, top: 
     beside = ink[max(first - 2, 0) : last + 2, axis - TICK] if axis - TICK >= span[0] else np.zeros(0, bool)
     labelled = bool(ink[first : last - 12, span[0] : max(axis - REACH, span[0])].any())
     ticks = tuple(top + first + start for start, _ in runs(beside))
-    return Panel((span[0], span[1]), axis, (top + first, top + last), ticks, labelled)
+    filled = bool(ink[first:last, axis + TICK : axis + REACH].mean() > 0.3)
+    return Panel((span[0], span[1]), axis, (top + first, top + last), ticks, labelled, axes[1] - axis, filled)
 
 
-def _joined(rows: list[Row]) -> list[Row]:
-    """Rows whose horizontal axes are labelled in the last one only stay together, above each other."""
+def _with_shared_labels(rows: list[Row]) -> list[Row]:
+    """Rows with nothing below their axes get the labels of the row below, if that has as many panels."""
     found: list[Row] = []
-    for row in rows:
-        above = found[-1] if found else None
-        if above and row.panels and len(above.panels) == len(row.panels) > 1:
-            lowest = max(panel.height[1] for panel in above.panels)
-            if above.rows[1] - lowest <= REACH:
-                pairs = zip(above.panels, row.panels, strict=True)
-                both = tuple(
-                    Panel(_union(a.columns, b.columns), b.axis, b.height, b.ticks, b.labelled) for a, b in pairs
-                )
-                found[-1] = Row(_union(above.rows, row.rows), both)
-                continue
-        found.append(row)
+    for row in reversed(rows):
+        if found and len(row.panels) == len(found[0].panels) > 1 and _end(row) >= row.rows[1] - REACH:
+            labels = found[0].below or (_end(found[0]) + TICK, found[0].rows[1])
+            row = replace(row, below=labels)
+        found.insert(0, row)
     return found
 
 
-def _union(a: Span, b: Span) -> Span:
-    return min(a[0], b[0]), max(a[1], b[1])
+def _end(row: Row) -> int:
+    return max(panel.height[1] for panel in row.panels)
 
 
 def _is_plausible(rows: list[Row], width: int) -> bool:
-    counts = [len(row.panels) for row in rows if row.panels]
-    widths = [panel.columns[1] - panel.columns[0] for row in rows for panel in row.panels]
-    full = [(panel.columns[1] - panel.axis) / w for w, panel in zip(widths, (p for r in rows for p in r.panels), strict=True)]
-    inner = [bool(row.panels) for row in rows]
-    between = inner[inner.index(True) : len(inner) - inner[::-1].index(True)]
+    counts = [len(row.panels) for row in rows]
+    panels = [panel for row in rows for panel in row.panels]
+    widths = [panel.columns[1] - panel.columns[0] for panel in panels]
+    axes_only = [count for count in counts if count]
     return (
         max(counts) > 1
-        and counts == sorted(counts, reverse=True)  # a first row with fewer panels is a diagram
-        and float(np.median(widths)) >= 0.15 * width
-        and all(between)
-        and min(full) >= MIN_AXES
+        and axes_only == sorted(axes_only, reverse=True)  # a first row with fewer panels is a diagram
+        and 0 not in np.trim_zeros(counts)  # what spans several panels is above or below all of them
+        and any(panel.labelled for panel in panels)
+        and float(np.median(widths)) >= MIN_PANEL * width
+        and all(panel.width >= MIN_AXES * wide for panel, wide in zip(panels, widths, strict=True))
     )

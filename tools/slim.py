@@ -81,8 +81,13 @@ def _may_match(selector: str, used: set[str]) -> bool:
 
 
 def pack_picture(path: Path) -> None:
-    """Write a PNG smaller where that loses nothing: packed well, and without an alpha channel that says nothing."""
+    """Write a PNG smaller where that loses nothing: packed well, and without an alpha channel that says nothing.
+
+    matplotlib writes an alpha channel. A picture without one was packed by an earlier build, or when it was stacked.
+    """
     with Image.open(path) as picture:
+        if picture.mode == "RGB":
+            return
         picture.load()
         opaque = picture.mode == "RGBA" and picture.getextrema()[3] == (255, 255)
         packed = io.BytesIO()

@@ -1,7 +1,7 @@
 """Figures for a phone: the panels of a wide figure below each other, so that its text can be read.
 
-A column of text is 358 pixels wide on a phone of 390. There, a figure is either narrow enough, or its panels are stacked
-in a second picture, or it keeps the width that its smallest text needs, and its frame scrolls sideways.
+A column of text is 358 pixels wide on a phone of 390. There, a figure is narrow enough, or its panels are stacked in a
+second picture. What is still too wide keeps the width that its smallest text needs, and its frame scrolls sideways.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def stacked(picture: Image.Image, points: float, dpi: float) -> Image.Image | No
     if least_width(picture.width, points, dpi) <= COLUMN:
         return None
     pixels = np.asarray(picture.convert("RGB"))
-    rows = find_panels(pixels.min(axis=2) < PAPER)
+    rows = find_panels(_ink(pixels))
     if rows is None:
         return None
     fits = int(COLUMN * (points / 72 * dpi) / LEGIBLE) - 2 * MARGIN
-    pieces = [piece for row in rows for piece in (_beside(pixels, row, fits) if row.panels else _wrapped(pixels, row, fits))]
+    pieces = [_trimmed(piece) for row in rows for piece in (_beside if row.panels else _wrapped)(pixels, row, fits)]
     width = max(piece.shape[1] for piece in pieces) + 2 * MARGIN
     if width > WORTH * picture.width:
         return None
@@ -51,6 +51,17 @@ def stacked(picture: Image.Image, points: float, dpi: float) -> Image.Image | No
         sheet[top : top + len(piece), MARGIN : MARGIN + piece.shape[1]] = piece
         top += len(piece) + BETWEEN
     return Image.fromarray(sheet)
+
+
+def _ink(pixels: np.ndarray) -> np.ndarray:
+    red, green, blue = np.moveaxis(pixels, 2, 0)
+    return np.minimum(np.minimum(red, green), blue) < PAPER
+
+
+def _trimmed(piece: np.ndarray) -> np.ndarray:
+    """A piece without blank rows above and below."""
+    ((start, stop),) = runs(_ink(piece).any(axis=1), len(piece))
+    return piece[start:stop]
 
 
 def _beside(pixels: np.ndarray, row: Row, fits: int) -> list[np.ndarray]:
@@ -67,7 +78,10 @@ def _beside(pixels: np.ndarray, row: Row, fits: int) -> list[np.ndarray]:
 def _piece(pixels: np.ndarray, row: Row, panels: tuple[Panel, ...]) -> np.ndarray:
     """Panels cut out, with the labels of the vertical axis where only another panel of the row has them."""
     first = panels[0]
-    cut = pixels[slice(*row.rows), first.columns[0] : panels[-1].columns[1]]
+    columns = slice(first.columns[0], panels[-1].columns[1])
+    cut = pixels[slice(*row.rows), columns]
+    if row.below:
+        cut = np.concatenate([cut, pixels[slice(*row.below), columns]])
     source = next((panel for panel in row.panels if first.shares(panel)), None)
     if source is None:
         return cut
@@ -86,7 +100,7 @@ def _wrapped(pixels: np.ndarray, strip: Row, fits: int) -> list[np.ndarray]:
     """A title or legend in as many lines as it needs; entries stay whole."""
     band = pixels[slice(*strip.rows)]
     lines: list[list[int]] = []
-    for start, stop in runs((band.min(axis=2) < PAPER).any(axis=0), ENTRIES // 2 + 1):
+    for start, stop in runs(_ink(band).any(axis=0), ENTRIES // 2 + 1):
         if lines and stop - lines[-1][0] <= fits:
             lines[-1][1] = stop
         else:

@@ -1,7 +1,7 @@
 """How large the text of a figure is: the smallest size that the code which draws it names, in points.
 
-A figure's picture does not tell. Its cell does, together with the functions that it calls: those of the page, and those
-of `course_lib.viz`. Exponents and indices are smaller than the text that they belong to, as everywhere, and not counted.
+The picture does not tell, but its cell does, together with the functions that the cell calls: those of the page, and
+those of `course_lib.viz`. Exponents and indices, which are always smaller than their text, are not counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def smallest_text(cell: str, page: str) -> float:
 def _of_the_package() -> Sizes:
     found: Sizes = {}
     for path in sorted((ROOT / "course_lib/viz").glob("*.py")):
-        found |= _functions(path.read_text(encoding="utf-8"))
+        code = path.read_text(encoding="utf-8")
+        if "matplotlib" in code:  # the other modules draw in HTML
+            found |= _functions(code)
     return found
 
 
@@ -57,11 +59,11 @@ def _looked_at(node: ast.AST) -> tuple[float, frozenset[str]]:
                 calls.add(part.func.id)
             elif isinstance(part.func, ast.Attribute) and part.func.attr == "set_fontsize":
                 sizes += _numbers(part.args)
+            elif isinstance(part.func, ast.Attribute) and part.func.attr in ("text", "annotate"):
+                sizes += _numbers(word.value for word in part.keywords if word.arg == "size")
             sizes += _numbers(word.value for word in part.keywords if word.arg in _NAMES)
         elif isinstance(part, ast.Dict):
-            sizes += _numbers(
-                value for key, value in zip(part.keys, part.values, strict=True) if _text(key) in _NAMES
-            )
+            sizes += _numbers(value for key, value in zip(part.keys, part.values, strict=True) if _text(key) in _NAMES)
         elif isinstance(part, ast.arguments):
             named = dict(zip(reversed(part.args), reversed(part.defaults), strict=False))
             named |= zip(part.kwonlyargs, part.kw_defaults, strict=True)

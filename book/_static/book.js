@@ -38,6 +38,9 @@ function fit() {
     if (scrolls[i]) block.tabIndex = 0;  // the arrow keys scroll it then
     else block.removeAttribute("tabindex");
   });
+  const frames = [...document.querySelectorAll("article a.full-size")];
+  const moves = frames.map(frame => frame.scrollWidth > frame.clientWidth + 1);
+  frames.forEach((frame, i) => frame.classList.toggle("scrolls", moves[i]));  // book.css says so above the figure
 }
 
 /* A figure opens in its full size above the page, where fingers and scroll bars can move it. */
@@ -45,7 +48,7 @@ function enlarge(link) {
   const image = link.querySelector("img"), dialog = document.createElement("dialog");
   const close = Object.assign(document.createElement("button"), {type: "button", textContent: "Close"});
   const large = Object.assign(new Image(), {src: link.href, alt: image.alt});
-  const wide = Math.max(image.naturalWidth, 2 * image.clientWidth);
+  const wide = Math.max(image.getAttribute("width"), 2 * image.clientWidth);  // a phone shows another picture
   dialog.className = "enlarged";
   dialog.setAttribute("aria-label", "Figure, enlarged");
   large.style.width = `${wide}px`;
