@@ -84,7 +84,7 @@ def _visit_image(self: HTML5Translator, node: nodes.image) -> None:
         name = f"{address.stem}-stacked.png"
         folder = Path(self.builder.outdir, self.builder.imagedir)
         folder.mkdir(parents=True, exist_ok=True)
-        narrow.save(folder / name, compress_level=7)
+        narrow.save(folder / name, compress_level=6)
         size = f'width="{narrow.width}" height="{narrow.height}"'
         source = f'<source media="{PHONE}" srcset="{address.with_name(name)}" {size}>'
         self.body[-1] = f"<picture>{source}{self.body[-1].rstrip()}</picture>\n"

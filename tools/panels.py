@@ -88,7 +88,7 @@ def find_panels(ink: np.ndarray) -> list[Row] | None:
     for number, band in enumerate(bands):
         if band[1] - band[0] >= MIN_PART * len(ink) and (panels := _panels(ink, band)):
             cores[number] = panels
-    if not cores:
+    if max(map(len, cores.values()), default=0) < 2:
         return None
     rows: list[Row] = []
     bounds = [
