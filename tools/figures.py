@@ -15,7 +15,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from tools.pages import Page
 from tools.stacked_pictures import least_width, stacked
-from tools.text_sizes import smallest_text
+from tools.text_sizes import sizes_of_pictures
 
 PHONE = "screen and (max-width: 600px)"  # as in book.css
 SMALL = 9.0  # points; text of a figure whose cell is not known is at least this large
@@ -29,15 +29,12 @@ def _give_texts_and_sizes(app: Sphinx, doctree: nodes.document) -> None:
     path = Page(app.env.docname).notebook
     if not path.exists():
         return
-    texts, sizes = {}, {}
-    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-    code = "\n".join(cell.source for cell in cells)
-    for cell in cells:
-        for output in cell.outputs:
-            if png := output.get("data", {}).get("image/png"):
-                name = hashlib.sha256(a2b_base64(png)).hexdigest()
-                sizes[name] = smallest_text(cell.source, code)
-                texts[name] = output.get("metadata", {}).get("image/png", {}).get("alt")
+    notebook = nbformat.read(path, as_version=4)
+    sizes, texts = sizes_of_pictures(notebook), {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+                texts[hashlib.sha256(a2b_base64(output.data["image/png"])).hexdigest()] = alt
     for image in doctree.findall(nodes.image):
         name = PurePosixPath(image["uri"]).stem
         image["points"] = sizes.get(name, SMALL)

@@ -17,7 +17,7 @@ MIN_AXES = 0.45  # and at least this share of their panel's width
 MIN_PANEL = 0.15  # panels are at least this wide, as a share of the figure; what is narrower is a cell or a box
 TICK, REACH = 3, 7  # a tick is found at the first distance from its axis, labels lie beyond the second
 APART = 6  # what belongs to different axes is at least this many pixels apart
-ENTRIES = 33  # pixels between two entries of a legend, at most
+WORDS, ENTRIES = 12, 33  # pixels between two words, and between two entries of a legend, at most
 Span = tuple[int, int]  # first, and one past the last
 
 
@@ -119,9 +119,11 @@ def _with_labels(ink: np.ndarray, bands: list[Span], core: int, panels: tuple[Pa
     """The axes of band `core` with the bands of labels that keep the panels apart; others stay by themselves."""
     low, high = core, core + 1
     while low > own.start and (more := _panels(ink, (bands[low - 1][0], bands[high - 1][1]), like=panels)):
+        if _spans(ink[slice(*bands[low - 1])], more, WORDS):
+            break
         low, panels = low - 1, more
     while high < own.stop and (more := _panels(ink, (bands[low][0], bands[high][1]), like=panels)):
-        if high > core + 1 and len(panels) > 1 and _is_legend(ink[slice(*bands[high])], more):
+        if high > core + 1 and _spans(ink[slice(*bands[high])], more, ENTRIES):  # the first has the ticks' labels
             break
         high, panels = high + 1, more
     strips = [Row(bands[i]) for i in own if not low <= i < high]
@@ -129,10 +131,10 @@ def _with_labels(ink: np.ndarray, bands: list[Span], core: int, panels: tuple[Pa
     return [*(s for s in strips if s.rows < row.rows), row, *(s for s in strips if s.rows > row.rows)]
 
 
-def _is_legend(ink: np.ndarray, panels: tuple[Panel, ...]) -> bool:
-    """Whether a band below the axes goes on from one panel to the next, rather than naming each axis."""
-    parts = runs(ink.any(axis=0), ENTRIES)
-    return any(start < panel.columns[1] and stop > panel.columns[1] for start, stop in parts for panel in panels[:-1])
+def _spans(ink: np.ndarray, panels: tuple[Panel, ...], gap: int) -> bool:
+    """Whether something in a band goes on from one panel to the next, as the title or legend of several does."""
+    parts = runs(ink.any(axis=0), gap)
+    return any(start < panel.columns[1] < stop for start, stop in parts for panel in panels[:-1])
 
 
 def _panels(ink: np.ndarray, rows: Span, like: tuple[Panel, ...] = ()) -> tuple[Panel, ...] | None:

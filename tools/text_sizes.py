@@ -7,13 +7,30 @@ those of `course_lib.viz`. Exponents and indices, which are always smaller than 
 from __future__ import annotations
 
 import ast
+import hashlib
+from binascii import a2b_base64
+from collections.abc import Iterable
 from functools import cache
+
+import nbformat
 
 from tools.publisher import ROOT
 
 STYLE = 10.5  # `font.size` of course_lib/viz/style.py
 _NAMES = {"fontsize", "labelsize", "titlesize"}
 Sizes = dict[str, tuple[float, frozenset[str]]]  # of a function: its smallest size, and what it calls
+
+
+def sizes_of_pictures(notebook: nbformat.NotebookNode) -> dict[str, float]:
+    """The smallest text of each picture of an executed notebook, in points, by the picture's checksum (SHA-256)."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    page = "\n".join(cell.source for cell in cells)
+    return {
+        hashlib.sha256(a2b_base64(png)).hexdigest(): smallest_text(cell.source, page)
+        for cell in cells
+        for output in cell.outputs
+        if (png := output.get("data", {}).get("image/png"))
+    }
 
 
 def smallest_text(cell: str, page: str) -> float:
@@ -75,5 +92,5 @@ def _text(node: ast.expr | None) -> str:
     return str(node.value) if isinstance(node, ast.Constant) else ""
 
 
-def _numbers(nodes) -> list[float]:
+def _numbers(nodes: Iterable[ast.expr | None]) -> list[float]:
     return [float(n.value) for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, int | float)]

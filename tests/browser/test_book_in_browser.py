@@ -24,6 +24,37 @@ def test_a_tap_on_a_figure_opens_it_in_full_size(visit, site):
     assert page.locator("dialog").filter(visible=True).count() == 0
 
 
+WIDE = "book/transformer.html"  # its first figure is a diagram, which cannot be stacked
+
+
+def test_a_wide_figure_scrolls_with_the_arrow_keys_and_says_so(visit):
+    page = visit(WIDE, width=390, height=844).page
+    frame = page.locator("article a.full-size").first
+    assert "scrolls" in frame.evaluate("a => getComputedStyle(a, '::before').content")
+    frame.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('article a.full-size').scrollLeft > 0")
+    assert page.evaluate("scrollX") == 0
+
+
+def test_on_a_desk_figures_are_whole(visit):
+    page = visit(CHAPTER).page
+    sources = page.locator("article a.full-size img").evaluate_all("list => list.map(i => i.currentSrc || i.src)")
+    assert sources
+    assert not any("-stacked" in source for source in sources)
+    assert page.locator("article a.full-size.scrolls").count() == 0
+
+
+def test_on_paper_figures_are_whole(visit):
+    """Even a small sheet gets the picture for the desk."""
+    page = visit(CHAPTER, width=390, height=844).page
+    shown = "[...document.querySelectorAll('article img')].filter(i => i.currentSrc.includes('-stacked')).length"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function(f"{shown} >= 2")
+    page.emulate_media(media="print")
+    page.wait_for_function(f"{shown} === 0")
+
+
 def test_on_paper_the_page_is_light_and_answers_are_open(visit):
     page = visit(CHAPTER, scheme="dark").page
     closed_ones = "document.querySelectorAll('article details.sd-dropdown:not([open])').length"

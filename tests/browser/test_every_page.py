@@ -13,7 +13,8 @@ from axe import faults
 from visiting import Visit, built
 
 from course_lib.exercises import STEMS
-from tools.pages import all_pages, notebook_pages
+from tools.pages import Page, all_pages, notebook_pages
+from tools.text_sizes import sizes_of_pictures
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -103,6 +104,29 @@ def test_every_figure_is_shown_with_its_text(opened):
         assert image["width"] > 0, f"broken: {image['src']}"
         assert len(image["alt"]) > 40, f"no alt text: {image['src']}"
         assert abs(image["kept"]["height"] - image["shown"]["height"]) <= 1, f"no room was kept: {image['src']}"
+
+
+_WIDTHS = """links => links.map(link => {
+  const image = link.querySelector("img"), chosen = link.querySelector("source");
+  return {name: image.src.match(/(\\w+)[.]png$/)[1], stacked: image.currentSrc.includes("-stacked"),
+          drawn: Number((chosen || image).getAttribute("width")), shown: image.getBoundingClientRect().width,
+          room: link.clientWidth, moves: link.classList.contains("scrolls")};
+})"""
+LEGIBLE, DPI = 10, 110
+
+
+def test_text_in_figures_is_legible_on_a_phone(opened):
+    """At least ten pixels high. A figure that is too wide for that scrolls, and says so."""
+    if opened.width > 600 or opened.address not in LESSONS:
+        return
+    sizes = sizes_of_pictures(nbformat.read(Page(opened.address.removesuffix(".html")).notebook, as_version=4))
+    opened.page.locator("article .cell_output img").evaluate_all(_PICTURES)
+    figures = opened.page.locator("article a.full-size").evaluate_all(_WIDTHS)
+    assert {figure["name"] for figure in figures} == set(sizes)
+    for figure in figures:
+        text = sizes[figure["name"]] / 72 * DPI * figure["shown"] / figure["drawn"]
+        assert text >= LEGIBLE - 0.01, (figure, text)
+        assert figure["moves"] == (figure["shown"] > figure["room"] + 1), figure
 
 
 def test_every_button_of_the_header_is_in_the_header(opened):
