@@ -22,6 +22,7 @@ from course_lib.viz.view import (
     labels_for,
     numbers,
     panels,
+    rounded,
     text_of,
     words,
 )
@@ -194,7 +195,7 @@ def alignment(
             _joined(rows, query_names, key_names, start), _heat_map(rows, query_names, key_names, left, width, start)
         ),
         data={
-            "weights": [[float(fixed(weight)) for weight in row] for row in rows],
+            "weights": [[rounded(weight) for weight in row] for row in rows],
             "queries": query_names,
             "keys": key_names,
             "x": left,
@@ -224,7 +225,7 @@ def _telling(weights: Tensor) -> int:
 
 def _looks(query: str, keys: list[str], row: list[float]) -> str:
     """Where a query looks, as the script says it."""
-    shown = [float(fixed(weight)) for weight in row]
+    shown = [rounded(weight) for weight in row]
     best = sorted(range(len(row)), key=lambda j: -shown[j])[:_NAMED]
     return f"“{query}” looks most at " + ", ".join(f"“{keys[j]}” ({fixed(shown[j])})" for j in best) + "."
 

@@ -12,6 +12,7 @@ from course_lib._checks import check_finite, check_instance, check_whole
 from course_lib.viz.describing import shortened
 from course_lib.viz.view import (
     HIGH,
+    MINUS,
     View,
     button,
     check_drawable,
@@ -124,7 +125,7 @@ def neuron_view(
             "key": best,
         },
         hint="Choose a key to see, feature by feature, how its score comes about.",
-        status=f"“{asked[chosen]}” and “{names[best]}”: score {_minus(drawn.scores[best].item())}, "
+        status=f"“{asked[chosen]}” and “{names[best]}”: score {fixed(drawn.scores[best].item())}, "
         f"weight {fixed(drawn.weights[best].item())}.",
         note="Purple features raise the score, green ones lower it; a strip shows the products of one key. "
         "With the keyboard: Tab to the keys, arrow keys along them; the slider walks through the features.",
@@ -187,18 +188,14 @@ def _told(drawn: _Drawn, key: int, name: str) -> str:
     listed = ", ".join(f"{f} ({_signed(parts[f].item())})" for f in order[:NAMED])
     rest = f"; the other {len(order) - NAMED} together {_signed(parts[order[NAMED:]].sum().item())}"
     return (
-        f"“{name}”: score {_minus(drawn.scores[key].item())}, "
+        f"“{name}”: score {fixed(drawn.scores[key].item())}, "
         f"{f'weight {fixed(drawn.weights[key].item())}' if drawn.allowed[key] else 'masked'}. "
         f"The features that change the score most: {listed}{rest if len(order) > NAMED else ''}."
     )
 
 
-def _minus(x: float) -> str:
-    return fixed(x).replace("-", "−")
-
-
 def _signed(x: float) -> str:
-    return _minus(x) if fixed(x).startswith("-") else f"+{fixed(x)}"
+    return fixed(x) if fixed(x)[0] == MINUS else f"+{fixed(x)}"
 
 
 def _keys_picture(drawn: _Drawn, names: list[str], query: str, best: int) -> str:
@@ -212,7 +209,7 @@ def _keys_picture(drawn: _Drawn, names: list[str], query: str, best: int) -> str
                 "g",
                 f'<rect x="0" y="{y}" width="{WIDTH}" height="{ROW}" rx="3" fill-opacity="0" pointer-events="all"/>',
                 words(2, y + ROW / 2, _short(name), class_="start key"),
-                words(284, y + ROW / 2, _minus(score), class_="end small", key=f"s{j}"),
+                words(284, y + ROW / 2, fixed(score), class_="end small", key=f"s{j}"),
                 element(
                     "g",
                     f'<rect x="290" y="{y + 2}" width="48" height="{ROW - 4}" fill-opacity="{weight:.4g}"/>',

@@ -68,7 +68,7 @@ def patching_view(
     row, column = chosen
     columns = [a if a == b else f"{a}\n{b}" for a, b in zip(own, theirs, strict=True)]
     named = [f"the run on “{run}”" for run in runs] if runs is not None else ["the patched run", "the other run"]
-    cells = [[Cell(_minus(x), x, f"share {_minus(x)}") for x in line] for line in shares.tolist()]
+    cells = [[Cell(fixed(x), x, f"share {fixed(x)}") for x in line] for line in shares.tolist()]
     low, high = min(0.0, shares.min().item()), max(1.0, shares.max().item())
     data = {
         "patched": patched.tolist(), "clean": clean, "other": other, "places": rows, "tokens": own,
@@ -79,16 +79,16 @@ def patching_view(
         title="Activation patching",
         description=_description(
             shares, rows, columns,
-            f"In {named[0]}, {measure} is {_minus(clean)}; in {named[1]}, it is {_minus(other)}.",
+            f"In {named[0]}, {measure} is {fixed(clean)}; in {named[1]}, it is {fixed(other)}.",
         ),
         body=cell_map(cells, rows, columns, (row, column), label="Share of the way for each patch", below="position")
         + element("p", text_of(_told(data, row, column)), data_k="told")
         + _scale(data, patched[row, column].item(), shares[row, column].item()),
         data=data,
         hint="Choose a cell to see what was put where, and the numbers behind its share.",
-        status=f"{rows[row]} at “{own[column]}”: {measure} is {_minus(clean)} without the patch, "
-        f"{_minus(patched[row, column].item())} with it, and {_minus(other)} in the other run: share "
-        f"{_minus(shares[row, column].item())}.",
+        status=f"{rows[row]} at “{own[column]}”: {measure} is {fixed(clean)} without the patch, "
+        f"{fixed(patched[row, column].item())} with it, and {fixed(other)} in the other run: share "
+        f"{fixed(shares[row, column].item())}.",
         reset=False,
         note="A cell holds the share of the way from the run without a patch (0) to the other run (1): "
         "the further, the stronger the shade. Green cells move the output away. A wide map scrolls sideways. "
@@ -150,13 +150,13 @@ def _scale(data: dict, value: float, share: float) -> str:
     for x, name, number in ends:
         parts += [
             f'<path class="line" d="M{at(x):.5g} {AXIS - 7}v14"/>',
-            words(at(x), AXIS + 20, _minus(number)),
+            words(at(x), AXIS + 20, fixed(number)),
             words(at(x), AXIS + 38, name, class_="small"),
         ]
     marker = element(
         "g",
         f'<circle class="output" cx="0" cy="{AXIS}" r="7"/>',
-        words(0, AXIS - 20, _minus(value), key="now", class_="output"),
+        words(0, AXIS - 20, fixed(value), key="now", class_="output"),
         data_k="marker", style=f"transform:translate({at(share):.5g}px)",
     )  # fmt: skip
     return drawing(WIDTH, AXIS + 50, *parts, marker, label="The output with the patch, between those of the two runs")
@@ -168,7 +168,7 @@ def _description(shares: Tensor, rows: list[str], columns: list[str], ends: str)
     names = [column.replace("\n", "/") for column in columns]
 
     def named(n: int) -> str:
-        return f"{rows[n // len(columns)]} at {names[n % len(columns)]} {_minus(flat[n].item())}"
+        return f"{rows[n // len(columns)]} at {names[n % len(columns)]} {fixed(flat[n].item())}"
 
     best = ", ".join(named(n) for n in order[:NAMED])
     count = int((flat >= ENOUGH).sum())
@@ -182,7 +182,3 @@ def _description(shares: Tensor, rows: list[str], columns: list[str], ends: str)
             f"Smallest: {named(order[-1])}.",
         ]
     )
-
-
-def _minus(x: float) -> str:
-    return fixed(x).replace("-", "−")

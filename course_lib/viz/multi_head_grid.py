@@ -20,6 +20,7 @@ from course_lib.viz.view import (
     numbers,
     packed,
     panels,
+    rounded,
     words,
 )
 
@@ -34,8 +35,8 @@ NAMED = 3  # weights of the chosen map that are said
 _GRID_STYLE = """<style>
 attention-view :is(.map,.heads) rect{width:1px;height:1px;stroke:var(--grid);vector-effect:non-scaling-stroke}
 attention-view .map rect{fill:var(--weight)}
-attention-view .map [data-more]:not([data-more^="-"],[data-more="0.0"]){fill:var(--output)}
-attention-view .map [data-more^="-"]{fill:var(--value);rx:.5px}
+attention-view .map [data-more]:not([data-more^="−"],[data-more="0.0"]){fill:var(--output)}
+attention-view .map [data-more^="−"]{fill:var(--value);rx:.5px}
 attention-view .heads rect{fill:var(--grid)}
 attention-view .heads [aria-pressed=true]{stroke:var(--output);stroke-width:3}
 attention-view :is(.map,.heads) rect:focus{outline:none;stroke:var(--output);stroke-width:4}
@@ -137,7 +138,7 @@ def head_grid(
 
 def _status(matrix: Tensor, queries: list[str], keys: list[str], title: str) -> str:
     """A map's largest weights, as the script says them."""
-    shown = [float(fixed(x)) for x in matrix.double().flatten().tolist()]
+    shown = [rounded(x) for x in matrix.double().flatten().tolist()]
     best = sorted(range(len(shown)), key=lambda n: -shown[n])[:NAMED]
     listed = (f"{queries[n // len(keys)]} to {keys[n % len(keys)]} {fixed(shown[n])}" for n in best)
     return f"{title}: {', '.join(listed)}."

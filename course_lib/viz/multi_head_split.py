@@ -11,6 +11,7 @@ from course_lib._checks import check_instance, got
 from course_lib.viz.describing import cut
 from course_lib.viz.map_axes import WIDTH, short
 from course_lib.viz.view import (
+    MINUS,
     View,
     check_drawable,
     choice,
@@ -30,6 +31,7 @@ MOST_PRODUCTS = 4  # of a sum that are written out
 
 _SPLIT_STYLE = """<style>
 attention-view rect[data-h]{stroke:currentColor;cursor:pointer}
+attention-view rect[data-h]~text{pointer-events:none}
 /* All the numbers of two vectors are said, too many to be kept over the picture. */
 attention-view[kind^=head_split] .foot{position:static}
 </style>"""
@@ -161,17 +163,14 @@ def _how(head: int, token: str, mine: list[float], factors: list[float], part: T
         products = [*products[: MOST_PRODUCTS - 1], "…", products[-1]]
     return (
         f"How a number comes about: to feature 0 of “{token}” head {head + 1} adds {' + '.join(products)} ≈ "
-        f"{_minus(part.item(), digits)}. The left factors are its features in 2, the right ones its part of the first "
+        f"{fixed(part.item(), digits)}. The left factors are its features in 2, the right ones its part of the first "
         f"column of 3."
     )
 
 
-def _minus(x: float, digits: int = 2) -> str:
-    return fixed(x, digits).replace("-", "−")
-
-
 def _factor(x: float) -> str:
-    return f"({_minus(x)})" if _minus(x)[0] == "−" else _minus(x)
+    shown = fixed(x, 2)
+    return f"({shown})" if shown[0] == MINUS else shown
 
 
 def _block(x: float, y: float, width: float, height: float, head: int, role: str) -> str:

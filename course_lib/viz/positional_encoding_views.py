@@ -231,7 +231,7 @@ def rotary_pair(
     picture = drawing(_SIDE, _SIDE, *shapes, label="Query and key before they are turned, dashed, and after")
     angles = [f"{position} · {angle:g} = {fixed(angle * position)}" for position in positions]
     score = sum(a * b for a, b in zip(turned["query"], turned["key"], strict=True))
-    offset = positions[0] - positions[1]
+    offset = fixed(positions[0] - positions[1], 0)
     lines = drawing(
         _SIDE, 130,
         *(
@@ -240,7 +240,7 @@ def rotary_pair(
                 (
                     ("query turned by", "query", "query-turn", angles[0]),
                     ("key turned by", "key", "key-turn", angles[1]),
-                    ("query minus key", None, "offset", str(offset)),
+                    ("query minus key", None, "offset", offset),
                     ("score of the turned pair", "output", "score", fixed(score)),
                 )
             )

@@ -101,8 +101,13 @@ def attention_calculator(query: Tensor, key: Tensor, value: Tensor) -> View:
 
 def _products(a: list[float], b: list[float]) -> str:
     """A dot product as the script writes it."""
-    factors = [[f"({float(fixed(x)):g})" if x < 0 else f"{float(fixed(x)):g}" for x in vector] for vector in (a, b)]
+    factors = [[f"({_plain(x)})" if x < 0 else _plain(x) for x in vector] for vector in (a, b)]
     return " + ".join("·".join(pair) for pair in zip(*factors, strict=True))
+
+
+def _plain(x: float) -> str:
+    """A number without the zeros at its end."""
+    return fixed(x).rstrip("0").rstrip(".")
 
 
 def _count(number: int, one: str, several: str) -> str:
@@ -259,7 +264,7 @@ def _panel(which: int, title: str, state: list, reach: float, beyond: bool, full
             "g", element("path", d=state[0], fill="var(--weight)", data_k=f"path{which}"), transform="translate(0 26)"
         ),
         element("path", d=f"M0 {base}H{_WIDE}M{_WIDE // 2} {base}v5M1 {base}v5M{_WIDE - 1} {base}v5", class_="line"),
-        words(0, base + 15, f"{'≤ ' if beyond else ''}-{reach:g}", class_="small start"),
+        words(0, base + 15, f"{'≤ ' if beyond else ''}−{reach:g}", class_="small start"),
         words(_WIDE / 2, base + 15, "0", class_="small"),
         words(_WIDE, base + 15, f"{'≥ ' if beyond else ''}{reach:g}", class_="small end"),
     ]

@@ -18,6 +18,7 @@ from course_lib.viz.view import (
     element,
     fixed,
     panels,
+    rounded,
     slider,
     words,
 )
@@ -123,7 +124,7 @@ def _measured(name: str, depth: int, pair: tuple[Tensor, Tensor], count: int) ->
         raise ValueError(f"{name}[{depth}] must be positive, got {layers.min().item():g}; its scale is logarithmic")
     return {
         "layers": [[float(f"{x:.3g}") for x in row] for row in layers.tolist()],
-        "loss": [float(fixed(x, 2)) for x in loss.tolist()],
+        "loss": [rounded(x, 2) for x in loss.tolist()],
     }
 
 

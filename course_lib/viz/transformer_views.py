@@ -23,6 +23,7 @@ from course_lib.viz.view import (
     number_box,
     numbers,
     panels,
+    rounded,
     text_of,
     words,
 )
@@ -206,7 +207,7 @@ def three_attentions(
 def _most(weights: Tensor, source: Sequence[str], target: Sequence[str]) -> str:
     """Where target words look most: the three that look there most, as the script says it."""
     rows = zip(target, weights.tolist(), strict=True)
-    best = [(float(fixed(max(row))), row.index(max(row)), word) for word, row in rows]
+    best = [(rounded(max(row)), row.index(max(row)), word) for word, row in rows]
     best.sort(key=lambda told: -told[0])
     return ", ".join(f"“{word}” looks most at “{source[j]}” ({fixed(x)})" for x, j, word in best[:_NAMED])
 

@@ -224,6 +224,7 @@ def _json(data: Any) -> str:
 # Helpers for view functions -------------------------------------------------------------------------------------------
 
 
+MINUS = "−"
 _LARGEST = 1e21  # from here on, JavaScript's toFixed writes an exponent
 
 
@@ -292,14 +293,20 @@ def packed(weights: Tensor) -> str:
 
 
 def fixed(number: float, digits: int = 3) -> str:
-    """A number with so many decimals, as JavaScript's toFixed writes it: halves away from zero, and no −0."""
+    """A number with so many decimals as a view shows it: halves away from zero, no −0, and a minus sign that is as wide
+    as a plus. `fix` of core.js writes the same. A view that computes with the result takes `rounded`."""
     if not abs(number) < _LARGEST:
         raise ValueError(
             f"a view shows finite numbers below {_LARGEST:g} in size, got {number:g}; scale the tensors down, or look "
             f"for the step that overflows"
         )
     text = str(Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
-    return text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text
+    return text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text.replace("-", MINUS)
+
+
+def rounded(number: float, digits: int = 3) -> float:
+    """The number that `fixed` shows."""
+    return float(fixed(number, digits).replace(MINUS, "-"))
 
 
 def element(tag: str, *children: str, **attributes: Any) -> str:

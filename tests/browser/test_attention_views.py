@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from driving import clean, drag_by_touch, everywhere, said
+from shown import as_shown, number_in
 
 from course_lib.viz import alignment, query_plane
 
@@ -26,7 +27,8 @@ def plane(show, **settings):
 
 def shown(page):
     return [
-        float(page.locator(f'[data-k="{name}"]').text_content()) for name in ("weight0", "weight1", "weight2", "output")
+        number_in(page.locator(f'[data-k="{name}"]').text_content())
+        for name in ("weight0", "weight1", "weight2", "output")
     ]
 
 
@@ -100,12 +102,13 @@ def test_a_query_walks_with_the_arrow_keys_and_says_where_it_is(show):
         page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowUp")
     x, y = 0.5 - 12 / scale, 0.25 + 4 / scale
-    at = f"{x:.2f}, {y:.2f}"
+    at = f"{as_shown(x, 2)}, {as_shown(y, 2)}"
     assert page.locator('[data-k="query"]').get_attribute("aria-valuetext") == f"query at {at}"
     numbers = attention_at(page, scale)
     assert shown(page) == pytest.approx(numbers, abs=5.1e-4)
     best = max(range(3), key=lambda i: numbers[i])
-    assert said(page, at) == f"Query at {at}: {NAMES[best]} gets {numbers[best]:.3f}, the output is {numbers[3]:.3f}."
+    output = as_shown(numbers[3])
+    assert said(page, at) == f"Query at {at}: {NAMES[best]} gets {numbers[best]:.3f}, the output is {output}."
     clean(seen)
 
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from driving import clean, everywhere, said
+from shown import as_shown
 
 from course_lib.viz import beam_tree, cache_work, next_token_bars
 
@@ -137,10 +138,10 @@ def test_a_beam_is_pruned_by_hand_and_compared(show, width, scheme, touch):
     said(page, "1 more to pick.")
     assert pick(page, "b").get_attribute("aria-pressed") == "true"
     press(pick(page, "a"), touch)
-    said(page, "Step 1 keeps “a” -0.400, “c” -1.000. You picked 1 of these.")
+    said(page, "Step 1 keeps “a” −0.400, “c” −1.000. You picked 1 of these.")
     assert [step.is_visible() for step in steps.all()] == [True, True, False, False]
     assert steps.nth(0).locator("text.sum:visible").all_text_contents() == [
-        "sum", "-0.400", "✓", "-1.000", "✓", "-2.000",
+        "sum", "−0.400", "✓", "−1.000", "✓", "−2.000",
     ]  # fmt: skip
     assert steps.nth(1).locator(".sum:visible").count() == 0
     press(pick(page, "b"), touch)  # what was compared stays
@@ -148,7 +149,7 @@ def test_a_beam_is_pruned_by_hand_and_compared(show, width, scheme, touch):
     assert not steps.nth(2).is_visible()
     press(pick(page, "<eos>", "c"), touch)
     press(pick(page, "y", "c"), touch)
-    said(page, "Step 2 keeps “<eos>” -1.200, “y” -1.700. You picked 2 of these.")
+    said(page, "Step 2 keeps “<eos>” −1.200, “y” −1.700. You picked 2 of these.")
     press(pick(page, "z", "c y"), touch)
     press(pick(page, "<eos>", "c y"), touch)
     said(page, "You picked 2 of these.")
@@ -176,9 +177,9 @@ def test_it_is_pruned_by_keyboard(show):
     page.keyboard.press("ArrowDown")
     assert page.evaluate("getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth") == "4px"
     page.keyboard.press(" ")
-    said(page, "Step 1 keeps “a” -0.400, “c” -1.000. You picked 2 of these.")
+    said(page, "Step 1 keeps “a” −0.400, “c” −1.000. You picked 2 of these.")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.ariaLabel").startswith("“x” after “a”, log-probability -1.500")
+    assert page.evaluate("document.activeElement.ariaLabel").startswith("“x” after “a”, log-probability −1.500")
     clean(seen)
 
 
@@ -196,14 +197,14 @@ def test_the_penalty_changes_scores_and_winner(show, width, scheme, touch):
         scores = sums / lengths**penalty
         best = int(scores.argmax())
         winners.add(best)
-        said(page, f"“{names[best]}” wins with {scores[best]:.3f}.")
-        assert [page.locator(f"[data-k=end{i}]").text_content() for i in range(3)] == [f"{x:.3f}" for x in scores]
+        said(page, f"“{names[best]}” wins with {as_shown(scores[best])}.")
+        assert [page.locator(f"[data-k=end{i}]").text_content() for i in range(3)] == [as_shown(x) for x in scores]
         high = ["high" in page.locator(f"[data-k=end{i}]").get_attribute("class") for i in range(3)]
         assert high == [i == best for i in range(3)]
     assert winners == {0, 1}
     page.locator("[data-k=penalty]").focus()
     page.keyboard.press("ArrowLeft")
-    said(page, f"wins with {(sums / lengths**1.95).max():.3f}.")
+    said(page, f"wins with {as_shown((sums / lengths**1.95).max())}.")
     clean(seen)
 
 

@@ -6,6 +6,7 @@ import re
 import pytest
 import torch
 from driving import clean, everywhere, said
+from shown import number_in
 
 from course_lib import causal_mask
 from course_lib.viz import neuron_view
@@ -22,7 +23,7 @@ def given():
 
 
 def numbers_in(text):
-    return [float(n) for n in re.findall(r"-?\d+\.\d{3}", text.replace("−", "-"))]
+    return [number_in(n) for n in re.findall(r"−?\d+\.\d{3}", text)]
 
 
 def is_score_of(page, i, j, mask=None):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from driving import clean, everywhere, said
+from shown import as_shown
 
 from course_lib.viz import patching_view
 
@@ -38,7 +39,7 @@ def cell(page, place, position):
 
 
 def minus(x):
-    return f"{x:.3f}".replace("-", "−")
+    return as_shown(x)
 
 
 def is_chosen(page, place, position):

@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from driving import clean, everywhere, said
+from shown import number_in
 
 from course_lib.multi_head import MultiHeadAttention, split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
@@ -28,11 +29,11 @@ def attended(num_heads=4, d_model=8):
 
 def numbers_shown(page, kind):
     """The visible numbers of one column of the table of outputs."""
-    return [float(x) for x in page.locator(f'[data-k^="{kind}"]:visible').all_text_contents()]
+    return [number_in(x) for x in page.locator(f'[data-k^="{kind}"]:visible').all_text_contents()]
 
 
 def numbers_in(text):
-    return [float(n) for n in re.findall(r"-?\d+\.\d{3}", text)]
+    return [number_in(n) for n in re.findall(r"−?\d+\.\d{3}", text)]
 
 
 # head_split -----------------------------------------------------------------------------------------------------------
@@ -56,10 +57,10 @@ def adds_up(page, head, token):
     spoken = said(page, f"{owned} To the output of “{TOKENS[token]}” it adds")
     expected = [*parts[head, token].tolist(), *output[token].tolist()]
     assert numbers_in(spoken) == pytest.approx(expected, abs=0.000501)
-    how = page.locator('[data-k="how"]').inner_text().replace("−", "-")
+    how = page.locator('[data-k="how"]').inner_text()
     assert f"feature 0 of “{TOKENS[token]}” head {head + 1} adds" in how
-    assert float(re.findall(r"≈ (-?\d+\.\d+)", how)[0]) == pytest.approx(parts[head, token, 0].item(), abs=0.00501)
-    rows = torch.tensor([float(x) for x in page.locator('[data-k^="n"]:visible').all_text_contents()]).view(8, 6)
+    assert number_in(re.findall(r"≈ (−?\d+\.\d+)", how)[0]) == pytest.approx(parts[head, token, 0].item(), abs=0.00501)
+    rows = torch.tensor([number_in(x) for x in page.locator('[data-k^="n"]:visible').all_text_contents()]).view(8, 6)
     torch.testing.assert_close(rows[:, :4], parts[:, token].T, atol=0.00501, rtol=0)
     torch.testing.assert_close(rows[:, 5], output[token], atol=0.00501, rtol=0)
     torch.testing.assert_close(rows[:, :5].sum(1), rows[:, 5], atol=0.03, rtol=0)
@@ -128,7 +129,7 @@ def is_map(page, matrix, digits=3, kept=None):
     """Every cell of the large map says the weight of torch and shows it; beside a kept map, the larger of the two."""
     shown = large(page)
     exact = matrix.flatten().tolist()
-    spoken = [float(re.findall(r"-?\d\.\d+", label)[0]) for label, _ in shown]
+    spoken = [number_in(re.findall(r"−?\d\.\d+", label)[0]) for label, _ in shown]
     assert spoken == pytest.approx(exact, abs=0.501 * 10**-digits)
     shades = exact if kept is None else torch.maximum(matrix, kept).flatten().tolist()
     assert [shade for _, shade in shown] == pytest.approx(shades, abs=3e-4)
@@ -150,7 +151,7 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
     is_map(page, weights[2])
     assert head(page, 2).get_attribute("aria-pressed") == "true"
     page.locator('.panels > [data-k="map"] .map rect').nth(4).hover()
-    assert said(page, "cat to cat") == f"cat to cat, head 3: {weights[2, 1, 1]:.3f}"
+    assert said(page, "cat to cat,") == f"cat to cat, head 3: {weights[2, 1, 1]:.3f}"
 
     page.locator('[data-k="mean"]').click()
     is_map(page, weights.mean(0))
@@ -177,7 +178,8 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
     assert page.locator('[data-k="kept"] text').first.text_content() == "head 3"
     both = [[float(x) for x in re.findall(r": (\d\.\d{3})", label)] for label, _ in large(page)]
     assert torch.tensor(both) == pytest.approx(torch.stack([weights[0], weights[2]], -1).view(-1, 2), abs=0.000501)
-    more = page.locator('.panels > [data-k="map"] .map rect').evaluate_all("nodes => nodes.map(n => +n.dataset.more)")
+    more = page.locator('.panels > [data-k="map"] .map rect').evaluate_all("nodes => nodes.map(n => n.dataset.more)")
+    more = [number_in(text) for text in more]
     assert more == pytest.approx((weights[0] - weights[2]).flatten().tolist(), abs=0.0501)
     colours = page.locator('.panels > [data-k="map"] .map rect').evaluate_all(
         "nodes => nodes.map(n => getComputedStyle(n).fill)"
@@ -273,7 +275,7 @@ def test_heads_and_cells_are_reached_with_the_keyboard(show, width, scheme):
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    assert said(page, "cat to cat") == f"cat to cat, head 4: {weights[3, 1, 1]:.3f}"
+    assert said(page, "cat to cat,") == f"cat to cat, head 4: {weights[3, 1, 1]:.3f}"
     assert page.evaluate("getComputedStyle(document.activeElement).strokeWidth") == "4px"
     clean(seen)
 
@@ -288,7 +290,7 @@ def test_heads_and_cells_are_tapped(show):
         head(page, number).tap()
         is_map(page, weights[number])
     page.locator('.panels > [data-k="map"] .map rect').nth(5).tap()
-    assert said(page, "cat to sat") == f"cat to sat, head 2: {weights[1, 1, 2]:.3f}"
+    assert said(page, "cat to sat,") == f"cat to sat, head 2: {weights[1, 1, 2]:.3f}"
     page.locator('[data-k="mean"]').tap()
     is_map(page, weights.mean(0))
     clean(seen)
@@ -338,7 +340,7 @@ def test_what_a_head_has_less_is_as_visible_as_it_was(show):
     said(page, "head 2: a to b 1.000, b to a 0.500, b to b 0.500.")
     cells = page.locator('.panels > [data-k="map"] .map rect')
     lost = cells.nth(0)
-    assert lost.get_attribute("data-more").startswith("-")
+    assert lost.get_attribute("data-more").startswith("−")
     assert float(lost.get_attribute("fill-opacity")) == pytest.approx(0.9, abs=1e-6)
     assert float(cells.nth(1).get_attribute("fill-opacity")) == 1
 

@@ -6,6 +6,7 @@ import re
 import pytest
 import torch
 from driving import clean, drag_by_touch, said
+from shown import as_shown, number_in
 
 from course_lib import apply_rotary, sinusoidal_encoding
 from course_lib.viz import rotary_pair, sinusoid_probe
@@ -26,7 +27,7 @@ def test_a_cell_is_probed_by_keyboard(show, width, scheme):
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
     text = said(page, "Position 7, column 4")
-    assert f"sin(7 / 10000^(4/10)) = sin({7 / 10000**0.4:.3f}) = {TABLE[7, 4]:.3f}." in text
+    assert f"sin(7 / 10000^(4/10)) = sin({7 / 10000**0.4:.3f}) = {as_shown(TABLE[7, 4])}." in text
     assert "The table has" not in text
     clean(seen)
 
@@ -39,7 +40,7 @@ def test_every_shown_number_is_the_tensors(show):
             page.locator("[data-k=column]").fill(str(column))
             text = said(page, f"Position {position}, column {column}:")
             shown = text.removesuffix("Do the hands show it? Compare.").split(" = ")[-1]
-            assert shown.strip() == f"{TABLE[position, column]:.3f}."
+            assert shown.strip() == as_shown(TABLE[position, column]) + "."
 
 
 @pytest.mark.parametrize("touch", [False, True])
@@ -48,7 +49,7 @@ def test_a_cell_is_probed_by_mouse_and_touch(show, touch):
     box = seen.page.locator("[data-k=cells]").bounding_box()
     x, y = box["x"] + box["width"] * 6.5 / 10, box["y"] + box["height"] * 20.5 / 24
     seen.page.touchscreen.tap(x, y) if touch else seen.page.mouse.click(x, y)
-    assert f"{TABLE[20, 6]:.3f}." in said(seen.page, "Position 20, column 6")
+    assert as_shown(TABLE[20, 6]) + "." in said(seen.page, "Position 20, column 6")
     assert seen.page.locator("[data-k=position-value]").text_content() == "20"
     clean(seen)
 
@@ -66,7 +67,7 @@ def test_a_finger_goes_over_the_table_and_the_page_stays(show):
     ]
     drag_by_touch(page, at[0], (at[1][0] - at[0][0], at[1][1] - at[0][1]))
     assert page.evaluate("scrollY") == top
-    assert f"{TABLE[2, 2]:.3f}." in said(page, "Position 2, column 2")
+    assert as_shown(TABLE[2, 2]) + "." in said(page, "Position 2, column 2")
     clean(seen)
 
 
@@ -152,7 +153,7 @@ def test_the_hands_follow_once_that_is_chosen(show):
 
 def score(positions):
     turned = apply_rotary(torch.stack([QUERY, KEY]), torch.tensor(positions), base=1.0)
-    return f"{(turned[0] @ turned[1]).item():.3f}"
+    return as_shown((turned[0] @ turned[1]).item())
 
 
 @pytest.mark.parametrize(("width", "scheme", "touch"), [(1000, "dark", False), (390, "light", True)])
@@ -201,7 +202,7 @@ def test_an_arrow_is_dragged_with_the_mouse(show, name):
     page.mouse.move(x - 20, y + 10, steps=4)
     page.mouse.up()
     said(page, "Query at position 6, key at 2, difference 4: the score is")
-    assert float(page.locator("[data-k=score]").text_content()) == pytest.approx(
+    assert number_in(page.locator("[data-k=score]").text_content()) == pytest.approx(
         dragged(page, name, (-20, 10)), abs=2e-3
     )
     assert middle(page, name) == pytest.approx((x - 20, y + 10), abs=0.6)
@@ -229,7 +230,7 @@ def test_an_arrow_is_moved_with_the_keyboard_and_stays_in_the_picture(show):
     before = middle(page, "query")[1]
     tip.focus()
     page.keyboard.press("ArrowLeft")
-    assert float(page.locator("[data-k=score]").text_content()) == pytest.approx(
+    assert number_in(page.locator("[data-k=score]").text_content()) == pytest.approx(
         dragged(page, "query", (-4, 0)), abs=2e-3
     )
     for _ in range(80):
@@ -237,7 +238,7 @@ def test_an_arrow_is_moved_with_the_keyboard_and_stays_in_the_picture(show):
     box = page.locator(".panels svg").first.bounding_box()
     assert middle(page, "query")[1] >= box["y"]
     assert middle(page, "query")[1] < before - 20
-    assert re.fullmatch(r"query -?\d+\.\d\d, -?\d+\.\d\d before the turn", tip.get_attribute("aria-valuetext"))
+    assert re.fullmatch(r"query −?\d+\.\d\d, −?\d+\.\d\d before the turn", tip.get_attribute("aria-valuetext"))
     clean(seen)
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from driving import clean, everywhere, said
+from shown import number_in
 
 from course_lib.viz import attention_calculator, scale_explorer
 
@@ -26,7 +27,7 @@ def calculator(show, **settings):
 def numbers(page):
     """All numbers below the fields, a list for each query."""
     rows = [page.locator(f'[data-k="c{i}"]').all_text_contents() for i in range(3)]
-    return [[float(text) for text in row] for row in rows]
+    return [[number_in(text) for text in row] for row in rows]
 
 
 def by_torch(query, key, value):
@@ -77,7 +78,7 @@ def test_every_number_follows_a_changed_field(show, width, scheme):
 
 FORMULAS = [
     ("score 2,1", "score 2,1 = 0·1 + 1·0 + 1·0 + 0·1 = 0.000"),
-    ("score 3,3", "score 3,3 = 1·1 + 1·(-1) + (-1)·1 + 1·1 = 0.000"),
+    ("score 3,3", "score 3,3 = 1·1 + 1·(−1) + (−1)·1 + 1·1 = 0.000"),
     ("scaled score 2,2", "scaled score 2,2 = 4 / √4 = 2.000"),
     ("weight 2,2", "weight 2,2 = e^2 / (e^0 + e^2 + e^0) = 0.787"),
     ("output 2,1", "output 2,1 = 0.107·3 + 0.787·0 + 0.107·3 = 0.639"),
@@ -134,14 +135,14 @@ def test_the_formula_looked_at_follows_a_change(show):
     cell(page, "score 2,2").click()
     said(page, "score 2,2 = 0·0 + 1·2 + 1·2 + 0·0 = 4.000")
     field(page, "key", 1, 1).fill("-3")
-    said(page, "score 2,2 = 0·0 + 1·(-3) + 1·2 + 0·0 = -1.000")
+    said(page, "score 2,2 = 0·0 + 1·(−3) + 1·2 + 0·0 = −1.000")
     clean(seen)
 
 
 @pytest.mark.parametrize(
     ("name", "i", "j", "words"),
     [
-        ("query", 1, 0, "score 2,3 = 7·1 + 1·(-1) + 1·1 + 0·1 = 7.000"),  # the same cell of the changed query
+        ("query", 1, 0, "score 2,3 = 7·1 + 1·(−1) + 1·1 + 0·1 = 7.000"),  # the same cell of the changed query
         ("key", 0, 1, "score 1,1 = 2·1 + 0·7 + 0·0 + 2·1 = 4.000"),  # the changed key for the same query
         ("value", 1, 0, "output 1,1 = "),
     ],
@@ -163,7 +164,8 @@ def test_a_number_out_of_range_is_refused_at_once(show, typed):
     first = field(page, "query", 0, 0)
     first.fill(typed)
     spoken = said(page, "must lie between −10 and 10")
-    assert spoken == f"query 1, feature 1: the number must lie between −10 and 10. {typed} is not used, 2 is."
+    shown = typed.replace("-", "−")
+    assert spoken == f"query 1, feature 1: the number must lie between −10 and 10. {shown} is not used, 2 is."
     assert first.get_attribute("aria-invalid") == "true"
     agree(page)
     page.keyboard.press("Tab")
@@ -197,7 +199,7 @@ def test_four_tokens_of_four_features_and_many_decimals(show):
     query, key, value = tensors
     expected = by_torch(query, changed(key, 3, 3, 0.123), value)
     for i in range(4):
-        shown = [float(text) for text in page.locator(f'[data-k="c{i}"]').all_text_contents()]
+        shown = [number_in(text) for text in page.locator(f'[data-k="c{i}"]').all_text_contents()]
         assert shown == pytest.approx(expected[i], abs=5.01e-4)
     clean(seen)
 

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from driving import clean, said
+from shown import as_shown
 
 from course_lib import transformer_parameter_count
 from course_lib.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
@@ -33,7 +34,7 @@ def step_shown(page, name, number, token=0):
     state = STATES[name]
     row = state[token].tolist()
     assert page.locator("[data-k=shape]").text_content() == f"shape of all tokens {tuple(state.shape)}"
-    few = ", ".join(f"{x:.2f}" for x in row[:4]).replace("-0.00", "0.00")
+    few = ", ".join(as_shown(x, 2) for x in row[:4]).replace("−0.00", "0.00")
     assert page.locator("[data-k=numbers]").text_content() == f"[{few}{', …' if len(row) > 4 else ''}]"
     top = max(state.abs().max().item() for state in STATES.values())
     heights = [float(bar.get_attribute("height")) for bar in page.locator("[data-k^=bar]").all()]

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from shown import as_shown
 
 from course_lib.viz import alignment, query_plane
 
@@ -27,7 +28,7 @@ def test_the_plane_shows_the_numbers_of_torch():
     shown = dict(re.findall(r'data-k="(weight\d|output)"[^>]*>([^<]+)<', view.body))
     assert shown == {
         **{f"weight{i}": f"{w:.3f}" for i, w in enumerate(weights.tolist())},
-        "output": f"{(weights @ VALUE).item():.3f}",
+        "output": as_shown((weights @ VALUE).item()),
     }
     assert view.data["key"] == KEY.tolist()
     assert view.data["query"] == [0.5, -0.25]
@@ -76,7 +77,7 @@ def test_bars_are_as_long_as_the_weights_and_each_value_stands_beside_its_key():
     for name, value, top in zip(("sun", "rain", "wind"), VALUE.tolist(), map(float, bars), strict=True):
         row = [text for y, text in written if float(y) == top + 7]
         assert row[0] == name
-        assert row[-1] == f"{value:.2f}"
+        assert row[-1] == as_shown(value, 2)
 
 
 def test_the_query_starts_on_the_way_to_the_first_key():

@@ -116,32 +116,32 @@ def marked(view):
 
 def test_the_largest_sums_survive():
     assert marked(search()) == [
-        ("1", "a", "-0.400"),
-        ("1", "c", "-1.000"),
-        ("2", "<eos>", "-1.200"),
-        ("2", "y", "-1.700"),
-        ("3", "<eos>", "-1.800"),
-        ("3", "z", "-4.700"),
+        ("1", "a", "−0.400"),
+        ("1", "c", "−1.000"),
+        ("2", "<eos>", "−1.200"),
+        ("2", "y", "−1.700"),
+        ("3", "<eos>", "−1.800"),
+        ("3", "z", "−4.700"),
     ]
     assert search().data["told"] == [
-        "Step 1 keeps “a” -0.400, “c” -1.000.",
-        "Step 2 keeps “<eos>” -1.200, “y” -1.700.",
-        "Step 3 keeps “<eos>” -1.800, “z” -4.700.",
+        "Step 1 keeps “a” −0.400, “c” −1.000.",
+        "Step 2 keeps “<eos>” −1.200, “y” −1.700.",
+        "Step 3 keeps “<eos>” −1.800, “z” −4.700.",
     ]
 
 
 def test_candidates_stand_with_their_hypothesis_the_most_probable_first():
     labels = [node.get("aria-label") for node in classed(search(), "pick")]
     assert labels == [
-        "“a”, log-probability -0.400",
-        "“c”, log-probability -1.000",
-        "“b”, log-probability -2.000",
-        "“x” after “a”, log-probability -1.500",
-        "“<eos>” after “a”, log-probability -2.000",
-        "“<eos>” after “c”, log-probability -0.200",
-        "“y” after “c”, log-probability -0.700",
-        "“<eos>” after “c y”, log-probability -0.100",
-        "“z” after “c y”, log-probability -3.000",
+        "“a”, log-probability −0.400",
+        "“c”, log-probability −1.000",
+        "“b”, log-probability −2.000",
+        "“x” after “a”, log-probability −1.500",
+        "“<eos>” after “a”, log-probability −2.000",
+        "“<eos>” after “c”, log-probability −0.200",
+        "“y” after “c”, log-probability −0.700",
+        "“<eos>” after “c y”, log-probability −0.100",
+        "“z” after “c y”, log-probability −3.000",
     ]
 
 
@@ -151,7 +151,7 @@ def test_finished_hypotheses_and_open_ones_compete_in_the_end():
     assert [total for *_, total in ends] == pytest.approx([-1.2, -1.8, -4.7], abs=1e-6)
 
 
-@pytest.mark.parametrize(("penalty", "winner", "shown"), [(0.0, 0, "-1.200"), (0.5, 0, "-0.849"), (2.0, 1, "-0.200")])
+@pytest.mark.parametrize(("penalty", "winner", "shown"), [(0.0, 0, "−1.200"), (0.5, 0, "−0.849"), (2.0, 1, "−0.200")])
 def test_the_penalty_decides_who_wins(penalty, winner, shown):
     view = search(length_penalty=penalty)
     drawn = parts(view)
@@ -163,7 +163,7 @@ def test_the_penalty_decides_who_wins(penalty, winner, shown):
 
 def test_a_likely_token_does_not_save_an_unlikely_hypothesis():
     view = beam_tree([["a", "b"], ["x", "y", "z"]], [[-1, -1], [0, 0, 1]], [[-0.1, -3.0], [-1.0, -1.5, -0.2]], 2)
-    assert view.data["told"][1] == "Step 2 keeps “x” -1.100, “y” -1.600."
+    assert view.data["told"][1] == "Step 2 keeps “x” −1.100, “y” −1.600."
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -208,7 +208,7 @@ def test_parents_and_log_probabilities_may_be_tensors():
 
 def test_of_equal_sums_the_first_survives():
     view = beam_tree([["a", "b"]], [[-1, -1]], [[-1.0, -1.0]], 1)
-    assert view.data["told"] == ["Step 1 keeps “a” -1.000."]
+    assert view.data["told"] == ["Step 1 keeps “a” −1.000."]
 
 
 def test_fewer_candidates_than_beams_all_survive():

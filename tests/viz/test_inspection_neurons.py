@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from shown import as_shown, number_in
 
 from course_lib import causal_mask
 from course_lib.scaled_dot_product import scaled_dot_product_attention
@@ -16,7 +17,7 @@ KEYS = ["the", "cat", "sat", "on", "it"]
 
 def shown(body, kind):
     found = re.findall(rf'data-k="{kind}\d+"[^>]*>(?:<rect[^>]*></rect>|<rect[^>]*/>)?(?:<text[^>]*>)?([^<]+)<', body)
-    return [float(x.replace("−", "-")) for x in found]
+    return [number_in(x) for x in found]
 
 
 def test_a_score_computed_by_hand():
@@ -41,7 +42,7 @@ def test_scores_and_weights_are_those_of_torch(chosen):
     view = neuron_view(query, keys, KEYS, chosen=chosen)
     _, weights = scaled_dot_product_attention(query, keys, keys)
     scores = query.double() @ keys.double().T / math.sqrt(7)
-    assert [f"{x:.3f}" for x in shown(view.body, "s")] == [fixed(x) for x in scores[chosen].tolist()]
+    assert [as_shown(x) for x in shown(view.body, "s")] == [fixed(x) for x in scores[chosen].tolist()]
     assert shown(view.body, "w") == pytest.approx(weights[chosen].tolist(), abs=0.000501)
     assert torch.equal(torch.tensor(view.data["q"]), query)
     assert torch.equal(torch.tensor(view.data["k"]), keys)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from shown import number_in
 
 from course_lib.masking import causal_mask, sliding_window_mask
 from course_lib.viz import leak_detector, mask_painter
@@ -29,11 +30,11 @@ def bits(mask):
 def test_the_mask_is_painted_as_given_and_the_weights_are_hidden():
     view = mask_painter(SCORES, causal_mask(3), tokens=TOKENS)
     cells = re.findall(
-        r'aria-pressed="(true|false)" aria-label="Query “(\w+)”, key “(\w+)”, score ([-.\d]+)"', view.body
+        r'aria-pressed="(true|false)" aria-label="Query “(\w+)”, key “(\w+)”, score ([−.\d]+)"', view.body
     )
     assert [(q, k) for _, q, k, _ in cells] == [(q, k) for q in TOKENS for k in TOKENS]
     assert [open_ == "true" for open_, *_ in cells] == causal_mask(3).flatten().tolist()
-    assert [float(score) for *_, score in cells] == SCORES.flatten().tolist()
+    assert [number_in(score) for *_, score in cells] == SCORES.flatten().tolist()
     weights = re.findall(r'<g class="weights">(.*?)</text></g></g>', view.body)
     assert len(weights) == 3
     assert all(re.findall(r">(\?)(?:<|$)", row) == ["?"] * 3 for row in weights)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from shown import number_in
 
 from course_lib.multi_head import MultiHeadAttention, split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
@@ -36,7 +37,7 @@ def contributions_of(layer, heads):
 def test_the_additions_are_those_of_torch(num_heads, bias):
     layer, values, heads, _, output = layer_and_heads(num_heads, bias=bias)
     view = head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias, tokens=TOKENS)
-    shown = {key: float(n) for key, n in re.findall(r'data-k="(n[\d.]+)"[^>]*>([^<]+)<', view.body)}
+    shown = {key: number_in(n) for key, n in re.findall(r'data-k="(n[\d.]+)"[^>]*>([^<]+)<', view.body)}
     digits = 3 if num_heads <= 3 else 2
     parts = contributions_of(layer, heads)
     assert len(shown) == 3 * 6 * (num_heads + 2)
@@ -55,7 +56,7 @@ def test_what_is_said_of_a_head_has_the_numbers_of_torch():
     view = head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias, tokens=TOKENS)
     parts = contributions_of(layer, heads)
     said = view.data["said"][2][1]
-    numbers = [float(n) for n in re.findall(r"-?\d+\.\d{3}", said)]
+    numbers = [number_in(n) for n in re.findall(r"−?\d+\.\d{3}", said)]
     assert numbers == pytest.approx([*parts[1, 2].tolist(), *output[2].tolist()], abs=0.00051)
     assert "Head 2 owns features 3 to 5" in said
     assert "“sat”" in said
@@ -66,17 +67,17 @@ def test_one_number_is_told_as_the_sum_of_products_that_stand_in_the_tables():
     view = head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias, tokens=TOKENS)
     parts = contributions_of(layer, heads)
     _, merged, matrix, _ = re.findall(r"<svg.*?</svg>", view.body)
-    table = lambda picture: re.findall(r'class="small">(-?\d+\.\d\d)<', picture)  # noqa: E731
+    table = lambda picture: re.findall(r'class="small">(−?\d+\.\d\d)<', picture)  # noqa: E731
     for t, token in enumerate(TOKENS):
         for h in range(2):
-            told = view.data["how"][t][h].replace("−", "-")
+            told = view.data["how"][t][h]
             assert f"feature 0 of “{token}” head {h + 1} adds" in told
-            shown = re.findall(r"-?\d+\.\d+", told)
+            shown = re.findall(r"−?\d+\.\d+", told)
             assert shown[:-1:2] == table(merged)[6 * t + 3 * h : 6 * t + 3 * h + 3]
             assert shown[1:-1:2] == table(matrix)[18 * h : 18 * h + 18 : 6]  # rows of the head, first column
-            assert float(shown[-1]) == pytest.approx(parts[h, t, 0].item(), abs=0.00051)
-            sum_of_shown = sum(float(x) * float(w) for x, w in zip(shown[:-1:2], shown[1:-1:2], strict=True))
-            assert sum_of_shown == pytest.approx(float(shown[-1]), abs=0.05)
+            assert number_in(shown[-1]) == pytest.approx(parts[h, t, 0].item(), abs=0.00051)
+            sum_of_shown = sum(number_in(x) * number_in(w) for x, w in zip(shown[:-1:2], shown[1:-1:2], strict=True))
+            assert sum_of_shown == pytest.approx(number_in(shown[-1]), abs=0.05)
     assert re.search(r'<p data-k="how">([^<]+)</p>', view.body).group(1) == view.data["how"][0][0]
     assert re.search(r"· \(−\d", view.data["how"][0][0] + view.data["how"][0][1])  # a negative factor in parentheses
 
@@ -130,7 +131,7 @@ def test_the_blocks_of_a_head_lie_on_its_features():
         assert float(x0) + float(w0) == pytest.approx(float(x1), abs=1e-3)
     (y0, h0), (y1, _) = re.findall(r'<rect [^>]*?y="([\d.]+)"[^>]*?height="([\d.]+)"', matrix)
     assert float(y0) + float(h0) == pytest.approx(float(y1), abs=1e-3)
-    shown = re.findall(r'class="small">(-?\d+\.\d\d)<', matrix)
+    shown = re.findall(r'class="small">(−?\d+\.\d\d)<', matrix)
     assert shown == [fixed(w, 2) for w in layer.out_proj.weight.T.flatten().tolist()]  # rows are what comes in
 
 

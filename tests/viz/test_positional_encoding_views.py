@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from shown import as_shown
 
 from course_lib import apply_rotary, sinusoidal_encoding
 from course_lib.viz import rotary_pair, sinusoid_probe
@@ -94,7 +95,7 @@ def test_a_rotary_pair_is_turned_as_the_library_turns_it():
     query, key = torch.tensor([1.0, 0.4]), torch.tensor([0.6, -0.9])
     view = rotary_pair(query, key, angle=1.0, positions=(5, 2))
     turned = apply_rotary(torch.stack([query, key]), torch.tensor([5, 2]))
-    assert part(view, "score").text == f"{(turned[0] @ turned[1]).item():.3f}"
+    assert part(view, "score").text == as_shown((turned[0] @ turned[1]).item())
     assert part(view, "offset").text == "3"
     assert part(view, "query-turn").text == "5 · 1 = 5.000"
     assert float(re.search(r"rotate\((\S+)", part(view, "query").get("transform"))[1]) == pytest.approx(

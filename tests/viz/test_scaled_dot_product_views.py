@@ -6,6 +6,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from shown import number_in
 
 from course_lib.viz import attention_calculator, scale_explorer
 
@@ -17,7 +18,8 @@ VALUE = torch.tensor([[3.0, 0], [0, 3], [3, 3]])
 def cells(view, row):
     """The numbers of a query's row, step after step."""
     return [
-        float(text) for text in re.findall(rf'data-k="c{row}"[^>]*><rect[^>]*></rect><text[^>]*>([^<]+)<', view.body)
+        number_in(text)
+        for text in re.findall(rf'data-k="c{row}"[^>]*><rect[^>]*></rect><text[^>]*>([^<]+)<', view.body)
     ]
 
 
@@ -155,7 +157,7 @@ def test_a_score_beyond_the_ruler_is_counted_in_its_last_bar(sign, place):
     key = torch.zeros(21, 4)
     key[-1, 0] = 100 * sign
     view = scale_explorer(torch.tensor([[1.0, 0.0, 0.0, 0.0]]), key)
-    assert re.findall(r">(?:≤ )?-([\d.]+)</text>", view.body) == ["80", "80"]
+    assert re.findall(r">(?:≤ )?−([\d.]+)</text>", view.body) == ["80", "80"]
     path = view.data["states"][0][0][0]
     bars = [int(v) for v, h in re.findall(r"V(\d+)h(\d+)", path) for _ in range(int(h) // 2)]
     assert len(bars) == 160
@@ -165,14 +167,14 @@ def test_a_score_beyond_the_ruler_is_counted_in_its_last_bar(sign, place):
 
 def test_the_ruler_is_one_for_all_and_ends_at_a_plain_number():
     body = scale_explorer(*drawn(200, 1024, 4)).body
-    assert re.findall(r">(?:≤ )?-([\d.]+)</text>", body) == ["100", "100"]
+    assert re.findall(r">(?:≤ )?−([\d.]+)</text>", body) == ["100", "100"]
 
 
 def test_outermost_bars_that_hold_a_tail_say_so():
     key = torch.zeros(21, 4)
     key[-1, 0] = 100.0  # beyond the ruler's 80 without the division, and within it with
     view = scale_explorer(torch.tensor([[1.0, 0.0, 0.0, 0.0]]), key)
-    assert re.findall(r">(≤ -80|-80|≥ 80|80)</text>", view.body) == ["≤ -80", "≥ 80", "-80", "80"]
+    assert re.findall(r">(≤ −80|−80|≥ 80|80)</text>", view.body) == ["≤ −80", "≥ 80", "−80", "80"]
     assert "The outermost bars, marked ≤ and ≥, hold all the scores beyond the ruler." in view.note
     even = scale_explorer(torch.ones(2, 4), torch.tensor([[1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]]))
     assert "≥" not in even.body

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from shown import as_shown
 
 from course_lib import transformer_parameter_count
 from course_lib.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
@@ -42,7 +43,7 @@ def test_a_token_is_shown_after_the_first_step():
         ("2", "false", "3. norm1", "(5, 8)"),
     ]
     row = given["embedding"][0].tolist()
-    assert drawn["numbers"].text == "[" + ", ".join(f"{x:.2f}" for x in row[:4]).replace("-0.00", "0.00") + ", …]"
+    assert drawn["numbers"].text == "[" + ", ".join(as_shown(x, 2) for x in row[:4]).replace("−0.00", "0.00") + ", …]"
     assert drawn["shape"].text == "shape of all tokens (5, 8)"
     assert drawn["norm"].text == f"length of this vector {given['embedding'][0].norm().item():.3f}"
     top = max(state.abs().max().item() for state in given.values())

@@ -1,7 +1,7 @@
 (el, data, ui) => {
   // the values come as columns, one for each feature of the output
   const {query, key, value} = data, rows = query.map((_, i) => ui.all(`[data-k=c${i}]`)),
-    num = x => x < 0 ? `(${+fix(x)})` : +fix(x),
+    minus = x => `${x}`.replace("-", "−"), short = x => minus(+x.toFixed(3)), num = x => x < 0 ? `(${short(x)})` : short(x),
     sums = (a, b) => [dot(a, b), a.map((x, i) => num(x) + "·" + num(b[i])).join(" + ")],
     // all numbers of one query, from its scores s over the scaled t and the weights w to its output: each with its
     // formula, and the weights with their shade
@@ -26,7 +26,7 @@
     const [name, i, j] = t.dataset.k.split(" "), numbers = data[name][i], fits = Math.abs(t.value) <= 10, K = key.length;
     t.ariaInvalid = type == "input" && !fits;
     if (type == "change") return t.value = numbers[j];
-    if (!fits) return ui.say(`${t.ariaLabel}: the number must lie between −10 and 10. ${t.value} is not used, ${numbers[j]} is.`);
+    if (!fits) return ui.say(`${t.ariaLabel}: the number must lie between −10 and 10. ${minus(t.value)} is not used, ${minus(numbers[j])} is.`);
     numbers[j] = +t.value;
     rows.map((row, i) => steps(query[i]).map(([x, , w = 0], j) => ui.cell(row[j], w, fix(x))));
     // the formula looked at last, or its neighbour that contains the new number

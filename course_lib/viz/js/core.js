@@ -1,7 +1,7 @@
 // What all views share. A view's script is one function (el, data, ui): it wires the parts of the picture, which are
 // there already, and draws them anew when something changes. Lines that start with // and indentation are taken out.
 const $ = (el, key) => el.querySelector(`[data-k="${key}"]`),
-  fix = (x, digits = 3) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1"),
+  fix = (x, digits = 3) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−"),
   sum = list => list.reduce((a, b) => a + b, 0),
   dot = (a, b) => sum(a.map((x, i) => x * b[i])),
   softmax = row => {

@@ -1,6 +1,6 @@
 (el, data, ui) => {
   const {q, k, scale, keys, queries} = data, D = k[0].length, step = 308 / D,
-    minus = x => fix(x).replace("-", "−"), signed = x => (minus(x)[0] == "−" ? "" : "+") + minus(x),
+    signed = x => (fix(x)[0] == "−" ? "" : "+") + fix(x),
     rows = [...ui.$("rows").children],
     draw = () => {
       const query = q[at], open = data.open[at], products = k.map(key => key.map((x, f) => query[f] * x * scale)),
@@ -15,7 +15,7 @@
       }));
       for (const key in paths) set(ui.$(key), {d: paths[key]});
       rows.forEach((row, j) => {
-        ui.text("s" + j, minus(scores[j]));
+        ui.text("s" + j, fix(scores[j]));
         ui.cell(ui.$("w" + j), w[j], open[j] ? fix(w[j]) : "masked");
         row.ariaPressed = j == now;
         row.classList.toggle("chosen", j == now);
@@ -28,14 +28,14 @@
           if (values[f]) bars[n == 2 && values[f] < 0 ? 1 : 0] += `M${16 + step * (place + .5)} ${y}v${-22 * values[f] / high}`;
         });
         bars.forEach((d, sign) => ui.$(`bars-${what}-${sign}`) && set(ui.$(`bars-${what}-${sign}`), {d}));
-        ui.text("at-" + what, feature < 0 ? "" : `feature ${feature}: ${minus(values[feature])}`);
+        ui.text("at-" + what, feature < 0 ? "" : `feature ${feature}: ${fix(values[feature])}`);
       });
       set(ui.$("at"), {d: feature < 0 ? "" : `M${16 + step * (order.indexOf(feature) + .5)} 38v206`});
-      ui.text("told", `“${keys[now]}”: score ${minus(scores[now])}, ${open[now] ? "weight " + fix(w[now]) : "masked"}. The features that change the score most: `
+      ui.text("told", `“${keys[now]}”: score ${fix(scores[now])}, ${open[now] ? "weight " + fix(w[now]) : "masked"}. The features that change the score most: `
         + far.slice(0, 3).map(f => `${f} (${signed(mine[f])})`).join(", ")
         + (D > 3 ? `; the other ${D - 3} together ${signed(sum(far.slice(3).map(f => mine[f])))}` : "") + ".");
-      ui.say((feature < 0 ? "" : `Feature ${feature}: ${minus(query[feature])} × ${minus(k[now][feature])} × ${fix(scale)} = ${minus(mine[feature])}. `)
-        + `“${queries[at]}” and “${keys[now]}”: score ${minus(scores[now])}, ` + (open[now] ? `weight ${fix(w[now])}.` : "masked."));
+      ui.say((feature < 0 ? "" : `Feature ${feature}: ${fix(query[feature])} × ${fix(k[now][feature])} × ${fix(scale)} = ${fix(mine[feature])}. `)
+        + `“${queries[at]}” and “${keys[now]}”: score ${fix(scores[now])}, ` + (open[now] ? `weight ${fix(w[now])}.` : "masked."));
     };
   let at = data.query, now = data.key, sorted = false, feature = -1;
   ui.grid(rows.map(row => [row]), j => { now = j; draw() });

@@ -1,5 +1,5 @@
 (el, {patched, clean, other, places, tokens, others, runs, measure, low, high}, ui) => {
-  const N = places.length, minus = x => fix(x).replace("-", "−"),
+  const N = places.length,
     // the first place is at the bottom
     cells = ui.all("[role=row]").map(row => [...row.querySelectorAll("[role=gridcell]")]).filter(row => row[0]);
   ui.grid(cells, (i, j) => {
@@ -7,9 +7,9 @@
     cells.flat().forEach(node => node.ariaSelected = node == cells[i][j]);
     ui.text("told", `In ${runs[0]}, the output of ${places[n]} at “${tokens[j]}” is replaced by what ${runs[1]} computes `
       + (tokens[j] == others[j] ? "there." : `at “${others[j]}”.`));
-    ui.text("now", minus(x));
+    ui.text("now", fix(x));
     ui.$("marker").style.transform = `translate(${50 + 240 * (share - low) / (high - low)}px)`;
-    ui.say(`${places[n]} at “${tokens[j]}”: ${measure} is ${minus(clean)} without the patch, ${minus(x)} with it, and ${minus(other)} in the other run: share ${minus(share)}.`);
+    ui.say(`${places[n]} at “${tokens[j]}”: ${measure} is ${fix(clean)} without the patch, ${fix(x)} with it, and ${fix(other)} in the other run: share ${fix(share)}.`);
   });
   // passing over the cells chooses none; Tab goes to the one that is chosen
   cells.flat().forEach(node => {

@@ -11,7 +11,7 @@
       return [u, v];
     },
     draw = () => {
-      const score = fix(dot(turn("query", m.value), turn("key", n.value))), apart = m.value - n.value;
+      const score = fix(dot(turn("query", m.value), turn("key", n.value))), apart = fix(m.value - n.value, 0);
       ui.text("m-value", m.value);
       ui.text("n-value", n.value);
       ui.text("offset", apart);
