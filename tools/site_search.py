@@ -15,15 +15,21 @@ from sphinx.application import Sphinx
 
 DATA = "_static/search-data.js"
 NO_TEXT = {"pre", "script", "style", "math", "svg", "button", "attention-view", "noscript"}
+LONG = 40  # rows of a table that is data rather than something to look up
+
+
+def _rows(table: lxml_html.HtmlElement) -> int:
+    return sum(1 for _ in table.iter("tr"))
 
 
 def _own_text(element: lxml_html.HtmlElement) -> Iterator[str]:
-    """The text of a section without its heading, its subsections, its code and its pictures."""
+    """The text of a section without its heading, its subsections, its code, its pictures and its long tables."""
     for child in element:
         if not isinstance(child.tag, str):  # a comment
             yield child.tail or ""
             continue
-        if child.tag not in NO_TEXT and child.tag != "section" and child.tag not in {"h1", "h2", "h3", "h4"}:
+        apart = child.tag in {"section", "h1", "h2", "h3", "h4"} or (child.tag == "table" and _rows(child) > LONG)
+        if child.tag not in NO_TEXT and not apart:
             yield child.text or ""
             yield from _own_text(child)
             if child.tag in {"p", "li", "td", "th", "dt", "dd", "div"}:
