@@ -7,6 +7,7 @@ every page and forgives no typing error. `book/_static/search.js` does the searc
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from sphinx.application import Sphinx
 
 DATA = "_static/search-data.js"
 NO_TEXT = {"pre", "script", "style", "math", "svg", "button", "attention-view", "noscript"}
+_EXERCISE = re.compile(r"\w+: difficulty \d of 5")  # how an exercise begins, see tools/exercise_sections.py
 LONG = 40  # rows of a table that is data rather than something to look up
 
 
@@ -46,8 +48,10 @@ def sections(page: Path, address: str) -> Iterator[tuple[str, str, str]]:
             continue
         for link in heading.find_class("headerlink"):
             link.drop_tree()
-        title = " ".join(heading.text_content().split())
-        yield f"{address}#{section.get('id')}", title, " ".join("".join(_own_text(section)).split())
+        title, text = " ".join(heading.text_content().split()), " ".join("".join(_own_text(section)).split())
+        if _EXERCISE.match(text):
+            title += " (exercise)"
+        yield f"{address}#{section.get('id')}", title, text
 
 
 def _write(app: Sphinx, error: Exception | None) -> None:

@@ -24,19 +24,19 @@ addEventListener("afterprint", toScreen);
 /* A formula that is wider than the page shrinks, down to three quarters; what is still too wide scrolls. */
 const SMALLEST = 0.75;
 function fit() {
-  const blocks = [...document.querySelectorAll("article div.math")];
-  const sizes = blocks.map(block => block.querySelector("math").style);
-  const wide = block => block.clientWidth / block.scrollWidth;
+  // The formula scrolls, not the block around it: Chromium does not count what overflows in MathML as the block's.
+  const formulas = [...document.querySelectorAll("article div.math > math")];
+  const wide = formula => formula.clientWidth / formula.scrollWidth;
   // All are read before any is written: a page is laid out anew for each change from the one to the other.
-  sizes.forEach(size => { size.fontSize = ""; });
-  const ratios = blocks.map(wide);
-  sizes.forEach((size, i) => {
-    if (ratios[i] < 1) size.fontSize = `${Math.max(SMALLEST, Math.floor(ratios[i] * 100) / 100)}em`;
+  formulas.forEach(formula => { formula.style.fontSize = ""; });
+  const ratios = formulas.map(wide);
+  formulas.forEach((formula, i) => {
+    if (ratios[i] < 1) formula.style.fontSize = `${Math.max(SMALLEST, Math.floor(ratios[i] * 97) / 100)}em`;
   });
-  const scrolls = blocks.map((block, i) => ratios[i] < 1 && block.scrollWidth > block.clientWidth + 1);
-  blocks.forEach((block, i) => {
-    if (scrolls[i]) block.tabIndex = 0;  // the arrow keys scroll it then
-    else block.removeAttribute("tabindex");
+  const scrolls = formulas.map((formula, i) => ratios[i] < 1 && formula.scrollWidth > formula.clientWidth + 1);
+  formulas.forEach((formula, i) => {
+    if (scrolls[i]) formula.tabIndex = 0;  // the arrow keys scroll it then
+    else formula.removeAttribute("tabindex");
   });
   const frames = [...document.querySelectorAll("article a.full-size")];
   const moves = frames.map(frame => frame.scrollWidth > frame.clientWidth + 1);

@@ -6,16 +6,20 @@ const SHOWN = 12;
 let index = null, waiting = [];
 
 const fold = text => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "");
-const words = text => fold(text).match(/[\p{L}\p{N}_]+/gu) || [];
+/* The words of a text; of `batch_first` its parts too, and of "warm-up" the one word "warmup" too. */
+const words = text => (fold(text).match(/[\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)*/gu) || []).flatMap(word => {
+  const parts = word.split("-");
+  return [...parts, ...(parts.length > 1 ? [parts.join("")] : []), ...parts.flatMap(p => p.split("_").filter(x => x && x !== p))];
+});
 
-function load(then) {
+function load(then, failed = () => {}) {
   if (index) return then();
-  waiting.push(then);
+  waiting.push([then, failed]);
   if (waiting.length > 1) return;
-  window.bookSearch = pages => { index = build(pages); waiting.splice(0).forEach(go => go()); };
+  window.bookSearch = pages => { index = build(pages); waiting.splice(0).forEach(([go]) => go()); };
   const script = document.createElement("script");
   script.src = ROOT + "_static/search-data.js";
-  script.onerror = () => { waiting = []; };
+  script.onerror = () => waiting.splice(0).forEach(([, tell]) => tell());
   document.head.append(script);
 }
 
@@ -74,8 +78,8 @@ function meanings(typed) {
 }
 
 function search(query) {
-  const scores = new Map(), used = new Set();
-  const terms = [...new Set(words(query))];
+  const scores = new Map(), used = new Set(), unknown = [];
+  const terms = [...new Set(fold(query).match(/[\p{L}\p{N}_]+/gu) || [])];
   let every = null;
   for (const typed of terms) {
     const best = new Map();
@@ -83,22 +87,26 @@ function search(query) {
       used.add(word);
       for (const [number, weight] of index.postings.get(word)) best.set(number, Math.max(best.get(number) || 0, fit * weight));
     }
+    if (!best.size) {
+      unknown.push(typed);
+      continue;
+    }
     // a word in few sections says more; all that the typed word may mean counts as one word
     const rare = Math.log(1 + index.entries.length / best.size);
     for (const [number, weight] of best) best.set(number, weight * rare);
     for (const [number, score] of best) scores.set(number, (scores.get(number) || 0) + score);
     every = every ? new Set([...every].filter(n => best.has(n))) : new Set(best.keys());
   }
-  const hits = [...scores].filter(([n]) => !every.size || every.has(n)).sort((a, b) => b[1] - a[1]);
+  const hits = [...scores].filter(([n]) => !every?.size || every.has(n)).sort((a, b) => b[1] - a[1]);
   const marks = new Set([...used].filter(w => hits.some(([n]) => index.postings.get(w).has(n))));
-  return {hits: hits.map(([n]) => index.entries[n]), marks};
+  return {hits: hits.map(([n]) => index.entries[n]), marks, unknown};
 }
 
 /* The text with the words in <mark>; from shortly before the first of them if `room` is given. */
 function marked(text, marks, room) {
   const span = document.createElement("span"), found = [];
-  for (const match of text.matchAll(/[\p{L}\p{N}_]+/gu))
-    if (marks.has(fold(match[0]))) found.push([match.index, match.index + match[0].length]);
+  for (const match of text.matchAll(/[\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)*/gu))
+    if (words(match[0]).some(word => marks.has(word))) found.push([match.index, match.index + match[0].length]);
   let from = 0, to = text.length;
   if (room) {
     from = Math.max(0, (found[0] ? found[0][0] : 0) - 60);
@@ -120,14 +128,15 @@ function marked(text, marks, room) {
 function show(list, status, query) {
   list.replaceChildren();
   if (!query.trim()) { status.textContent = ""; return; }
-  const {hits, marks} = search(query);
-  status.textContent = hits.length ? `${hits.length} ${hits.length === 1 ? "section" : "sections"}`
-    + (hits.length > SHOWN ? `, the first ${SHOWN}` : "") : "Nothing found. Try fewer or other words.";
+  const {hits, marks, unknown} = search(query);
+  const without = unknown.length && hits.length ? ` without ${unknown.map(word => `“${word}”`).join(", ")}, which the book does not use` : "";
+  status.textContent = hits.length ? `${hits.length} ${hits.length === 1 ? "section" : "sections"}${without}`
+    + (hits.length > SHOWN ? `; here are the first ${SHOWN}` : "") : "Nothing found. Try fewer or other words.";
   for (const hit of hits.slice(0, SHOWN)) {
     const item = document.createElement("li"), link = document.createElement("a");
     const [file, anchor] = hit.address.split("#");
     const words = [...marks].filter(w => index.postings.has(w)).slice(0, 8).join(" ");
-    link.href = `${ROOT}${file}?highlight=${encodeURIComponent(words)}#${anchor}`;
+    link.href = `${ROOT}${file}?find=${encodeURIComponent(words)}#${anchor}`;
     const title = marked(hit.heading, marks);
     title.className = "search-title";
     link.append(title);
@@ -152,7 +161,8 @@ function attach(form) {
     const query = input.value;
     if (query === last) return;
     last = query;
-    load(() => { if (input.value === query) show(list, status, query); });
+    load(() => { if (input.value === query) show(list, status, query); },
+      () => { status.textContent = "The search's data could not be loaded. Reload the page to try again."; });
   };
   input.addEventListener("focus", () => load(() => {}));
   input.addEventListener("input", look);
@@ -170,14 +180,29 @@ function attach(form) {
   return {input, look};
 }
 
+/* The words that were searched for, marked in the section that was found. */
+function mark(section, marks) {
+  const walker = document.createTreeWalker(section, NodeFilter.SHOW_TEXT), texts = [];
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement;
+    if (parent.closest("section") === section && !parent.closest("pre, script, style, svg, math, button, attention-view"))
+      texts.push(walker.currentNode);
+  }
+  for (const text of texts) if (words(text.data).some(word => marks.has(word))) text.replaceWith(...marked(text.data, marks).childNodes);
+}
+
 addEventListener("DOMContentLoaded", () => {
   const here = document.querySelector("#main-content form.bd-search");
   for (const form of document.querySelectorAll("form.bd-search")) {
     const {input, look} = attach(form);
     if (form === here) { input.value = new URLSearchParams(location.search).get("q") || ""; look(); }
   }
-  // Back at the place after the words have been marked, which moves nothing, and fonts have come, which does.
-  const closest = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (closest && new URLSearchParams(location.search).has("highlight")) document.fonts.ready.then(() => closest.scrollIntoView());
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const found = new URLSearchParams(location.search).get("find");
+  if (target && found) {
+    mark(target, new Set(found.split(" ")));
+    // back at the place when the fonts have come, which move it
+    document.fonts.ready.then(() => target.scrollIntoView());
+  }
 });
 })();

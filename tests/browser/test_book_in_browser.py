@@ -121,9 +121,35 @@ def test_search_forgives_a_typing_error_and_opens_the_section(visit, site):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url("**/*rotary*")
-    page.wait_for_selector("span.highlighted")
-    assert "#" in page.url
+    page.wait_for_selector("article mark")
+    elsewhere = "list => list.filter(mark => mark.closest('section').id !== location.hash.slice(1)).length"
+    assert page.locator("mark:not(.search-results mark)").evaluate_all(elsewhere) == 0
     assert seen.errors == []
+
+
+@pytest.mark.parametrize(
+    ("query", "address"),
+    [
+        ("batch first", "pitfalls.html#batch-first"),
+        ("rotary exersise", "positional_encoding.html#rotary-positions"),
+        ("warmup formula", "training.html"),
+        ("need weights", "pitfalls.html#need-weights"),
+        ("padding mask shpae", "shapes.html"),
+    ],
+)
+def test_search_leads_there(visit, query, address):
+    page = visit(f"search.html?q={query}").page
+    page.wait_for_selector("#main-content .search-results a")
+    found = page.locator("#main-content .search-results a").evaluate_all(
+        "list => list.map(a => a.getAttribute('href').replace(/\\?.*#/, '#'))"
+    )
+    assert any(address in href for href in found[:5]), found
+
+
+def test_a_word_that_the_book_does_not_use_is_named(visit):
+    page = visit("search.html?q=softmax zzqqxxzz").page
+    page.locator("#main-content .search-results p", has_text="without “zzqqxxzz”").wait_for()
+    assert page.locator("#main-content .search-results a").count() > 3
 
 
 def test_words_that_are_nowhere_are_not_found(visit):

@@ -18,7 +18,7 @@ from tools.text_sizes import sizes_of_pictures
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-PAGES = [f"{page.name}.html" for page in all_pages()] + ["search.html", "genindex.html"]
+PAGES = [f"{page.name}.html" for page in all_pages()] + ["search.html"]
 LESSONS = {f"{page.name}.html" for page in notebook_pages() if page.is_lesson}
 CHAPTERS = {address for address in LESSONS if Path(address).stem in STEMS}
 MOST_BYTES = 1_200_000
@@ -66,6 +66,11 @@ def test_mathematics_is_typeset(opened):
                              "f => f.family.includes('Book Math') && f.status === 'loaded'))")  # fmt: skip
 
 
+# Letters for private use, which only a font of signs would draw.
+_SIGNS_OF_A_FONT = r"""() => [...document.querySelectorAll("body *")].filter(one => ["::before", "::after"].some(
+  part => /[\ue000-\uf8ff]/.test(getComputedStyle(one, part).content))).map(one => one.className)"""
+
+
 def test_every_sign_is_drawn(opened):
     """By icons.css, in place of the font of signs that the theme would load; a sign left out there is an empty box."""
     signs = opened.page.locator("i[class*='fa-']").evaluate_all(
@@ -73,6 +78,22 @@ def test_every_sign_is_drawn(opened):
     )
     assert signs
     assert [name for name, text, mask in signs if text != "none" or not mask.startswith("url(")] == []
+    assert opened.page.evaluate(_SIGNS_OF_A_FONT) == []
+
+
+# How far the end of each formula is from being seen when the formula is scrolled as far as it goes, in pixels.
+_HIDDEN = """list => list.map(formula => {
+  formula.scrollLeft = 1e4;
+  const end = Math.max(...[...formula.querySelectorAll("*")].map(one => one.getBoundingClientRect().right));
+  const hidden = end - formula.parentElement.getBoundingClientRect().right;
+  formula.scrollLeft = 0;
+  return Math.round(hidden);
+})"""
+
+
+def test_a_wide_formula_can_be_seen_to_its_end(opened):
+    hidden = opened.page.locator("article div.math > math").evaluate_all(_HIDDEN)
+    assert [pixels for pixels in hidden if pixels > 2] == []
 
 
 def test_no_code_scrolls_sideways_on_a_desk(opened):
