@@ -5,7 +5,7 @@ A page says where an exercise stands:
     ```{exercise} softmax
     ```
 
-Everything else comes from `course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the
+and `{exercise-list}` becomes a table of all exercises with links. Everything else comes from `course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the
 calls that show them.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from course_lib.exercises import Exercise, find
+from course_lib.exercises import Exercise, all_exercises, find
 from tools.myst import blocks, replaced
 
 __all__ = ["exercises_of", "expand", "fold", "in_notebook", "sources_of"]
@@ -23,14 +23,32 @@ __all__ = ["exercises_of", "expand", "fold", "in_notebook", "sources_of"]
 def expand(text: str) -> str:
     """The page with a section for each exercise that it names: heading, statement, stub, check, and a place for
     help."""
-    return replaced(text, "exercise", lambda block: section(find(block.argument)))
+    text = replaced(text, "exercise", lambda block: section(find(block.argument)))
+    return replaced(text, "exercise-list", lambda _block: exercise_list()) if "{exercise-list}" in text else text
+
+
+def exercise_list() -> str:
+    """A table of all exercises in reading order, each with a link to its section, as MyST."""
+    rows = ["| chapter | exercise | function or class | difficulty | minutes |", "|---|---|---|---|---|"]
+    chapter = None
+    for exercise in all_exercises().values():
+        first, chapter = exercise.chapter != chapter, exercise.chapter
+        rows.append(
+            f"| {f'{{doc}}`{chapter}`' if first else ''} | {{ref}}`{exercise.title} <{_label(exercise)}>` "
+            f"| `{exercise.name}` | {exercise.difficulty} of 5 | {exercise.minutes} |"
+        )
+    return "\n".join(rows)
+
+
+def _label(exercise: Exercise) -> str:
+    return f"exercise-{exercise.name.lower().replace('_', '-')}"
 
 
 def section(exercise: Exercise) -> str:
     """The section of one exercise, as MyST."""
     return "\n".join(
         [
-            f"(exercise-{exercise.name.lower().replace('_', '-')})=",
+            f"({_label(exercise)})=",
             f"### {exercise.title}",
             "",
             f"*`{exercise.name}`: difficulty {exercise.difficulty} of 5, about {exercise.minutes} minutes*",

@@ -39,8 +39,8 @@ def _own_text(element: lxml_html.HtmlElement) -> Iterator[str]:
         yield child.tail or ""
 
 
-def sections(page: Path, address: str) -> Iterator[tuple[str, str, str]]:
-    """Address with anchor, heading and text of each section of a built page, from top to bottom."""
+def sections(page: Path) -> Iterator[tuple[str, str, str]]:
+    """Anchor, heading and text of each section of a built page, from top to bottom."""
     article = lxml_html.parse(str(page)).find(".//article")
     for section in article.iter("section") if article is not None else ():
         heading = next((child for child in section if child.tag in {"h1", "h2", "h3", "h4"}), None)
@@ -51,7 +51,7 @@ def sections(page: Path, address: str) -> Iterator[tuple[str, str, str]]:
         title, text = " ".join(heading.text_content().split()), " ".join("".join(_own_text(section)).split())
         if _EXERCISE.match(text):
             title += " (exercise)"
-        yield f"{address}#{section.get('id')}", title, text
+        yield section.get("id"), title, text
 
 
 def _write(app: Sphinx, error: Exception | None) -> None:
@@ -60,10 +60,10 @@ def _write(app: Sphinx, error: Exception | None) -> None:
     folder = Path(app.outdir)
     pages = []
     for name in sorted(app.env.found_docs):
-        found = list(sections(folder / f"{name}.html", f"{name}.html"))
+        found = list(sections(folder / f"{name}.html"))
         if found:
-            pages.append({"title": found[0][1], "sections": found})
-    (folder / DATA).write_text(f"bookSearch({json.dumps(pages, ensure_ascii=False)})\n", encoding="utf-8")
+            pages.append({"title": found[0][1], "address": f"{name}.html", "sections": found})
+    (folder / DATA).write_text(f"bookSearch({json.dumps(pages, ensure_ascii=False, separators=(",", ":"))})\n", encoding="utf-8")
 
 
 def _instead_of_sphinx(app: Sphinx) -> None:

@@ -25,10 +25,10 @@ function load(then, failed = () => {}) {
 
 function build(pages) {
   const entries = [], postings = new Map();
-  for (const page of pages) for (const [address, heading, text] of page.sections) {
-    const number = entries.push({address, heading, text, page: page.title, first: heading === page.title}) - 1;
+  for (const page of pages) for (const [anchor, heading, text] of page.sections) {
+    const number = entries.push({address: `${page.address}#${anchor}`, heading, text, page: page.title, first: heading === page.title}) - 1;
     const counts = new Map(), inText = words(text), name = words(heading).join(" ");
-    const core = /\/(deeper|reference)\//.test(address) ? 0.8 : 1;  // chapters first
+    const core = /\/(deeper|reference)\//.test(page.address) ? 0.8 : 1;  // chapters first
     inText.forEach(w => counts.set(w, (counts.get(w) || 0) + 1));
     const title = new Set(words(heading));
     const long = 0.3 + 0.7 * inText.length / 200;  // a long section holds a word more often by chance (BM25)

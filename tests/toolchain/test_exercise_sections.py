@@ -1,10 +1,12 @@
 """From one line in a page to an exercise's section, in the book and in the notebook."""
 
+import re
+
 import pytest
 
-from course_lib.exercises import find
+from course_lib.exercises import STEMS, all_exercises, find
 from tools.convert import to_notebook
-from tools.exercise_sections import expand, fold, in_notebook, sources_of
+from tools.exercise_sections import expand, fold, in_notebook, section, sources_of
 from tools.pages import Page
 from tools.publisher import ROOT
 
@@ -52,3 +54,11 @@ def test_a_page_depends_on_its_exercises():
     chapter = ROOT / "course_lib/exercises/masking"
     assert {chapter / "causal_mask.py", chapter / "causal_mask.md"} <= sources_of(LINE)
     assert sources_of("no exercise here") == set()
+
+
+def test_the_list_links_to_every_exercise_and_names_each_chapter_once():
+    listed = expand("```{exercise-list}\n```")
+    assert re.findall(r"\{doc\}`(\w+)`", listed) == list(STEMS)
+    labels = re.findall(r"<(exercise-[\w-]+)>`", listed)
+    sections = "".join(section(exercise) for exercise in all_exercises().values())
+    assert labels == re.findall(r"^\((exercise-[\w-]+)\)=$", sections, re.MULTILINE)
