@@ -5,8 +5,8 @@ A page says where an exercise stands:
     ```{exercise} softmax
     ```
 
-and `{exercise-list}` becomes a table of all exercises with links. Everything else comes from `course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the
-calls that show them.
+and `{exercise-list}` becomes a table of all exercises with links. Everything else comes from
+`course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the calls that show them.
 """
 
 from __future__ import annotations

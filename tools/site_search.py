@@ -63,7 +63,8 @@ def _write(app: Sphinx, error: Exception | None) -> None:
         found = list(sections(folder / f"{name}.html"))
         if found:
             pages.append({"title": found[0][1], "address": f"{name}.html", "sections": found})
-    (folder / DATA).write_text(f"bookSearch({json.dumps(pages, ensure_ascii=False, separators=(",", ":"))})\n", encoding="utf-8")
+    data = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
+    (folder / DATA).write_text(f"bookSearch({data})\n", encoding="utf-8")
 
 
 def _instead_of_sphinx(app: Sphinx) -> None:
