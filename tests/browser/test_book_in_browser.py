@@ -166,6 +166,10 @@ def test_a_page_can_be_read_without_scripts(browser, site):
     assert page.locator(".math > math").count() > 10
     assert page.locator("article img").count() >= 4
     assert page.locator(".prev-next-area a.right-next").count() == 1
+    page.set_viewport_size({"width": 390, "height": 844})  # where a button that needs scripts would open the contents
+    assert page.locator(".header-article-items button:visible").count() == 0
+    page.get_by_role("link", name="All chapters").click()
+    assert page.locator("a.page-card:visible").count() == 9
     context.close()
 
 

@@ -96,6 +96,14 @@ def test_a_wide_formula_can_be_seen_to_its_end(opened):
     assert [pixels for pixels in hidden if pixels > 2] == []
 
 
+def test_tables_of_shapes_fit_a_phone(opened):
+    if opened.address == "book/reference/shapes.html":
+        wider = "list => list.filter(table => table.scrollWidth > table.clientWidth + 1).length"
+        tables = opened.page.locator(".pst-scrollable-table-container")
+        assert tables.count() >= 8
+        assert tables.evaluate_all(wider) == 0
+
+
 def test_no_code_scrolls_sideways_on_a_desk(opened):
     if opened.width >= 1280:
         too_wide = "list => list.filter(b => b.checkVisibility() && b.scrollWidth > b.clientWidth + 1).length"

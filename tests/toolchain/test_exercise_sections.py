@@ -60,5 +60,5 @@ def test_the_list_links_to_every_exercise_and_names_each_chapter_once():
     listed = expand("```{exercise-list}\n```")
     assert re.findall(r"\{doc\}`(\w+)`", listed) == list(STEMS)
     labels = re.findall(r"<(exercise-[\w-]+)>`", listed)
-    sections = "".join(section(exercise) for exercise in all_exercises().values())
+    sections = "\n".join(section(exercise) for exercise in all_exercises().values())
     assert labels == re.findall(r"^\((exercise-[\w-]+)\)=$", sections, re.MULTILINE)
