@@ -14,14 +14,14 @@
     the real translator     pretrained, Translator, Recipe; course_lib.translator.trainer.train
 
 Every mask is a bool tensor with True = may attend. The chapters are modules, `course_lib.attention` to
-`course_lib.inspection`, in the order of the book; beside them stand
+`course_lib.inspection`, in the order of the book; the others are
 
-    models, cache, recurrent    what the chapters are stacked to, the key–value cache, the model before attention
+    models, cache, recurrent    whole models from the chapters' parts, the key–value cache, the model before attention
     data, translator            corpora and vocabulary; training, batched decoding, the translator and its commands
     workshop                    small tasks, and models from a learner's own parts
-    bert, interpret             trained encoders in these blocks, and what can be asked of them
+    bert, interpret             trained encoders in these blocks, and ways to examine them
     viz                         figures, diagrams and interactive views
-    exercises, grader           the exercises, and what checks them
+    exercises, grader           the exercises, and the code that checks them
     stats, measuring            intervals and rank correlation; memory counted in numbers
     chapters                    the list of chapters
 """

@@ -1,4 +1,4 @@
-"""Attention as a weighted average: scores say how well a query fits each key, a softmax makes weights of them."""
+"""Attention as a weighted average: scores measure how well a query fits each key; a softmax makes them weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AdditiveScore", "additive_score", "attend", "dot_product_score", "ke
 def softmax(scores: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"]:
     """Turn scores into positive weights that sum to one along `dim`.
 
-    softmax(s)_j = exp(s_j) / Σ_l exp(s_l). A constant added to all scores cancels, so the largest score is
+    `softmax(s)_j = exp(s_j) / Σ_l exp(s_l)`. A constant added to all scores cancels, so the largest score is
     subtracted first: every exponent is then at most 0 and nothing overflows, however large the scores are.
 
     Args:
@@ -46,7 +46,7 @@ def dot_product_score(
 ) -> Float[Tensor, "*batch len_q len_k"]:
     """Score every query against every key by their dot product.
 
-    score_ij = q_i · k_j = ‖q_i‖ ‖k_j‖ cos(angle between them).
+    `score_ij = q_i · k_j = ‖q_i‖ ‖k_j‖ cos(angle between them)`.
 
     Args:
         query: `(..., L_q, d_k)`.
@@ -81,14 +81,14 @@ def check_features(query: Tensor, key: Tensor) -> None:
 
 def additive_score(
     query: Float[Tensor, "*batch len_q d_q"],
-    key: Float[Tensor, "*batch len_k d_key"],
+    key: Float[Tensor, "*batch len_k d_k"],
     w_query: Float[Tensor, "d_attn d_q"],
-    w_key: Float[Tensor, "d_attn d_key"],
+    w_key: Float[Tensor, "d_attn d_k"],
     v: Float[Tensor, " d_attn"],
 ) -> Float[Tensor, "*batch len_q len_k"]:
     """Score every query against every key by a network with one hidden layer.
 
-    score_ij = v · tanh(W_query q_i + W_key k_j). Queries and keys may differ in width.
+    `score_ij = v · tanh(W_query q_i + W_key k_j)`. Queries and keys may differ in width.
 
     Args:
         query: `(..., L_q, d_q)`.
@@ -98,7 +98,7 @@ def additive_score(
         v: `(d_attn,)`.
 
     Returns:
-        Scores `(..., L_q, L_k)`. The hidden layer needs `L_q · L_k · d_attn` numbers for a moment.
+        Scores `(..., L_q, L_k)`. The hidden layer holds `L_q · L_k · d_attn` numbers while they are computed.
 
     Raises:
         TypeError: an argument is not a floating-point tensor, or two differ in their dtype.
@@ -130,7 +130,7 @@ def attend(
 ) -> tuple[Float[Tensor, "*batch len_q d_v"], Float[Tensor, "*batch len_q len_k"]]:
     """Average the values, each weighted by the softmax of its score.
 
-    output_i = Σ_j weights_ij v_j with weights_i = softmax(scores_i).
+    `output_i = Σ_j weights_ij v_j` with `weights_i = softmax(scores_i)`.
 
     Args:
         scores: `(..., L_q, L_k)`.
@@ -141,7 +141,7 @@ def attend(
 
     Raises:
         TypeError: scores and value are not floating-point tensors of one dtype.
-        ValueError: the scores do not have one column for each value, or belong to another batch.
+        ValueError: the scores do not have one column per value, or scores and values belong to different batches.
 
     Source: Bahdanau, Cho & Bengio (2015), equations 5 and 6.
     """
@@ -158,10 +158,10 @@ def attend(
 def kernel_regression(
     x_query: Float[Tensor, " n"], x_key: Float[Tensor, " m"], y_key: Float[Tensor, " m"], bandwidth: float
 ) -> Float[Tensor, " n"]:
-    """Predict y at `x_query` as the average of the known `y_key`, near ones counting most.
+    """Predict y at `x_query` as a weighted average of the known `y_key`, in which the nearest points count most.
 
-    f(x) = Σ_j K(x − x_j) y_j / Σ_l K(x − x_l) with K(u) = exp(−u² / (2 · bandwidth²)). Attention whose score is
-    −(x − x_j)² / (2 · bandwidth²).
+    `f(x) = Σ_j K(x − x_j) y_j / Σ_l K(x − x_l)` with `K(u) = exp(−u² / (2 · bandwidth²))`. This is attention with the
+    score `−(x − x_j)² / (2 · bandwidth²)`.
 
     Args:
         x_query: `(n,)`, where to predict.
@@ -170,7 +170,7 @@ def kernel_regression(
         bandwidth: width of the kernel in the units of x, > 0.
 
     Returns:
-        Predictions `(n,)`; far from all keys the nearest keys decide, and nothing is divided by zero.
+        Predictions `(n,)`; far from all keys, the nearest keys decide, and nothing is divided by zero.
 
     Raises:
         TypeError: x_query, x_key and y_key are not floating-point tensors of one dtype, or bandwidth is not a number.
@@ -212,7 +212,7 @@ class AdditiveScore(nn.Module):
         self.v = nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, d_attn)).squeeze(0))
 
     def forward(
-        self, query: Float[Tensor, "*batch len_q d_q"], key: Float[Tensor, "*batch len_k d_key"]
+        self, query: Float[Tensor, "*batch len_q d_query"], key: Float[Tensor, "*batch len_k d_key"]
     ) -> Float[Tensor, "*batch len_q len_k"]:
         """Scores `(..., L_q, L_k)` of queries `(..., L_q, d_query)` against keys `(..., L_k, d_key)`."""
         return additive_score(query, key, self.w_query, self.w_key, self.v)

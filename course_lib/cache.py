@@ -18,10 +18,10 @@ __all__ = ["DecoderCache", "KeyValueCache"]
 class KeyValueCache:
     """Keys and values that a `MultiHeadAttention` has computed, kept for queries to come.
 
-    `attention(x, x, x, cache=cache)` adds the keys and values of x behind those of earlier calls, and lets the queries
+    `attention(x, x, x, cache=cache)` adds the keys and values of x after those of earlier calls, and lets the queries
     of x see all of them. In cross-attention (`grows=False`) the first call fills the cache, and the others take
-    everything from it: their key and value are not looked at. For use without gradients: memory is written to again
-    and again.
+    everything from it: their key and value are ignored. Use it without gradients, because it keeps writing to the
+    same memory.
 
     Args:
         grows: whether each call adds to it.
@@ -41,7 +41,7 @@ class KeyValueCache:
 
     @property
     def complete(self) -> bool:
-        """Whether it has all that it will ever have."""
+        """Whether it is full, so that nothing will be added."""
         return not self.grows and self._keys is not None
 
     @property
@@ -111,8 +111,8 @@ class DecoderCache:
     """All that a `Transformer` keeps from one step of decoding to the next: `Transformer.begin` makes it.
 
     A step decodes W tokens of each sentence, the last ones of W hypotheses. Their keys and values are added side by
-    side; which of all these columns make up the past of which hypothesis is a mask, since hypotheses of a beam form a
-    tree. So a beam is put into another order without copying a key, and what two hypotheses share is there once.
+    side. The hypotheses of a beam form a tree, so a mask says which of these columns belong to the past of which
+    hypothesis. A beam can therefore be reordered without copying any key, and what hypotheses share is stored once.
 
     Args:
         memory: `(B, L_source, d_model)`, from `encode`.
@@ -153,8 +153,8 @@ class DecoderCache:
 
         Raises:
             TypeError: width is not a whole number, or parents is not a tensor of integers.
-            ValueError: parents are missing where the number of hypotheses changes, have another shape, or are none of
-                the last step's hypotheses (this on a CPU only).
+            ValueError: parents are missing where the number of hypotheses changes, have the wrong shape, or (on a CPU)
+                are not among the last step's hypotheses.
         """
         check_whole(width=width)
         if parents is not None:

@@ -42,13 +42,13 @@ def greedy_decode(
 ) -> list[int]:
     """Take the most probable token at every step, until it is eos.
 
-    y_t = argmax_v log p(v | bos, y_1 … y_{t−1}). No choice is ever taken back.
+    `y_t = argmax_v log p(v | bos, y_1 … y_{t−1})`. No choice is ever revised.
 
     Args:
-        next_log_probs: ids so far, bos first, to log-probabilities `(V,)` of the next one.
-        bos_id: what every sequence begins with.
-        eos_id: what ends it.
-        max_length: generated tokens at most.
+        next_log_probs: function from the ids so far, bos first, to log-probabilities `(V,)` of the next one.
+        bos_id: the token with which every sequence begins.
+        eos_id: the token that ends it.
+        max_length: largest number of generated tokens.
 
     Returns:
         The generated ids, without bos and eos.
@@ -74,7 +74,7 @@ class Candidate:
     Args:
         tokens: generated ids, eos included, bos not; the hypothesis that was extended is `tokens[:-1]`.
         log_prob: sum of their log-probabilities, by which a beam chooses.
-        score: log_prob / n^length_penalty with n = len(tokens), by which the winner is chosen.
+        score: `log_prob / n^length_penalty` with `n = len(tokens)`, by which the winner is chosen.
         survives: whether it is among the beam_size best of its step.
         finished: whether it ends in eos.
     """
@@ -94,13 +94,13 @@ def beam_trace(
     max_length: int,
     length_penalty: float = 0.0,
 ) -> list[list[Candidate]]:
-    """Everything that a beam search looks at: for each step all candidates, the best first.
+    """Everything that a beam search considers: all candidates of each step, the best first.
 
     At each step every open hypothesis is extended by every token. Of all these candidates the beam_size with the
     highest sum of log-probabilities survive. Survivors that end in eos are finished, the others are open in the next
     step. The search is over when none is open, or after max_length steps.
 
-    Args and errors are those of `beam_search`.
+    Arguments and errors are those of `beam_search`.
     """
     _check_search(next_log_probs, bos_id, eos_id, max_length)
     check_whole(beam_size=beam_size, hint="; with 1 the search is greedy")
@@ -140,16 +140,16 @@ def beam_search(
 ) -> list[int]:
     """Follow the beam_size best hypotheses at once, and return the best that has ended.
 
-    The winner has the highest Σ_t log p(y_t | bos, y_1 … y_{t−1}) / n^length_penalty, where n counts the generated
-    tokens with eos. A hypothesis that has not ended after max_length tokens competes as it is. With beam_size 1
+    The winner has the highest `Σ_t log p(y_t | bos, y_1 … y_{t−1}) / n^length_penalty`, where n counts the generated
+    tokens, eos included. A hypothesis that has not ended after max_length tokens competes as it is. With beam_size 1
     this is `greedy_decode`.
 
     Args:
-        next_log_probs: ids so far, bos first, to log-probabilities `(V,)` of the next one.
-        bos_id: what every sequence begins with.
-        eos_id: what ends it.
-        beam_size: survivors of each step, at least 1.
-        max_length: generated tokens at most.
+        next_log_probs: function from the ids so far, bos first, to log-probabilities `(V,)` of the next one.
+        bos_id: the token with which every sequence begins.
+        eos_id: the token that ends it.
+        beam_size: number of survivors of each step, at least 1.
+        max_length: largest number of generated tokens.
         length_penalty: 0 compares sums, in which every token costs; 1 compares means.
 
     Returns:
@@ -161,7 +161,7 @@ def beam_search(
         ValueError: beam_size is below 1, max_length is negative, length_penalty is not between −10 and 10, or the model
             does not return log-probabilities `(V,)`.
 
-    Source: Graves (2012) for the search; Wu et al. (2016), section 7, for a length in the score, with another
+    Source: Graves (2012) for the search; Wu et al. (2016), section 7, for a length penalty, with another
     formula.
     """
     steps = beam_trace(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
@@ -175,11 +175,11 @@ def beam_search(
 def top_p_filter(logits: Float[Tensor, "*batch vocab"], p: float) -> Float[Tensor, "*batch vocab"]:
     """Keep the smallest set of most probable tokens whose probability reaches p; the others get −inf.
 
-    In order of falling probability a token is kept as long as those before it have less than p together. So the token
-    that reaches p is kept, and the most probable one always.
+    In order of falling probability, a token is kept if the tokens before it have a total probability below p. So the
+    token that reaches p is kept, and the most probable token is always kept.
 
     Args:
-        logits: `(V,)`, or `(..., V)`: each row for itself.
+        logits: `(V,)`, or `(..., V)`, where each row is filtered separately.
         p: probability to be reached, 0 to 1; at 1 all tokens stay.
 
     Returns:
@@ -206,17 +206,17 @@ def top_p_filter(logits: Float[Tensor, "*batch vocab"], p: float) -> Float[Tenso
 def corpus_bleu(
     hypotheses: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]], max_order: int = 4
 ) -> float:
-    """BLEU of a whole corpus, 0 to 100: which share of the hypotheses' n-grams occurs in the references.
+    """BLEU of a whole corpus, 0 to 100: the share of the hypotheses' n-grams that occur in the references.
 
-    BLEU = 100 · BP · (p_1 p_2 p_3 p_4)^(1/4). p_n counts over all sentences how many n-grams match, each at most as
-    often as it occurs in its own reference, and divides by how many there are. Short output would win by this, so
-    BP = exp(1 − r/h) for h hypothesis tokens against r > h reference tokens, and 1 otherwise. No smoothing: an order
+    `BLEU = 100 · BP · (p_1 p_2 p_3 p_4)^(1/4)`. p_n counts over all sentences how many n-grams match, each at most as
+    often as it occurs in its own reference, and divides by how many there are. This alone would favour short output, so
+    `BP = exp(1 − r/h)` for h hypothesis tokens against r > h reference tokens, and 1 otherwise. No smoothing: an order
     without any match gives 0.0.
 
     Args:
         hypotheses: a list of tokens for each sentence.
         references: as many, one reference per sentence.
-        max_order: longest n-grams that count.
+        max_order: length of the longest n-grams that count.
 
     Raises:
         TypeError: hypotheses or references is not a list of lists of tokens. A string is not accepted as a sentence,
@@ -254,7 +254,7 @@ def cached_attention(
     """One decoding step of causal self-attention, with the keys and values of all earlier steps from a cache.
 
     The newest query may attend to everything so far, so no mask is needed, and the result is the last row of causal
-    attention over the whole sequence. Earlier rows need not be computed again: later tokens do not change them.
+    attention over the whole sequence. Earlier rows need not be computed again, because later tokens do not change them.
 
     Args:
         query: of the newest token, `(B, H, 1, d)`.
@@ -268,7 +268,7 @@ def cached_attention(
 
     Raises:
         TypeError: an argument is not a floating-point tensor, or cache is not a pair of them.
-        ValueError: query, key and value are not of one step, or the cache is of another batch.
+        ValueError: query, key and value are not those of a single step, or the cache belongs to another batch.
     """
     check_axes(query=query, key=key, value=value)
     if not query.shape[-2] == key.shape[-2] == value.shape[-2] == 1:

@@ -30,11 +30,11 @@ __all__ = [
 def attention_entropy(weights: Float[Tensor, "*batch len_q len_k"]) -> Float[Tensor, "*batch len_q"]:
     """How widely each query spreads its attention, in nats.
 
-    H_i = −Σ_j w_ij log w_ij, with 0 · log 0 = 0: zero for a query that attends to one key, log L_k for one that attends
-    to all keys alike.
+    `H_i = −Σ_j w_ij log w_ij`, with `0 · log 0 = 0`: zero for a query that attends to one key, `log L_k` for one that
+    attends to all keys alike.
 
     Args:
-        weights: `(..., L_q, L_k)`, attention weights: not negative, each row sums to one.
+        weights: attention weights `(..., L_q, L_k)`, not negative, with rows that sum to one.
 
     Returns:
         `(..., L_q)`.
@@ -54,9 +54,9 @@ def attention_entropy(weights: Float[Tensor, "*batch len_q len_k"]) -> Float[Ten
 def attention_rollout(
     weights: Float[Tensor, "layers batch heads length length"],
 ) -> Float[Tensor, "batch length length"]:
-    """How much of each input token reaches each output position, if attention and residuals were all there is.
+    """How much of each input token reaches each output position, if a model consisted of attention and residuals only.
 
-    R = Â_N ⋯ Â_2 Â_1 with Â_l = ½ A_l + ½ I, where A_l is the mean of the heads of layer l, and I represents the
+    `R = Â_N ⋯ Â_2 Â_1` with `Â_l = ½ A_l + ½ I`, where A_l is the mean of the heads of layer l, and I represents the
     residual connection. Row i of R says where the vector at position i after the last layer comes from.
 
     Args:
@@ -115,7 +115,7 @@ def head_scores(
             `decoder_mask(tokens)`.
 
     Returns:
-        Name of the score to `(..., B, H)`.
+        A dictionary from the name of each score to a tensor `(..., B, H)`.
 
     Raises:
         TypeError: weights is not a floating-point tensor, tokens or delimiters are not integers, or mask is not bool.
@@ -159,7 +159,7 @@ def head_scores(
 def previous_token_score(weights: Float[Tensor, "*batch length length"]) -> Float[Tensor, "*batch"]:
     """How much of its weight a head puts on the token before, over all queries that have one.
 
-    s = 1 / (L − 1) · Σ_{i ≥ 1} w_{i, i−1}. `head_scores` measures the same over words alone.
+    `s = 1 / (L − 1) · Σ_{i ≥ 1} w_{i, i−1}`. `head_scores` measures the same over words alone.
 
     Args:
         weights: `(..., L, L)` of self-attention, with L ≥ 2.
@@ -192,9 +192,9 @@ def head_switched_off(
     bias: Float[Tensor, " d_out"],
     off: int,
 ) -> Float[Tensor, "batch length d_out"]:
-    """Output of multi-head attention in which one head adds nothing.
+    """Output of multi-head attention without the contribution of one head.
 
-    y = Σ_{h ≠ off} W_O^h head_h + b_O. `course_lib.interpret.interventions.heads_off` does it inside a model.
+    `y = Σ_{h ≠ off} W_O^h head_h + b_O`. `course_lib.interpret.interventions.heads_off` does the same inside a model.
 
     Args:
         heads: what the heads computed, weights times values, `(B, H, L, d_head)`.
@@ -222,12 +222,12 @@ def attention_between_words(
 ) -> Float[Tensor, "*batch words_q words_k"]:
     """Attention between words from attention between their pieces.
 
-    W_uv = mean over the pieces i of word u of Σ_{pieces j of word v} w_ij: the weights *to* the pieces of a word are
-    added, the weights *from* them averaged, so that the attention of a word still sums to one.
+    `W_uv = mean over the pieces i of word u of Σ_{pieces j of word v} w_ij`: the weights *to* the pieces of a word are
+    added and the weights *from* them averaged, so that the attention of a word still sums to one.
 
     Args:
         weights: `(..., L_q, L_k)` between tokens.
-        query_words: number of the word that each query token belongs to, counted from 0, `(L_q,)`; −1 leaves it out.
+        query_words: number of the word to which each query token belongs, counted from 0, `(L_q,)`; −1 leaves it out.
         key_words: the same for the keys, `(L_k,)`. The weight on a key that is left out is lost.
 
     Returns:
@@ -235,7 +235,7 @@ def attention_between_words(
 
     Raises:
         TypeError: weights is not a floating-point tensor, or the words are not tensors of integers.
-        ValueError: there is not one word per token, or a word between 0 and the last has no token.
+        ValueError: a tensor of words does not have one number per token, or a word before the last has no token.
 
     Source: Clark et al. (2019), section 4.1.
     """

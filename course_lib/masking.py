@@ -60,7 +60,7 @@ def _check_bool(mask: Tensor) -> None:
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether a tensor of this shape can be used against one of the target shape without enlarging it."""
+    """Whether a tensor of this shape broadcasts against one of the target shape without enlarging it."""
     # torch.broadcast_shapes imports sympy where shapes differ: a second, and 40 MB.
     fits = all(size in (1, wanted) for size, wanted in zip(reversed(shape), reversed(target), strict=False))
     return len(shape) <= len(target) and fits
@@ -71,7 +71,7 @@ def masked_softmax(
 ) -> Float[Tensor, "*batch len_q len_k"]:
     """Softmax over the keys that the mask allows; the others get weight exactly 0.
 
-    weights_ij = exp(s_ij) / Σ_{l allowed} exp(s_il) where the mask is True, else 0. A query that may attend to
+    `weights_ij = exp(s_ij) / Σ_{l allowed} exp(s_il)` where the mask is True, else 0. A query that may attend to
     nothing gets a row of zeros, and its scores a gradient of zero: no NaN, in any floating-point dtype.
 
     Args:
@@ -101,7 +101,7 @@ def open_empty_rows(mask: Bool[Tensor, "..."]) -> tuple[Bool[Tensor, "..."], Boo
     kernel computes it, and the caller sets its result to zero.
 
     Args:
-        mask: bool, True = may attend, `(..., L_q, L_k)` or what broadcasts to it.
+        mask: bool, True = may attend, `(..., L_q, L_k)` or a shape that broadcasts to it.
 
     Returns:
         `(opened, has_key)`: the mask with at least two axes, and bool `(..., L_q, 1)`, False where the row was empty.
@@ -116,7 +116,7 @@ def open_empty_rows(mask: Bool[Tensor, "..."]) -> tuple[Bool[Tensor, "..."], Boo
 
 
 def check_tokens(tokens: Tensor, pad_id: int = 0) -> None:
-    """Refuse what is not a batch of ids, and padding that is not an id.
+    """Refuse tokens that are not a batch of ids, and a pad_id that is not an id.
 
     Raises:
         TypeError: tokens is not a tensor, or pad_id is not a whole number.
@@ -151,7 +151,7 @@ def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tenso
 
 
 def causal_mask(length: int, *, device: torch.device | str | None = None) -> Bool[Tensor, "length length"]:
-    """Allow each position itself and the past: True where key ≤ query.
+    """Allow each position itself and the past: True where `key ≤ query`.
 
     Args:
         length: number of positions L.
@@ -171,7 +171,7 @@ def causal_mask(length: int, *, device: torch.device | str | None = None) -> Boo
 
 
 def decoder_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 length length"]:
-    """Allow what is both past (or present) and not padding: the self-attention mask of a decoder.
+    """Allow the keys that are neither in the future nor padding: the self-attention mask of a decoder.
 
     Args:
         tokens: ids, `(B, L)`.
@@ -190,7 +190,7 @@ def decoder_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tenso
 def sliding_window_mask(
     length: int, window: int, *, device: torch.device | str | None = None
 ) -> Bool[Tensor, "length length"]:
-    """Allow each position itself and the window − 1 before it: True where 0 ≤ query − key < window.
+    """Allow each position itself and the `window − 1` before it: True where `0 ≤ query − key < window`.
 
     Args:
         length: number of positions L.

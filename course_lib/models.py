@@ -43,10 +43,11 @@ _IN_ATTENTION = {"rotary": RotaryPosition, "alibi": AlibiPosition}
 class TransformerConfig:
     """Sizes and choices of a transformer. The defaults are the base model of Vaswani et al. (2017), table 3.
 
-    That model is stated to have 65 million parameters. The layers as described, with one shared embedding of 37,000
-    rows, have 63,082,496 (`transformer_parameter_count`, and the same by counting the code). Rounding to whole
-    millions explains at most half a million of the difference. The other 1.4 million are not described; "about 37000"
-    tokens would have to be at least some 39,800. An untied embedding would be ten times too much.
+    The paper states that this model has 65 million parameters. The layers as described, with one shared embedding of
+    37,000 rows, have 63,082,496 (by `transformer_parameter_count`, and by counting the model's own). Rounding to whole
+    millions explains at most half a million of the difference, and the paper does not explain the other 1.4 million:
+    the vocabulary of "about 37000" tokens would have to have some 39,800, and a second embedding would add about
+    ten times too many.
 
     Raises:
         TypeError: a size is not a whole number, or dropout is not a number.
@@ -56,14 +57,14 @@ class TransformerConfig:
 
     vocab_size: int = 37_000  # shared byte-pair vocabulary of WMT 2014 English–German (section 5.1)
     target_vocab_size: int | None = None  # None: source and target share vocabulary and embedding
-    d_model: int = 512
+    d_model: int = 512  # features of a token between layers
     num_heads: int = 8  # of 64 features each
     num_layers: int = 6  # in the encoder, and as many in the decoder
     d_ff: int = 2048  # four times d_model
     dropout: float = 0.1  # of the base model (section 5.4); also on attention weights and hidden features
     norm: Literal["post", "pre"] = "post"  # "pre" trains without warm-up (Xiong et al., 2020)
-    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
-    max_length: int = 512  # binds learned positions only; the others have no longest sequence
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # the position code
+    max_length: int = 512  # limits learned positions only; the others have no longest sequence
     tie_embeddings: bool = True  # the output projection is the target embedding (section 3.4)
     pad_id: int = 0  # the token that fills up short sequences; masked wherever tokens are given
 
@@ -109,12 +110,12 @@ class TransformerConfig:
 class TokenEmbedding(nn.Module):
     """Tokens to vectors: embedding · √d_model, plus positions, then dropout.
 
-    The matrix starts with variance 1 / d_model, which suits it as output projection; the factor √d_model brings its
+    The matrix starts with variance 1 / d_model, which suits an output projection; the factor √d_model brings its
     rows back to variance 1, about the size of the position codes (their mean square is ½).
 
     Args:
-        embedding: `(vocab_size, d_model)`, possibly shared with other places.
-        config: says which positions and dropout.
+        embedding: `(vocab_size, d_model)`, possibly shared with other modules.
+        config: determines the positions and the dropout.
 
     Source: Vaswani et al. (2017), section 3.4.
     """
@@ -155,7 +156,7 @@ class Encoder(nn.Module):
         *,
         cache: list[KeyValueCache] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
-        """`(B, L, d_model)` through all layers; arguments as in `EncoderLayer`, but a cache for each layer."""
+        """`(B, L, d_model)` through all layers; arguments as in `EncoderLayer`, with one cache per layer."""
         for number, layer in enumerate(self.layers):
             x = layer(x, mask) if cache is None else layer(x, mask, cache=cache[number])
         return self.norm(x)
@@ -182,7 +183,7 @@ class Decoder(nn.Module):
         *,
         cache: list[tuple[KeyValueCache, KeyValueCache]] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
-        """`(B, L, d_model)` through all layers; arguments as in `DecoderLayer`, but a pair of caches for each layer."""
+        """`(B, L, d_model)` through all layers; arguments as in `DecoderLayer`, with a pair of caches per layer."""
         for number, layer in enumerate(self.layers):
             options = {} if cache is None else {"cache": cache[number]}
             x = layer(x, memory, self_mask, memory_mask, **options)
@@ -267,7 +268,7 @@ class Transformer(nn.Module):
         """Encode a source `(B, L_source)`, to be decoded token by token with `step`.
 
         Raises:
-            TypeError: the model is of a class with a `decode` of its own, whose last column a step cannot compute.
+            TypeError: the model's class overrides `decode`, so its results could differ from those of `step`.
         """
         if type(self).decode is not Transformer.decode:
             raise TypeError(
@@ -288,14 +289,14 @@ class Transformer(nn.Module):
         Args:
             tokens: `(B, W)`, the last tokens of W hypotheses for each source; at first those that begin a sentence.
             cache: from `begin`; the step adds to it.
-            parents: `(B, W)`, which of the last step's hypotheses each one continues; if not given, each from its own.
+            parents: `(B, W)`, which of the last step's hypotheses each one continues; if not given, its own.
 
         Returns:
             Logits of the next token, `(B, W, target vocabulary)`.
 
         Raises:
-            ValueError: the cache is of another number of sentences, or parents are missing, of another shape, or (on a
-                CPU) none of the last step's.
+            ValueError: the cache is for another number of sentences, or parents are missing, have the wrong shape, or
+                (checked on a CPU only) are not among the last step's hypotheses.
         """
         check_tokens(tokens)
         batch, width = tokens.shape
@@ -369,7 +370,7 @@ class LanguageModel(nn.Module):
             Logits `(B, new, vocab_size)`.
 
         Raises:
-            ValueError: the cache has seen another number of tokens than `past` has.
+            ValueError: the number of tokens in the cache differs from that of `past`.
         """
         before = past.shape[1]
         if len(cache[0]) != before:

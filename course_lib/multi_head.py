@@ -34,7 +34,7 @@ def split_heads(
 
     Args:
         x: `(..., L, d_model)`.
-        num_heads: H; head h takes features h · d_head to (h + 1) · d_head − 1, with d_head = d_model / H.
+        num_heads: H; head h takes features `h · d_head` to `(h + 1) · d_head − 1`, with `d_head = d_model / H`.
 
     Returns:
         `(..., H, L, d_head)`, a view.
@@ -72,7 +72,7 @@ def merge_heads(
 def multi_head_parameter_count(d_model: int, num_heads: int, bias: bool = True) -> int:
     """Parameters of `MultiHeadAttention`: four square matrices and their biases, however many heads share them.
 
-    4 · d_model² (+ 4 · d_model).
+    `4 · d_model²`, and `4 · d_model` more with biases.
 
     Raises:
         ValueError: num_heads does not divide d_model.
@@ -86,10 +86,10 @@ def multi_head_parameter_count(d_model: int, num_heads: int, bias: bool = True) 
 class AttentionPosition(Protocol):
     """A position code that acts inside attention: `RotaryPosition` turns queries and keys, `AlibiPosition` adds a bias.
 
-    Query i is at position L_k − L_q + i, so that the last query and the last key have the same position.
+    Query i is at position `L_k − L_q + i`, so that the last query and the last key have the same position.
 
-    A code that works with a `KeyValueCache` too has one keyword argument more in both methods, `positions`: int
-    `(L_k,)`, the positions of the keys; the queries have those of the last L_q keys.
+    A code that also works with a `KeyValueCache` takes one more keyword argument in both methods, `positions`: int
+    `(L_k,)`, the positions of the keys. The queries have the positions of the last L_q keys.
     """
 
     def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
@@ -102,10 +102,10 @@ class AttentionPosition(Protocol):
 
 
 class MultiHeadAttention(nn.Module):
-    """Attend in `num_heads` subspaces at once, and mix what the heads bring home.
+    """Attend in `num_heads` subspaces at once, and mix the outputs of all heads.
 
-    MultiHead(Q, K, V) = Concat(head_1, …, head_H) W_O with head_h = Attention(Q W_Q^h, K W_K^h, V W_V^h). The
-    projections of all heads are stacked in one Linear: head h owns rows h · d_head to (h + 1) · d_head − 1.
+    `MultiHead(Q, K, V) = Concat(head_1, …, head_H) W_O` with `head_h = Attention(Q W_Q^h, K W_K^h, V W_V^h)`. The
+    projections of all heads are stacked in one Linear: head h has rows `h · d_head` to `(h + 1) · d_head − 1`.
 
     Args:
         d_model: features of queries, keys, values and output.
@@ -169,8 +169,8 @@ class MultiHeadAttention(nn.Module):
             value: `(B, L_k, d_model)`.
             mask: bool, True = may attend, broadcasts to `(B, H, L_q, L_k)`: `(B, 1, 1, L_k)` for padding, `(L_q, L_k)`
                 for causality.
-            need_weights: False leaves attention to PyTorch, fused where it can be, and returns None for the weights.
-            cache: keys and values of earlier calls, which these queries see too: L_k then counts all of them.
+            need_weights: False leaves attention to PyTorch, fused where possible, and returns None for the weights.
+            cache: keys and values of earlier calls, to which these queries attend too; L_k then counts all of them.
 
         Returns:
             `(output, weights)`: `(B, L_q, d_model)`, and `(B, H, L_q, L_k)` or None.
@@ -246,7 +246,7 @@ class MultiHeadAttention(nn.Module):
     def from_torch(cls, theirs: nn.MultiheadAttention) -> MultiHeadAttention:
         """A copy of PyTorch's module, with its weights, dtype, device, dropout and train/eval mode.
 
-        Masks change their meaning: there True = may *not* attend.
+        A bool mask has to be inverted: for `nn.MultiheadAttention`, True = may *not* attend.
 
         Raises:
             ValueError: theirs uses an option without a counterpart here (kdim, vdim, add_bias_kv, add_zero_attn).
@@ -268,10 +268,10 @@ class MultiHeadAttention(nn.Module):
         return ours.train(theirs.training)
 
     def to_torch(self) -> nn.MultiheadAttention:
-        """A copy as PyTorch's module, `batch_first=True`, with weights, dtype, device, dropout and train/eval mode.
+        """A copy as PyTorch's module with `batch_first=True`, the same weights, dtype, device, dropout and mode.
 
         Raises:
-            ValueError: this module has a position code, which PyTorch's has no place for.
+            ValueError: this module has a position code, which PyTorch's module cannot have.
         """
         if self.position is not None:
             raise ValueError(f"nn.MultiheadAttention has no position code, got position={self.position!r}")
@@ -314,7 +314,8 @@ def named_attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the attention weights of every `MultiHeadAttention` in a model while the block runs.
 
-    Layers ask for no weights in order to run on the fused kernel; inside the block they are made to compute them.
+    Layers do not request the weights, so that they can run on the fused kernel; inside the block the weights are
+    computed all the same.
 
         with record_attention(model) as maps:
             model(source, target)

@@ -27,7 +27,8 @@ def sinusoidal_encoding(
 ) -> Float[Tensor, "length d_model"]:
     """A sine and a cosine of each position at falling frequencies.
 
-    PE[pos, 2i] = sin(pos / 10000^(2i / d_model)), PE[pos, 2i + 1] = cos(the same angle). An odd d_model ends on a sine.
+    `PE[pos, 2i] = sin(pos / 10000^(2i / d_model))`, and `PE[pos, 2i + 1]` is the cosine of the same angle. An odd
+    d_model ends on a sine.
 
     Args:
         length: number of positions, from 0.
@@ -35,7 +36,7 @@ def sinusoidal_encoding(
         device: where the table is made; the default device if not given.
 
     Returns:
-        float32 `(length, d_model)`. Angles are computed in float64: at position 5,000 float32 would be off by 1e-4.
+        float32 `(length, d_model)`. Angles are computed in float64, because at position 5,000 float32 is off by 1e-4.
 
     Raises:
         TypeError: length or d_model is not a whole number.
@@ -53,9 +54,9 @@ def sinusoidal_encoding(
 
 
 def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
-    """The matrix that moves every sinusoidal encoding by `offset` positions: M @ pe[p] = pe[p + offset] for every p.
+    """The matrix that moves every sinusoidal encoding by `offset` positions: `M @ pe[p] = pe[p + offset]` for every p.
 
-    Each pair (sin a, cos a) is turned by the angle offset · frequency: [[cos, sin], [−sin, cos]].
+    Each pair `(sin a, cos a)` is turned by the angle `offset · frequency`: `[[cos, sin], [−sin, cos]]`.
 
     Args:
         offset: how far, in positions; may be negative.
@@ -81,22 +82,22 @@ def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
 def apply_rotary(
     x: Float[Tensor, "*batch length d"], positions: Int[Tensor, " length"], base: float = 10_000.0
 ) -> Float[Tensor, "*batch length d"]:
-    """Turn each pair of features (x_2i, x_2i+1) by an angle that grows with the position.
+    """Turn each pair of features `(x_2i, x_2i+1)` by an angle that grows with the position.
 
-    angle = position · base^(−2i / d). The dot product of a turned query and a turned key depends on their distance
-    only, since turning both by the same angle changes nothing.
+    `angle = position · base^(−2i / d)`. The dot product of a turned query and a turned key depends only on their
+    distance, since turning both by the same angle changes nothing.
 
     Args:
         x: `(..., L, d)`, d even.
         positions: `(L,)`, in tokens.
-        base: the slowest pair turns by base^(2/d) / base a position.
+        base: the slowest pair turns by `base^(2/d) / base` per position.
 
     Returns:
-        `(..., L, d)`, same lengths of all vectors, same dtype. Angles are computed in float64.
+        `(..., L, d)`, of the same dtype; the length of every vector is unchanged. Angles are computed in float64.
 
     Raises:
         TypeError: x is not a floating-point tensor, positions is not a tensor of integers, or base is not a number.
-        ValueError: d is odd, there is not one position per row, or base is not positive and finite.
+        ValueError: d is odd, positions does not have one entry per row of x, or base is not positive and finite.
 
     Source: Su et al. (2024), section 3.2.2, equation 15.
     """
@@ -115,9 +116,9 @@ def apply_rotary(
 def alibi_bias(
     num_heads: int, length: int, *, device: torch.device | str | None = None
 ) -> Float[Tensor, "num_heads length length"]:
-    """A penalty on the score that grows with the distance between query and key, at a rate of its own in each head.
+    """A penalty on the score that grows with the distance between query and key, at a different rate in each head.
 
-    bias[h, i, j] = −slope_h · |i − j|, slope_h = 2^(−8 (h + 1) / H).
+    `bias[h, i, j] = −slope_h · |i − j|` with `slope_h = 2^(−8 (h + 1) / H)`, where h counts from 0.
 
     Args:
         num_heads: H, a power of two.
@@ -129,8 +130,8 @@ def alibi_bias(
 
     Raises:
         TypeError: num_heads or length is not a whole number.
-        ValueError: num_heads is not a power of two, the case that the paper uses and all published code treats alike,
-            or length is negative.
+        ValueError: num_heads is not a power of two (the paper uses only these, and published code differs in other
+            cases), or length is negative.
 
     Source: Press, Smith & Lewis (2022), section 3, made symmetric for use without a causal mask.
     """
@@ -209,7 +210,7 @@ class LearnedPositionalEmbedding(nn.Module):
 
 
 class RotaryPosition(nn.Module):
-    """Rotary positions inside `MultiHeadAttention`: queries and keys turned by `apply_rotary`.
+    """Rotary positions inside `MultiHeadAttention`: `apply_rotary` turns queries and keys.
 
     Args:
         base: see `apply_rotary`.
@@ -223,7 +224,7 @@ class RotaryPosition(nn.Module):
     def rotate(
         self, query: Tensor, key: Tensor, *, positions: Int[Tensor, " length"] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """`(..., L_q, d)` and `(..., L_k, d)` turned; the last query has the position of the last key.
+        """Turn queries and keys to their positions; the last query has the position of the last key.
 
         Args:
             query: `(..., L_q, d)`.
@@ -246,7 +247,7 @@ class RotaryPosition(nn.Module):
 
 
 class AlibiPosition(nn.Module):
-    """ALiBi inside `MultiHeadAttention`: scores lowered in proportion to distance by `alibi_bias`."""
+    """ALiBi inside `MultiHeadAttention`: `alibi_bias` lowers the scores in proportion to the distance."""
 
     def __init__(self):
         super().__init__()

@@ -14,10 +14,10 @@ __all__ = ["RecurrentEncoderDecoder"]
 
 
 class RecurrentEncoderDecoder(nn.Module):
-    """A GRU reads the source, a second one writes the target.
+    """A GRU reads the source, and a second one writes the target.
 
-    Without attention all that the decoder ever learns of the source is the encoder's last state: d_model numbers,
-    however long the source is. With attention it looks at all states of the encoder before each step:
+    Without attention, the decoder receives only the encoder's last state: d_model numbers, however long the source is.
+    With attention, it reads all states of the encoder before each step:
 
         weights_t = softmax(v · tanh(W_query z_{t−1} + W_key h_j)),  c_t = Σ_j weights_tj h_j,
         z_t = GRU([y_t, c_t], z_{t−1})
@@ -25,7 +25,7 @@ class RecurrentEncoderDecoder(nn.Module):
     Args:
         vocab_size: number of tokens; source and target share the embedding.
         d_model: width of embeddings and states.
-        attention: whether the decoder looks back at the source.
+        attention: whether the decoder attends to the source.
         pad_id: the token that fills up short sources.
 
     Raises:
@@ -50,7 +50,7 @@ class RecurrentEncoderDecoder(nn.Module):
     def forward(
         self, source: Int[Tensor, "batch len_source"], target: Int[Tensor, "batch len_target"]
     ) -> tuple[Float[Tensor, "batch len_target vocab"], Float[Tensor, "batch len_target len_source"] | None]:
-        """Logits of the next token after each target position, the right past given (teacher forcing).
+        """Logits of the next token after each target position, given the right tokens before it (teacher forcing).
 
         Args:
             source: ids `(B, L_source)`, padded at the end with pad_id.
@@ -62,8 +62,8 @@ class RecurrentEncoderDecoder(nn.Module):
 
         Raises:
             TypeError: source or target is not a tensor.
-            ValueError: one is not ids `(B, L)` of the vocabulary, both are not of one batch, or padding comes before a
-                token of the source.
+            ValueError: one is not ids `(B, L)` of the vocabulary, they are of different batches, or padding comes
+                before a token of the source.
         """
         self._check_tokens(source=source, target=target)
         is_token = source != self.pad_id  # (B, L_source)

@@ -33,7 +33,7 @@ def scaled_dot_product_attention(
 ) -> tuple[Float[Tensor, "*batch len_q d_v"], Float[Tensor, "*batch len_q len_k"]]:
     """Average the values, each weighted by how well its key fits the query.
 
-    output = softmax(Q Kᵀ / √d_k + bias) V. The root keeps the scores' standard deviation at 1 when the features of
+    `output = softmax(Q Kᵀ / √d_k + bias) V`. The root keeps the scores' standard deviation at 1 when the features of
     query and key are independent with variance 1, whatever d_k is.
 
     Args:
@@ -41,19 +41,19 @@ def scaled_dot_product_attention(
         key: `(..., L_k, d_k)`.
         value: `(..., L_k, d_v)`.
         mask: bool, True = may attend, broadcasts against `(..., L_q, L_k)`. A query that may attend to nothing gets
-            output zero.
+            an output of zeros.
         bias: added to the scaled scores, broadcasts against `(..., L_q, L_k)`; positions enter here (ALiBi).
         dropout: probability with which each weight is set to zero, the rest scaled up to keep the expectation. The
             caller passes 0.0 outside training.
 
     Returns:
         `(output, weights)`: `(..., L_q, d_v)` and `(..., L_q, L_k)`. The weights are the ones that were applied: with
-        dropout their rows sum to one on average only.
+        dropout, their rows sum to one only on average.
 
     Raises:
         TypeError: the mask is not bool, query, key and value are not of one floating-point dtype, the bias is not a
             floating-point tensor, or dropout is not a number.
-        ValueError: shapes do not fit together; the message says which. Or dropout is not a probability.
+        ValueError: shapes do not fit together (the message says which), or dropout is not a probability.
 
     Source: Vaswani et al. (2017), section 3.2.1, equation 1.
     """
@@ -77,11 +77,11 @@ def fused_attention(
     bias: Float[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "*batch len_q d_v"]:
-    """The same output without the weights, by PyTorch's own function: less memory, more speed where it is fused.
+    """The same output without the weights, by PyTorch's own function: less memory and more speed where it is fused.
 
-    Args and errors are those of `scaled_dot_product_attention`; so is the result for a query that may attend to
-    nothing, which PyTorch's kernels treat differently from one another. PyTorch has a fused kernel for most inputs, and
-    computes explicitly otherwise (on a CPU with dropout, for instance).
+    Arguments and errors are those of `scaled_dot_product_attention`. So is the result for a query that may attend to
+    nothing, for which PyTorch's own kernels do not agree. PyTorch has a fused kernel for most inputs, and otherwise
+    computes attention explicitly (on a CPU with dropout, for instance).
 
     Source: Dao et al. (2022) for the algorithm; `torch.nn.functional.scaled_dot_product_attention` does the work.
     """
@@ -108,15 +108,15 @@ def self_attention(
 ) -> tuple[Float[Tensor, "*batch length d_v"], Float[Tensor, "*batch length length"]]:
     """Let the tokens of a sequence attend to each other, through a learned query, key and value for each token.
 
-    Q = X W_Q, K = X W_K and V = X W_V; output = softmax(Q Kᵀ / √d_k) V.
+    `Q = X W_Q`, `K = X W_K` and `V = X W_V`; `output = softmax(Q Kᵀ / √d_k) V`.
 
     Args:
         x: one vector per token, `(..., L, d_model)`.
-        w_q: `(d_model, d_k)`. Tokens are rows, so a matrix is on their right.
+        w_q: `(d_model, d_k)`. Tokens are rows, so they are multiplied by a matrix on their right.
         w_k: `(d_model, d_k)`.
         w_v: `(d_model, d_v)`.
         mask: bool, True = may attend, broadcasts against `(..., L, L)`. A query that may attend to nothing gets
-            output zero.
+            an output of zeros.
 
     Returns:
         `(output, weights)`: `(..., L, d_v)` and `(..., L, L)`.
@@ -152,8 +152,9 @@ def softmax_backward(
 ) -> Float[Tensor, "*batch length"]:
     """Carry a gradient back through a softmax, by hand.
 
-    The Jacobian is ∂w_i/∂s_j = w_i (δ_ij − w_j), so grad_s_j = w_j (g_j − Σ_i g_i w_i): a score gains when its key is
-    better than the average. Where a weight is 0 or 1, the gradient is zero: the softmax is saturated.
+    The Jacobian is `∂w_i/∂s_j = w_i (δ_ij − w_j)`, so `grad_s_j = w_j (g_j − Σ_i g_i w_i)`: a score has a positive
+    gradient where g_j is above the weighted average of g. Where a weight is 0 or 1, the gradient is zero, because the
+    softmax is saturated.
 
     Args:
         weights: output of the softmax, `(..., L)`.
@@ -181,9 +182,9 @@ def _check_gradient(weights: Tensor, grad_weights: Tensor) -> None:
 
 
 def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
-    """Floating-point operations of the two matrix products of attention, a multiply-add counted as 2.
+    """Floating-point operations of the two matrix products of attention, with a multiply-add counted as 2.
 
-    Q Kᵀ costs 2 · L_q · L_k · d_k, weights times V 2 · L_q · L_k · d_v. The softmax is not counted.
+    `Q Kᵀ` costs `2 · L_q · L_k · d_k`, and weights times `V` cost `2 · L_q · L_k · d_v`. The softmax is not counted.
 
     Raises:
         TypeError: a size is not a whole number.

@@ -34,17 +34,17 @@ def bootstrap_interval(
     samples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """A statistic of independent units, such as sentences, with the interval in which it lies for other such units.
+    """A statistic of independent units, such as sentences, with its confidence interval by the bootstrap.
 
-    Draws N of the N units with replacement, again and again, and takes the quantiles (1 − c) / 2 and (1 + c) / 2 of the
-    statistic. The units must be independent: two words of one sentence are not, so resample sentences.
+    Draws N of the N units with replacement, again and again, and takes the quantiles `(1 − c) / 2` and `(1 + c) / 2` of
+    the statistic. The units must be independent: two words of one sentence are not, so resample sentences.
 
     Args:
         values: one row per unit, `(N, ...)`.
         statistic: from rows `(n, ...)` to a tensor; the mean of the rows if not given.
         confidence: c in (0, 1).
         samples: how often N units are drawn.
-        seed: of a generator of its own.
+        seed: of a separate generator.
 
     Returns:
         The statistic of all rows, and the two quantiles, each of the statistic's shape.
@@ -87,7 +87,7 @@ def bootstrap_interval(
 def rank_correlation(x: Float[Tensor, "*batch n"], y: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
     """Whether x and y put the same n things into the same order: 1 for the same, −1 for the opposite order.
 
-    The correlation of the ranks, ρ = Σ (r_i − r̄)(s_i − s̄) / √(Σ (r_i − r̄)² Σ (s_i − s̄)²). Equal values share the
+    The correlation of the ranks, `ρ = Σ (r_i − r̄)(s_i − s̄) / √(Σ (r_i − r̄)² Σ (s_i − s̄)²)`. Equal values share the
     mean of their ranks.
 
     Args:

@@ -17,10 +17,10 @@ __all__ = ["label_smoothing_loss", "teacher_forcing_pair", "token_batches", "war
 def teacher_forcing_pair(
     tokens: Int[Tensor, "batch length"],
 ) -> tuple[Int[Tensor, "batch length-1"], Int[Tensor, "batch length-1"]]:
-    """What a decoder reads and what it shall predict: the same sentences, one position apart.
+    """What a decoder reads and what it has to predict: the same sentences, one position apart.
 
-    inputs_t = y_t and targets_t = y_{t+1}. A model that attends to inputs 0 … t (a causal mask ensures that) learns
-    p(y_{t+1} | y_0 … y_t) for every t at once.
+    `inputs_t = y_t` and `targets_t = y_{t+1}`. A model that attends to inputs 0 … t (a causal mask ensures this) learns
+    `p(y_{t+1} | y_0 … y_t)` for every t at once.
 
     Args:
         tokens: ids of whole sentences, start token first and end token last, padded at the end, `(B, L)`, L ≥ 1.
@@ -52,19 +52,19 @@ def label_smoothing_loss(
 ) -> Float[Tensor, ""]:
     """Cross-entropy with smoothed labels, averaged over the targets that are not padding.
 
-    With ε = smoothing, the label of a position is q_k = (1 − ε) · [k = target] + ε / V: the mass ε is spread over all V
-    classes, the right one included. The loss of the position is
+    With ε = smoothing, the label of a position is `q_k = (1 − ε) · [k = target] + ε / V`: the mass ε is spread over
+    all V classes, the right one included. The loss of the position is
 
         −Σ_k q_k log p_k = (1 − ε) · (−log p_target) + ε · mean_k(−log p_k),   p = softmax(logits).
 
-    It is what `torch.nn.functional.cross_entropy` gives with `label_smoothing=ε, ignore_index=pad_id`. Its least value
-    is the entropy of q, not zero.
+    `torch.nn.functional.cross_entropy` gives the same with `label_smoothing=ε, ignore_index=pad_id`. The smallest
+    possible loss is the entropy of q, not zero.
 
     Args:
         logits: unnormalised scores of the V classes, `(N, V)`.
         targets: the right class of each position, `(N,)`; at least one is not `pad_id`.
         smoothing: ε, 0 ≤ ε ≤ 1; 0 gives plain cross-entropy.
-        pad_id: targets with this id do not count; it need not be a class (−100 is PyTorch's habit).
+        pad_id: targets with this id do not count; it need not be a class (PyTorch's default is −100).
 
     Returns:
         A scalar.
@@ -72,8 +72,9 @@ def label_smoothing_loss(
     Raises:
         TypeError: logits are not floating-point, targets are not integers, smoothing is not a number, or pad_id is not
             a whole number.
-        ValueError: shapes do not fit, or smoothing is out of range. Where the targets lie on the CPU also: every target
-            is padding, or one is not a class. A GPU would have to be waited for; there the mean over nothing is nan.
+        ValueError: shapes do not fit, or smoothing is out of range. If the targets are on the CPU, also: every target
+            is padding, or one is not a class. On a GPU this is not checked, since the check would have to wait for the
+            GPU; if every target is padding, the loss is then NaN.
 
     Source: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4, with ε = 0.1.
     """
@@ -131,11 +132,11 @@ def check_targets(real: Tensor, num_classes: int, pad_id: int) -> None:
 
 
 def warmup_rate(step: int, d_model: int, warmup_steps: int) -> float:
-    """The learning rate of the Transformer paper: a straight rise, then a fall with the root of the step.
+    """The learning rate of the Transformer paper: a linear rise, then a fall in proportion to 1 / √step.
 
-    rate = d_model^(−1/2) · min(step^(−1/2), step · warmup_steps^(−3/2)).
+    `rate = d_model^(−1/2) · min(step^(−1/2), step · warmup_steps^(−3/2))`.
 
-    Both terms meet at step = warmup_steps, where the rate has its peak (d_model · warmup_steps)^(−1/2).
+    Both terms are equal at `step = warmup_steps`, where the rate has its peak, `(d_model · warmup_steps)^(−1/2)`.
 
     Args:
         step: number of the update, from 1 on.
@@ -159,22 +160,22 @@ def warmup_rate(step: int, d_model: int, warmup_steps: int) -> float:
 def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
     """Put sentences of similar length together, as many as fit when all are padded to the longest.
 
-    Greedy in order of rising length: a sentence joins the open batch while (sentences) · (longest) ≤ max_tokens, else
-    it opens the next one. No grouping has fewer batches, since a batch that fits still fits without its shortest or
-    its longest sentence. Sentences of equal length keep their order.
+    Greedy in order of rising length: a sentence joins the open batch while `sentences · longest ≤ max_tokens`, and
+    otherwise opens the next one. No grouping has fewer batches, since a batch that fits still fits without its shortest
+    or its longest sentence. Sentences of equal length keep their order.
 
     Args:
-        lengths: tokens of each sentence, its start and end token counted.
-        max_tokens: room of a batch, padding counted.
+        lengths: number of tokens of each sentence, start and end token included.
+        max_tokens: largest number of tokens in a batch, padding included.
 
     Returns:
         The batches, from short sentences to long ones: lists of indices into `lengths`, each index once.
 
     Raises:
-        TypeError: lengths are not whole numbers in a list, or max_tokens is not one.
+        TypeError: lengths is not a list of whole numbers, or max_tokens is not a whole number.
         ValueError: a sentence is longer than max_tokens, or a length is negative.
 
-    Source: Vaswani et al. (2017), section 5.1 (batches by approximate length, some 25,000 tokens a side).
+    Source: Vaswani et al. (2017), section 5.1 (batches by approximate length, some 25,000 tokens per side).
     """
     _check_lengths(lengths, max_tokens)
     for index, length in enumerate(lengths):

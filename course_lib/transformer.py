@@ -23,7 +23,7 @@ def layer_norm(
 ) -> Float[Tensor, "*batch d"]:
     """Shift and scale each vector to mean 0 and variance 1 over its features, then apply a learned gain and bias.
 
-    y = gain · (x − mean) / √(variance + eps) + bias, the variance divided by d, not by d − 1.
+    `y = gain · (x − mean) / √(variance + eps) + bias`; the variance is divided by d, not by d − 1.
 
     Args:
         x: `(..., d)`.
@@ -60,11 +60,11 @@ def _check_per_feature(x: Tensor, eps: float, **parameters: Tensor) -> None:
 class FeedForward(nn.Module):
     """The same two-layer network at every position.
 
-    FFN(x) = W_2 f(W_1 x + b_1) + b_2, with f = relu in the paper.
+    `FFN(x) = W_2 f(W_1 x + b_1) + b_2`, with `f = relu` in the paper.
 
     Args:
-        d_model: features in and out.
-        d_ff: features between.
+        d_model: features of input and output.
+        d_ff: hidden features.
         dropout: probability of dropping a hidden feature while training.
         activation: f, applied to each hidden feature; BERT takes `torch.nn.functional.gelu`.
 
@@ -91,7 +91,7 @@ class FeedForward(nn.Module):
         self.activation = activation
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """`(..., d_model)` to `(..., d_model)`; positions do not see each other.
+        """`(..., d_model)` to `(..., d_model)`; each position is processed independently.
 
         Raises:
             TypeError: x is not a floating-point tensor.
@@ -125,8 +125,8 @@ class _Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each with a residual connection and a layer norm.
 
-    Post-norm, as in the paper: x ← norm1(x + attention(x)), x ← norm2(x + feed_forward(x)). Pre-norm puts each norm
-    before its sub-layer and leaves the sum alone.
+    Post-norm, as in the paper: `x ← norm1(x + attention(x))`, then `x ← norm2(x + feed_forward(x))`. Pre-norm puts each
+    norm before its sub-layer, and the sum is not normed.
 
     Args:
         d_model: features of a position.
@@ -188,8 +188,8 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention, then cross-attention to the encoder's output, then feed-forward.
 
-    The arguments are those of `EncoderLayer`, without activation and norm_eps; the position code acts in
-    self-attention, since a source and a target position have no distance.
+    The arguments are those of `EncoderLayer`, without activation and norm_eps. The position code acts only in
+    self-attention, since there is no distance between a source position and a target position.
 
     Raises:
         ValueError: num_heads does not divide d_model.
@@ -233,8 +233,8 @@ class DecoderLayer(nn.Module):
             memory: the encoder's output, `(B, L_memory, d_model)`; keys and values of cross-attention.
             self_mask: bool, True = may attend, broadcasts to `(B, H, L, L)`; causal in a decoder.
             memory_mask: bool, True = may attend, broadcasts to `(B, H, L, L_memory)`; the padding mask of the source.
-            cache: of self-attention, with the positions before x, which `self_mask` then covers too; and of
-                cross-attention.
+            cache: a pair, for self-attention and for cross-attention. The first holds the positions before x, which
+                `self_mask` then covers too.
         """
         check_floats(x=x, memory=memory)
         own, cross = map(_kept, cache or (None, None))
@@ -259,8 +259,9 @@ def _kept(cache: KeyValueCache | None) -> dict[str, KeyValueCache]:
 def transformer_parameter_count(vocab_size: int, d_model: int, num_layers: int, d_ff: int) -> int:
     """Parameters of an encoder–decoder with one embedding shared by source, target and output, without final norms.
 
-    With d = d_model: attention 4d² + 4d, feed-forward 2 d d_ff + d_ff + d, norm 2d. An encoder layer has one attention
-    and two norms, a decoder layer two and three, both one feed-forward; the embedding has vocab_size · d.
+    With `d = d_model`, an attention has `4d² + 4d`, a feed-forward network `2 d d_ff + d_ff + d`, a norm `2d`, and the
+    embedding `vocab_size · d`. An encoder layer consists of one attention, one feed-forward network and two norms; a
+    decoder layer of two, one and three.
 
     Returns:
         The number of parameters; for the paper's base model (37000, 512, 6, 2048) 63,082,496.

@@ -78,13 +78,15 @@ def public_names() -> list[str]:
 def entries(module: str, names: list[str] | None = None) -> list[Entry]:
     """The entries of a module's public names, or of these; a class is followed by its public methods.
 
+    All names of a module come in the order of the alphabet, as in the index; `__all__` has capitals first.
+
     Raises:
         ValueError: the module does not define one of the names, or one has no docstring.
     """
     file = _file(module)
     defined = {node.name: node for node in _tree(file).body if isinstance(node, Definition)}
     found = []
-    for name in names or _listed(file):
+    for name in names or sorted(_listed(file), key=str.lower):
         if name not in defined:
             raise ValueError(f"{module} was expected to define {name}, and has {', '.join(defined)}")
         found.append(Entry(name, file, defined[name]))

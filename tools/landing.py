@@ -52,7 +52,7 @@ def _cells() -> int:
 
 
 def _scores() -> dict:
-    """Of the committed translator; the runs with other seeds come after it."""
+    """Of the translator in the package; the runs with other seeds come after it."""
     return json.loads(_SCORES.read_text(encoding="utf-8"))[0]
 
 

@@ -63,10 +63,10 @@ def check(solution: Callable, name: str | None = None) -> None:
 
     Args:
         solution: your function or class, not what it returns.
-        name: of the exercise, where the solution has another one.
+        name: of the exercise, if your solution has another name.
 
     Raises:
-        TypeError: what was given is not a function or class.
+        TypeError: the argument is not a function or class.
         KeyError: there is no exercise of that name.
     """
     exercise = _exercise_of(solution, name)
@@ -118,7 +118,7 @@ def _exercise_of(solution: Any, name: str | None) -> Exercise:
 
 
 def hint(name: str, number: int | None = None) -> None:
-    """Show the next hint to an exercise; each call gives one more.
+    """Show the next hint for an exercise; each call gives one more.
 
     Args:
         name: of the exercise.

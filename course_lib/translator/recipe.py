@@ -34,7 +34,7 @@ def check_shares(**shares: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Model, loss, schedule and length of a training. The defaults are those of the committed translator.
+    """Model, loss, schedule and length of a training run. The defaults are those of the translator in the package.
 
     Raises:
         TypeError: a number is of another type, such as 2.5 epochs.
@@ -43,33 +43,33 @@ class Recipe:
 
     # the model
     vocab_size: int = 6000  # subwords of both languages together
-    d_model: int = 256
-    num_heads: int = 4
-    num_layers: int = 3
-    d_ff: int = 512
-    dropout: float = 0.3  # much, since there is little data
-    norm: Literal["post", "pre"] = "pre"  # bears a high rate
-    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
-    tie_embeddings: bool = True
+    d_model: int = 256  # features of a token between layers
+    num_heads: int = 4  # of 64 features each
+    num_layers: int = 3  # in the encoder, and as many in the decoder
+    d_ff: int = 512  # twice d_model
+    dropout: float = 0.3  # high, because there is little data
+    norm: Literal["post", "pre"] = "pre"  # stable at a high learning rate
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # the position code
+    tie_embeddings: bool = True  # one matrix for source, target and output
 
     # the loss
-    label_smoothing: float = 0.1
-    bpe_dropout: float = 0.0
+    label_smoothing: float = 0.1  # as in the paper
+    bpe_dropout: float = 0.0  # share of merges that are skipped at random, so that words split differently
 
     # the schedule
-    epochs: int = 26
+    epochs: int = 26  # passes over the training set
     max_tokens: int = 1024  # in a batch, padding included
     learning_rate: float = 2e-3  # the highest one
-    warmup_steps: int = 600
+    warmup_steps: int = 600  # over which the rate rises
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"  # inverse_sqrt is the paper's
     betas: tuple[float, float] = (0.9, 0.98)  # of Adam, after the paper
     eps: float = 1e-9  # of Adam, after the paper
-    weight_decay: float = 0.0
+    weight_decay: float = 0.0  # 0 for none
     clip_norm: float = 1.0  # of all gradients together; 0 for no clipping
 
     # the run
-    seed: int = 0
-    precision: str = "auto"  # half where this machine multiplies it faster, else float32; or a name of Lightning's
+    seed: int = 0  # of the initial weights, the order of the batches, and dropout
+    precision: str = "auto"  # 16 bits where this machine computes faster with them, else 32; or a name of Lightning's
 
     def __post_init__(self):
         for name in ("vocab_size", "epochs", "max_tokens", "warmup_steps"):
@@ -102,8 +102,9 @@ class Recipe:
     def rate(self, step: int, total_steps: int) -> float:
         """Learning rate at a step, counted from 1.
 
-        A straight line up to `learning_rate` over the warm-up, then a cosine down to a hundredth at the last step, or
-        1 / √step as in the paper, or nothing more. `inverse_sqrt` is the paper's schedule scaled to this peak.
+        A linear rise to `learning_rate` over the warm-up. Then the rate falls along a cosine to a hundredth at the last
+        step (`cosine`), falls in proportion to 1 / √step (`inverse_sqrt`, the paper's schedule scaled to this peak), or
+        stays as it is (`constant`).
         """
         check_whole(step=step, total_steps=total_steps, least=0)
         if self.schedule == "inverse_sqrt":
@@ -122,7 +123,7 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        """A recipe from plain values; what is not given has its default.
+        """A recipe from plain values; settings that are not given have their defaults.
 
         Raises:
             ValueError: a name is not known or a value is of another type.
@@ -151,7 +152,7 @@ class Recipe:
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is not YAML, gives a name twice, or holds what a recipe does not know.
+            ValueError: it is not YAML, gives a name twice, or contains a setting that a recipe does not have.
         """
         import yaml
 

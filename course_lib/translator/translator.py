@@ -32,8 +32,8 @@ PRETRAINED = Path(__file__).parents[1] / "pretrained"
 class Translation:
     """One translation of a sentence."""
 
-    text: str
-    tokens: list[int]  # without bos and eos
+    text: str  # the translation
+    tokens: list[int]  # its ids, without bos and eos
     log_prob: float  # sum over the tokens, eos included
     score: float  # what hypotheses are ranked by
     finished: bool  # False: cut at the longest length allowed
@@ -73,7 +73,7 @@ class Translator:
         """The best translation of each sentence; an empty sentence gives an empty one.
 
         Args:
-            sentences: of the source language.
+            sentences: in the source language.
             beam_size: hypotheses kept at each step; 1 is greedy.
             length_penalty: α in score = log-probability / (tokens)^α; 0 favours short translations.
             max_tokens: source tokens decoded side by side, padding included.
@@ -132,7 +132,7 @@ class Translator:
         seed: int = 0,
         max_tokens: int = 4096,
     ) -> list[str]:
-        """One translation of each sentence, drawn from the model; arguments as in `search.sample`."""
+        """One translation of each sentence, drawn from the model; for the arguments see `translator.search.sample`."""
         check_seed(seed)
         generator = torch.Generator().manual_seed(seed)
 
@@ -235,11 +235,11 @@ class Translator:
         return corpus_perplexity(self.model, self.vocabulary, source, target, max_tokens=max_tokens)
 
     def evaluate(self, pairs: Sequence[tuple[str, str]], **options: Any) -> tuple[Scores, list[str]]:
-        """Translate a set and compare with its references.
+        """Translate a set of sentences and compare the translations with the references.
 
         Args:
             pairs: sentences and their translations.
-            options: of `translate`.
+            options: keyword arguments of `translate`.
 
         Returns:
             `(scores, translations)`.
@@ -263,16 +263,17 @@ class Translator:
     def save(self, folder: str | Path, *, card: str = "", about: dict[str, Any] | None = None) -> None:
         """Write weights (half precision), vocabulary, sizes and a model card into a folder.
 
-        All are on the disk before any of them replaces what was there; the one that names the others' sums comes last.
+        All files are on the disk before any of them replaces an old one; config.json, which holds the checksums of the
+        others, comes last.
 
         Args:
-            folder: is made where it is not there.
+            folder: created if it does not exist.
             card: text of README.md.
-            about: more that config.json shall hold, such as the recipe and its scores.
+            about: further entries for config.json, such as the recipe and its scores.
 
         Raises:
             TypeError: an argument is of another type.
-        OSError: it cannot be written.
+            OSError: the folder cannot be written.
         """
         write_folder(folder, self.model, self.vocabulary, card=card, about={} if about is None else about)
 
@@ -289,7 +290,7 @@ class Translator:
         return cls(*read_folder(folder))
 
     def limit(self, source_tokens: int) -> int:
-        """How many tokens a translation may have, its end counted: no pair of the training set comes near it."""
+        """How many tokens a translation may have, eos included; no pair of the training set comes near this limit."""
         limit = 2 * source_tokens + 10
         config = self.model.config
         return min(limit, config.max_length) if config.positions == "learned" else limit
@@ -318,7 +319,7 @@ class Translator:
 
 
 def pretrained(name: str = "multi30k-de-en") -> Translator:
-    """The translator that comes with the package, trained by the committed recipe; its card is beside its weights.
+    """The trained translator that comes with the package, with the recipe and the model card beside its weights.
 
     Raises:
         ValueError: there is none of that name.

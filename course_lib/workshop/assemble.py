@@ -39,34 +39,34 @@ def assemble(
     max_length: int = 512,
     seed: int = 0,
 ) -> AssembledTransformer:
-    """An encoder–decoder from your parts; what you do not give comes from the course.
+    """Build an encoder–decoder from your parts; the others come from the course.
 
         model = assemble(softmax, split_heads, EncoderLayer, vocab_size=13)
-        model  # shows what is whose
+        model  # shows which parts are yours
 
-    The model is that of the exercises' contracts: post-norm, no dropout, embedding · √d_model + positions, and one
-    matrix for source, target and output. A part is put in wherever it has its place: your `FeedForward` into your
-    `EncoderLayer` and into the course's `DecoderLayer`. A part that is still a stub is replaced by the course's.
+    The model is the one that the exercises specify: post-norm, no dropout, embedding · √d_model + positions, and one
+    matrix for source, target and output. A part is used wherever it belongs: your `FeedForward` in your
+    `EncoderLayer` and in the course's `DecoderLayer`. A part that is still a stub is replaced by the course's.
 
-    The weights are drawn from the seed in the order of their names, so they are the same whoever wrote the parts that
+    The weights are drawn from the seed in the order of their names, so they do not depend on who wrote the parts that
     hold them. The global random state is left as it was.
 
     Args:
-        parts: functions and classes that solve exercises, recognised by their names. One that has another name is
-            given in a dictionary, with the exercise's name as its key: `{"layer_norm": my_norm}`.
+        parts: functions and classes that solve exercises, recognised by their names. A part that
+            has another name is passed in a dictionary, with the exercise's name as its key: `{"layer_norm": my_norm}`.
         vocab_size: number of tokens, two or more; a task has it as `task.vocab_size`.
-        d_model: features of a position.
+        d_model: features of a token between layers.
         num_heads: H, divides d_model.
         d_ff: hidden features of the feed-forward network.
         num_layers: in the encoder, and as many in the decoder.
         pad_id: the token that fills up short sequences.
-        positions: "sinusoidal", "learned", "rotary", "alibi" or "none". If not given: the first of these four that you
-            wrote and that can be put in, and sinusoidal where there is none.
-        max_length: binds learned positions only.
+        positions: "sinusoidal", "learned", "rotary", "alibi" or "none". If not given: the first of the first four
+            that you wrote and that can be used, and sinusoidal if there is none.
+        max_length: limits learned positions only.
         seed: of the initial weights.
 
     Returns:
-        A `course_lib.Transformer` whose `parts` say, name by name, whose each part is.
+        A `course_lib.Transformer` whose attribute `parts` says whose each part is.
 
     Raises:
         TypeError: a part is not a function or class, or a size is not a whole number.
@@ -112,12 +112,12 @@ def assemble_set_encoder(
     num_layers: int = 1,
     seed: int = 0,
 ) -> AssembledSetEncoder:
-    """An encoder without positions that gives a score to every item of a set, from your parts.
+    """Build an encoder without positions, from your parts, that gives a score to every item of a set.
 
     Nothing in it depends on an item's position: exchanging two items exchanges their scores.
 
     Args:
-        parts: as in `assemble`. Masks, positions and a decoder have no place here, and may be among them.
+        parts: as in `assemble`. Masks, positions and a decoder are not used here, but may be passed.
         num_features: of an item.
         d_model: features inside.
         num_heads: H, divides d_model.
@@ -126,7 +126,7 @@ def assemble_set_encoder(
         seed: of the initial weights, drawn as in `assemble`.
 
     Returns:
-        A module from features `(B, n, num_features)` to scores `(B, n)`; a softmax over them is for the loss.
+        A module from features `(B, n, num_features)` to scores `(B, n)`; the softmax over them is left to the loss.
 
     Raises:
         TypeError, ValueError: as in `assemble`.
@@ -184,7 +184,7 @@ class AssembledTransformer(_Summary, Transformer):
     Its weights have the names of `course_lib.Transformer`, so that each can load the other's.
 
     Attributes:
-        parts: name of the part to "yours", "the course's", or a longer word that begins so.
+        parts: from the name of a part to "yours", "the course's", or a longer text that begins with one of these.
     """
 
     def __init__(self, config: TransformerConfig, kit: Kit):
@@ -229,7 +229,7 @@ class AssembledSetEncoder(_Summary, nn.Module):
     """An encoder without positions and a score for each item; made by `assemble_set_encoder`.
 
     Attributes:
-        parts: name of the part to "yours", "the course's", or a longer word that begins so.
+        parts: from the name of a part to "yours", "the course's", or a longer text that begins with one of these.
     """
 
     def __init__(self, num_features: int, config: TransformerConfig, kit: Kit):

@@ -38,7 +38,7 @@ __all__ = [
 class Task(Protocol):
     """What `train_on` needs of a task. A batch is a named tuple of tensors that the task's own methods understand."""
 
-    name: str
+    name: str  # of the task
     unit: str  # what is right or wrong as a whole: "sequences", "sets"
     goal: float  # the share of right answers that counts as success; 1.0 where all can be right
 
@@ -55,11 +55,11 @@ class Task(Protocol):
         ...
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
-        """A scalar to be made small."""
+        """A scalar to minimise."""
         ...
 
     def predict(self, model: nn.Module, batch: Any) -> Tensor:
-        """The model's answers; a model that writes does so with nothing of the answer given."""
+        """The model's answers; a model that writes is given nothing of the right answer."""
         ...
 
     def correct(self, prediction: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
@@ -101,7 +101,7 @@ class TokenTask:
     eos_id: int
 
     def check_model(self, model: nn.Module) -> None:
-        """Raises: TypeError where there is no `encode` and `decode`, ValueError where the padding is another."""
+        """Raise a TypeError if there is no `encode` or `decode`, a ValueError if the padding differs."""
         if not (callable(getattr(model, "encode", None)) and callable(getattr(model, "decode", None))):
             raise TypeError(
                 f"{self.name} needs an encoder–decoder with encode(source) and decode(target, memory, source), got "
@@ -139,7 +139,7 @@ class TokenTask:
 class SequenceTask(TokenTask):
     """Random symbols in, the same symbols rearranged out.
 
-    Sequences have `min_length` to `length` symbols, each length as often as the others, and are padded on the right.
+    Sequences have `min_length` to `length` symbols, all lengths equally often, and are padded on the right.
 
     Args:
         name: of the task.
@@ -219,7 +219,7 @@ def copy(*, length: int = 10, vocab_size: int = 13, min_length: int = 5) -> Sequ
 
 
 def sort(*, length: int = 10, vocab_size: int = 13, min_length: int = 5) -> SequenceTask:
-    """Write the symbols in rising order; where they stood does not matter."""
+    """Write the symbols in rising order; their positions do not matter."""
     return SequenceTask(name="sort", rearrange=_sorted, length=length, vocab_size=vocab_size, min_length=min_length)
 
 
@@ -241,18 +241,18 @@ def greedy_tokens(
     eos_id: int,
     pad_id: int,
 ) -> Int[Tensor, "batch max_length"]:
-    """Write token after token, each time the most probable one, given only the source and what is written already.
+    """Write token after token, always the most probable one, given only the source and what has been written.
 
-    For models of any make, without a cache. The loop to read is `course_lib.decoding.greedy_decode`, the fast one is
-    `course_lib.translator.search.greedy`.
+    It works with any model, and without a cache. `course_lib.decoding.greedy_decode` is the loop to read, and
+    `course_lib.translator.search.greedy` is the fast one.
 
     Args:
         model: with `encode(source)` and `decode(target, memory, source)`.
         source: ids `(B, L)`.
         max_length: number of tokens to write.
         bos_id: the token that begins.
-        eos_id: the token that ends a sequence; after it follows padding.
-        pad_id: what fills up.
+        eos_id: the token that ends a sequence; padding follows it.
+        pad_id: the token that fills up short sequences.
 
     Returns:
         ids `(B, max_length)`, without bos, with eos where it was written.
@@ -280,18 +280,18 @@ def greedy_tokens(
 
 
 class Sets(NamedTuple):
-    """Sets of items of one class each, but for one item."""
+    """Sets of items, all of one class except for one item per set."""
 
-    features: Float[Tensor, "batch set_size num_features"]
-    target: Int[Tensor, " batch"]  # which item is of another class
+    features: Float[Tensor, "batch set_size num_features"]  # of every item
+    target: Int[Tensor, " batch"]  # which item is the odd one
 
 
 class AnomalyTask:
-    """Find the item that is of another class than the rest of its set.
+    """Find the item that belongs to another class than the rest of its set.
 
     Each class has a centre, drawn once from a normal distribution; an item is its class's centre plus noise. Training
-    draws its sets from one half of the classes, `held_out` from the other half: what is right there has learned to
-    compare items, not to know classes.
+    draws its sets from one half of the classes, `held_out` from the other half: a model that is right there has
+    learned to compare items, not to recognise classes.
 
     Args:
         set_size: items in a set, three or more, so that the odd one is defined.
@@ -347,7 +347,7 @@ class AnomalyTask:
         return self._draw(self.centres[self.num_classes // 2 :], size, _held_out_generator(number))
 
     def check_model(self, model: nn.Module) -> None:
-        """Raises: TypeError where the model reads tokens."""
+        """Raise a TypeError if the model reads tokens."""
         if hasattr(model, "decode"):
             raise TypeError(
                 f"{self.name} needs a model from features (B, n, num_features) to scores (B, n), got "
@@ -366,7 +366,7 @@ class AnomalyTask:
     def correct(
         self, prediction: Int[Tensor, " batch"], batch: Sets
     ) -> tuple[Bool[Tensor, "batch 1"], Bool[Tensor, "batch 1"]]:
-        """One answer a set."""
+        """One answer per set."""
         right = (prediction == batch.target)[:, None]  # (B, 1)
         return right, torch.ones_like(right)
 
@@ -382,7 +382,7 @@ class AnomalyTask:
 
 
 def anomaly(*, set_size: int = 8, num_features: int = 16, num_classes: int = 1000, noise: float = 0.1) -> AnomalyTask:
-    """Find the item that is of another class than the rest of its set; arguments as in `AnomalyTask`."""
+    """Find the item that belongs to another class than the rest of its set; arguments as in `AnomalyTask`."""
     return AnomalyTask(set_size=set_size, num_features=num_features, num_classes=num_classes, noise=noise)
 
 

@@ -22,16 +22,16 @@ __all__ = ["TrainingResult", "train_on"]
 
 @dataclass(kw_only=True, repr=False)
 class TrainingResult:
-    """What came of training. Printed, it says what holds on every processor; the figures are its attributes."""
+    """The result of training. Printed, it says only what holds on every processor; the figures are attributes."""
 
-    task: str
+    task: str  # its name
     unit: str  # what is counted: "sequences", "sets"
     steps: int  # taken
-    losses: list[float]  # one a step
+    losses: list[float]  # one per step
     evaluations: list[tuple[int, float]]  # (step, share of the held-out set that is entirely right)
     accuracy: float  # share of right tokens (of right items for sets) on fresh data
     exact: float  # share of fresh sequences (sets) that are entirely right
-    num_fresh: int  # how many these were
+    num_fresh: int  # how many fresh sequences (sets) there were
     first_perfect_step: int | None  # when all of the held-out set was right for the first time
     goal: float = 1.0  # the share that the task requires
     note: str = ""  # what stopped training early, other than success, or what is odd about a failure
@@ -64,24 +64,23 @@ def train_on(
     num_fresh: int = 1000,
     show_progress: bool = True,
 ) -> TrainingResult:
-    """Train a model on batches that are drawn fresh at every step, until it makes no mistake any more.
+    """Train a model on batches that are drawn fresh at every step, until it makes no more mistakes.
 
     Adam with betas 0.9 and 0.98, gradients clipped to norm 1; the rate rises linearly over the warm-up, then falls
-    along a cosine to a hundredth at the last step. Training
-    ends early once all of the held-out set is right in three successive evaluations. The model is trained in place. The
-    global random state is left as it was.
+    along a cosine to a hundredth at the last step. Training ends early once all of the held-out set is right in three
+    successive evaluations. The model is trained in place. The global random state is left as it was.
 
     Args:
         model: from `assemble`, or any other that suits the task.
         task: from `course_lib.workshop.tasks`, or your own with the attributes and methods of `Task`.
-        steps: at most.
-        learning_rate: the highest.
-        seed: of the batches, and of what the model draws.
-        batch_size: sequences or sets in a step.
+        steps: largest number of steps.
+        learning_rate: its highest value.
+        seed: of the batches and of the model's own draws, such as dropout.
+        batch_size: sequences or sets per step.
         warmup_steps: over which the rate rises; a post-norm transformer needs some (Xiong et al., 2020).
-        evaluate_every: steps between two looks at the held-out set.
+        evaluate_every: steps between two evaluations on the held-out set.
         num_fresh: size of the held-out set, and of the fresh data that the result is measured on.
-        show_progress: show a bar, in a notebook one that leaves a single line.
+        show_progress: whether to show a progress bar; in a notebook it leaves a single line.
 
     Returns:
         Losses and figures; if the model has not learned the task, they say so without raising an error.

@@ -1,5 +1,6 @@
 """The reference of the API: every public name with its signature, its docstring and its place in the book."""
 
+import ast
 import inspect
 import re
 from importlib import import_module
@@ -101,6 +102,20 @@ def test_an_entry_names_its_chapter_and_the_pages_that_use_it():
 
 def test_sources_are_cited():
     assert "**Source:** {cite:t}`vaswani2017`, section 3.2.3." in shown_as("causal_mask")
+
+
+def test_names_of_a_module_come_in_the_order_of_the_index():
+    index = re.findall(r"\[`(\w+)`\]\(#api-", PAGE.text.split("## Attention:")[0])
+    assert index == sorted(index, key=str.lower)
+    for stem in STEMS:
+        names = [entry.name for entry in entries(f"course_lib.{stem}") if entry.owner is None]
+        assert names == [name for name in index if name in names], stem
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in ENTRIES if "**Fields**" in shown_as(entry.name)])
+def test_a_list_of_fields_has_all_of_them(name):
+    fields = {item.target.id for item in entry_of(name).node.body if isinstance(item, ast.AnnAssign)}
+    assert set(re.findall(r"^`(\w+)`\n: ", shown_as(name).split("**Fields**")[1], re.MULTILINE)) == fields
 
 
 def test_long_signatures_are_broken_into_lines():
