@@ -19,7 +19,7 @@ class KeyValueCache:
     """Keys and values that a `MultiHeadAttention` has computed, kept for queries to come.
 
     `attention(x, x, x, cache=cache)` adds the keys and values of x after those of earlier calls, and lets the queries
-    of x see all of them. In cross-attention (`grows=False`) the first call fills the cache, and the others take
+    of x attend to all of them. In cross-attention (`grows=False`) the first call fills the cache, and the others take
     everything from it: their key and value are ignored. Use it without gradients, because it keeps writing to the
     same memory.
 

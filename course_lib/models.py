@@ -108,9 +108,9 @@ class TransformerConfig:
 
 
 class TokenEmbedding(nn.Module):
-    """Tokens to vectors: embedding · √d_model, plus positions, then dropout.
+    """Tokens to vectors: `embedding · √d_model`, plus positions, then dropout.
 
-    The matrix starts with variance 1 / d_model, which suits an output projection; the factor √d_model brings its
+    The matrix starts with variance `1 / d_model`, which suits an output projection; the factor `√d_model` brings its
     rows back to variance 1, about the size of the position codes (their mean square is ½).
 
     Args:
@@ -289,7 +289,7 @@ class Transformer(nn.Module):
         Args:
             tokens: `(B, W)`, the last tokens of W hypotheses for each source; at first those that begin a sentence.
             cache: from `begin`; the step adds to it.
-            parents: `(B, W)`, which of the last step's hypotheses each one continues; if not given, its own.
+            parents: `(B, W)`, which of the last step's hypotheses each one continues; each its own if not given.
 
         Returns:
             Logits of the next token, `(B, W, target vocabulary)`.

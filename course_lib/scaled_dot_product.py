@@ -79,9 +79,9 @@ def fused_attention(
 ) -> Float[Tensor, "*batch len_q d_v"]:
     """The same output without the weights, by PyTorch's own function: less memory and more speed where it is fused.
 
-    Arguments and errors are those of `scaled_dot_product_attention`. So is the result for a query that may attend to
-    nothing, for which PyTorch's own kernels do not agree. PyTorch has a fused kernel for most inputs, and otherwise
-    computes attention explicitly (on a CPU with dropout, for instance).
+    Arguments and errors are those of `scaled_dot_product_attention`. A query that may attend to nothing gets an output
+    of zeros here too, whereas PyTorch's own kernels disagree with each other. PyTorch has a fused kernel for most
+    inputs, and otherwise computes attention explicitly (on a CPU with dropout, for instance).
 
     Source: Dao et al. (2022) for the algorithm; `torch.nn.functional.scaled_dot_product_attention` does the work.
     """

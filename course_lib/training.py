@@ -132,7 +132,7 @@ def check_targets(real: Tensor, num_classes: int, pad_id: int) -> None:
 
 
 def warmup_rate(step: int, d_model: int, warmup_steps: int) -> float:
-    """The learning rate of the Transformer paper: a linear rise, then a fall in proportion to 1 / √step.
+    """The learning rate of the Transformer paper: a linear rise, then a fall in proportion to `1 / √step`.
 
     `rate = d_model^(−1/2) · min(step^(−1/2), step · warmup_steps^(−3/2))`.
 

@@ -193,14 +193,16 @@ def _item(item: str) -> str:
 def _escaped(text: str) -> str:
     """Plain text with code in backticks and emphasis between asterisks, as Markdown: nothing else in it is markup.
 
-    Names with an entry become links.
+    A name with an underscore, such as d_model, is code too. Names in backticks that have an entry become links.
     """
-    pieces = re.split(r"(`[^`]+`|(?<![\w*])\*\w[^*]*\w\*(?![\w*]))", text)
+    pieces = re.split(r"(`[^`]+`|(?<![\w*])\*\w[^*]*\w\*(?![\w*])|(?<![\w.])[A-Za-z]\w*_\w+)", text)
     return "".join(_code(piece) if number % 2 else re.sub(r"([\\*_<>$\[\]{}|#~])", r"\\\1", piece)
                    for number, piece in enumerate(pieces))  # fmt: skip
 
 
 def _code(piece: str) -> str:
+    if piece[0].isalpha():
+        return f"`{piece}`"
     name = piece.strip("`")
     return f"[{piece}](#api-{anchor(name)})" if piece[0] == "`" and name in public_names() else piece
 

@@ -48,7 +48,7 @@ class Recipe:
     num_layers: int = 3  # in the encoder, and as many in the decoder
     d_ff: int = 512  # twice d_model
     dropout: float = 0.3  # high, because there is little data
-    norm: Literal["post", "pre"] = "pre"  # stable at a high learning rate
+    norm: Literal["post", "pre"] = "pre"  # "pre" is stable at a high learning rate
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # the position code
     tie_embeddings: bool = True  # one matrix for source, target and output
 
@@ -103,8 +103,8 @@ class Recipe:
         """Learning rate at a step, counted from 1.
 
         A linear rise to `learning_rate` over the warm-up. Then the rate falls along a cosine to a hundredth at the last
-        step (`cosine`), falls in proportion to 1 / √step (`inverse_sqrt`, the paper's schedule scaled to this peak), or
-        stays as it is (`constant`).
+        step (`cosine`), falls in proportion to `1 / √step` (`inverse_sqrt`, the paper's schedule scaled to this peak),
+        or stays as it is (`constant`).
         """
         check_whole(step=step, total_steps=total_steps, least=0)
         if self.schedule == "inverse_sqrt":

@@ -36,7 +36,7 @@ class Translation:
     tokens: list[int]  # its ids, without bos and eos
     log_prob: float  # sum over the tokens, eos included
     score: float  # what hypotheses are ranked by
-    finished: bool  # False: cut at the longest length allowed
+    finished: bool  # False if it was cut at the largest length allowed
 
 
 class Translator:
@@ -75,11 +75,11 @@ class Translator:
         Args:
             sentences: in the source language.
             beam_size: hypotheses kept at each step; 1 is greedy.
-            length_penalty: α in score = log-probability / (tokens)^α; 0 favours short translations.
+            length_penalty: α in `score = log-probability / tokens^α`; 0 favours short translations.
             max_tokens: source tokens decoded side by side, padding included.
 
         Returns:
-            As many texts.
+            One text per sentence.
 
         Raises:
             TypeError: sentences is a single string, or holds something that is not a string.
@@ -181,7 +181,7 @@ class Translator:
         """Cross-attention of a translation: where the decoder looked when it wrote each token.
 
         Args:
-            sentence: of the source language.
+            sentence: in the source language.
             translation: a text, or token ids; None for the model's own.
             layer: of the decoder.
 

@@ -44,7 +44,7 @@ def assemble(
         model = assemble(softmax, split_heads, EncoderLayer, vocab_size=13)
         model  # shows which parts are yours
 
-    The model is the one that the exercises specify: post-norm, no dropout, embedding · √d_model + positions, and one
+    The model is the one that the exercises specify: post-norm, no dropout, `embedding · √d_model + positions`, and one
     matrix for source, target and output. A part is used wherever it belongs: your `FeedForward` in your
     `EncoderLayer` and in the course's `DecoderLayer`. A part that is still a stub is replaced by the course's.
 

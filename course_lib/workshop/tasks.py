@@ -250,7 +250,7 @@ def greedy_tokens(
         model: with `encode(source)` and `decode(target, memory, source)`.
         source: ids `(B, L)`.
         max_length: number of tokens to write.
-        bos_id: the token that begins.
+        bos_id: the token that begins a sequence.
         eos_id: the token that ends a sequence; padding follows it.
         pad_id: the token that fills up short sequences.
 

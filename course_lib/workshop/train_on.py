@@ -26,13 +26,13 @@ class TrainingResult:
 
     task: str  # its name
     unit: str  # what is counted: "sequences", "sets"
-    steps: int  # taken
+    steps: int  # how many were taken
     losses: list[float]  # one per step
     evaluations: list[tuple[int, float]]  # (step, share of the held-out set that is entirely right)
     accuracy: float  # share of right tokens (of right items for sets) on fresh data
     exact: float  # share of fresh sequences (sets) that are entirely right
     num_fresh: int  # how many fresh sequences (sets) there were
-    first_perfect_step: int | None  # when all of the held-out set was right for the first time
+    first_perfect_step: int | None  # the first step after which all of the held-out set was right
     goal: float = 1.0  # the share that the task requires
     note: str = ""  # what stopped training early, other than success, or what is odd about a failure
 

@@ -100,6 +100,12 @@ def test_an_entry_names_its_chapter_and_the_pages_that_use_it():
     assert {f"book/{stem}" for stem in STEMS} <= named
 
 
+def test_a_name_in_a_sentence_is_set_as_code():
+    assert "`num_heads` does not divide `d_model`" in shown_as("MultiHeadAttention")
+    prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", PAGE.text.split("## Attention:")[1], flags=re.DOTALL)
+    assert re.findall(r".*\w\\_\w.*", prose) == []
+
+
 def test_sources_are_cited():
     assert "**Source:** {cite:t}`vaswani2017`, section 3.2.3." in shown_as("causal_mask")
 
