@@ -173,9 +173,9 @@ def test_what_is_not_there_is_asked_for_once(small, monkeypatch):
     assert len(asked) == 1
 
 
-def test_a_server_that_is_busy_is_asked_again(small, monkeypatch):
-    busy = urllib.error.HTTPError("", 429, "Too Many Requests", {}, None)
-    serve(monkeypatch, busy, Answer(GERMAN), Answer(ENGLISH))
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_server_that_is_busy_or_fails_is_asked_again(small, monkeypatch, status):
+    serve(monkeypatch, urllib.error.HTTPError("", status, "", {}, None), Answer(GERMAN), Answer(ENGLISH))
     assert len(multi30k()["train"]) == 2
 
 

@@ -60,6 +60,14 @@ def test_without_dropout_the_random_spelling_is_the_librarys(captions):
     assert ours == vocabulary.encode_all(sentences)
 
 
+def test_letters_written_as_two_characters_are_one_token_in_random_spellings_too(captions):
+    """An ä may come as one character, or as an a and two dots; the vocabulary has it as one."""
+    _, vocabulary = captions
+    one, two = ["Ein Mädchen läuft."], ["Ein Ma\u0308dchen la\u0308uft."]
+    assert vocabulary.encode_all(one) == vocabulary.encode_all(two)
+    assert vocabulary.encode_all_at_random(two, 0.0, random.Random(0)) == vocabulary.encode_all(one)
+
+
 def test_random_spellings_differ_and_say_the_same(captions):
     corpus, vocabulary = captions
     sentences = list(corpus.sentences("train"))

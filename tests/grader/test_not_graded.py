@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from course_lib.cli import main
+from course_lib.grader.cli._console import Console
 from course_lib.grader.grading import grade as grading
 from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader, grade_all
@@ -149,6 +150,12 @@ def test_junit_has_an_error_and_no_failure():
     (suite,) = ElementTree.fromstring(junit([half_graded()]))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "1")
     assert REASON in suite.find("testcase/error").get("message")
+
+
+def test_the_mean_of_an_exercise_is_over_those_that_were_graded(capsys):
+    tasks = [TaskResult(task.name, "passed", task.points, task.points) for task in ASSIGNMENT.tasks]
+    Console(quiet=False).table([half_graded(), Result("bob", tasks)], ASSIGNMENT)
+    assert "causal_mask 3.00 of 3 1 0 0 1" in " ".join(capsys.readouterr().out.split())
 
 
 def test_gradescope_has_no_score_for_it_and_says_why():

@@ -1,10 +1,12 @@
 """Where results are kept: never inside of what is graded, and used again only where this grader wrote them."""
 
+import dataclasses
 import json
 import os
 import re
 import shlex
 import stat
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -161,6 +163,14 @@ def test_a_result_that_was_moved_to_another_student_is_not_used(store):
     first.path(Submission("ada")).rename(first.path(EVE))
     assert first.load(EVE) is None
     assert first.distrusted == ["eve"]
+
+
+@pytest.mark.parametrize("change", ["title", "due", "late_penalty"])
+def test_a_result_is_used_again_where_only_title_or_lateness_changed(store, change):
+    """Lateness is judged anew in every run, so nothing has to be graded again for it."""
+    store().save(EVE, FULL)
+    changes = {"title": "Week 3", "due": datetime(2026, 11, 30, tzinfo=timezone.utc), "late_penalty": "1/10"}
+    assert store(assignment=dataclasses.replace(ASSIGNMENT, **{change: changes[change]})).load(EVE) == FULL
 
 
 @pytest.mark.parametrize("change", ["digest", "seed", "points", "version"])
