@@ -1,5 +1,6 @@
 """What is said about mistakes without a name: only what is certain, and what the learner's own line shows."""
 
+import itertools
 from functools import partial
 
 import pytest
@@ -16,7 +17,8 @@ from course_lib.grader.verdict.diagnose import diagnose
 from course_lib.grader.verdict.explaining import explain_problem
 from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.misconceptions import Fit
-from course_lib.grader.verdict.sheet import sheet_of
+from course_lib.grader.verdict.sheet import Sheet, sheet_of
+from course_lib.grader.verdict.trials import trials_of
 
 SIZES = "The size of tensor a (5) must match the size of tensor b (7) at non-singleton dimension 1"
 
@@ -148,6 +150,18 @@ def test_text_is_cut_between_words_with_a_count():
     assert shortened("x" * 300, 100) == "… (300 more characters)"
     assert listed(["a", "b", "c"], 2) == "a, b, c"
     assert listed(["a", "b", "c", "d"], 2) == "a, b … and 2 more"
+
+
+def test_a_mistake_judged_by_its_values_first_is_still_known_by_its_gradients():
+    exercise = find("LearnedPositionalEmbedding")
+    sheet, fresh = Sheet(exercise, 1, trials_of(exercise, 1)), Sheet(exercise, 1, trials_of(exercise, 1))
+    by_gradient = 0
+    for mistake, trial in itertools.product(exercise.misconceptions, [t for t in sheet.trials if t.cotangents][:1]):
+        of_values = sheet.misconception_facets(mistake.key, trial, values_only=True)
+        of_all = sheet.misconception_facets(mistake.key, trial)
+        assert of_all == fresh.misconception_facets(mistake.key, trial)
+        by_gradient += of_all != of_values
+    assert by_gradient
 
 
 def test_two_mistakes_that_show_in_different_cases_are_both_named():

@@ -129,6 +129,12 @@ def test_sentences_can_be_chosen_only_for_pairs():
     assert 'aria-label="key it, sentence B"' in head_view(weights(1, 1, 8, 8), TOKENS).body
 
 
+def test_a_dashed_line_begins_the_second_sentence_on_both_sides():
+    """Rows are 24 units high and begin at 46; the second sentence begins after [SEP], with token 5."""
+    body = head_view(weights(1, 1, 8, 8), TOKENS).body
+    assert re.findall(r'd="M(\d+) (\d+)h\d+"[^>]*stroke-dasharray', body) == [("38", "166"), ("224", "166")]
+
+
 def test_layer_and_heads_can_be_given():
     view = head_view(weights(3, 5, 2, 2), layer=2, heads=[4, 1])
     assert (view.data["layer"], view.data["on"]) == (2, [4, 1])
