@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from course_lib._checks import check_sequence, check_whole
 from course_lib.viz.describing import checked, cut
 from course_lib.viz.map_axes import WIDTH, axis_labels, frame
 from course_lib.viz.multi_head_removal import moved_outputs, output_table, told
@@ -43,6 +44,8 @@ attention-view :is(.map,.heads) rect:focus{outline:none;stroke:var(--output);str
 attention-view:has(.map) .say::first-letter{text-transform:uppercase}
 attention-view .shades{stroke:var(--weight);pointer-events:none}
 attention-view .kept:empty{display:none}
+attention-view .outlined{fill:none;stroke:var(--key);stroke-width:3;vector-effect:non-scaling-stroke}
+attention-view .outlined{pointer-events:none}
 </style>"""
 
 
@@ -53,8 +56,9 @@ def head_grid(
     keys: Sequence[str] | None = None,
     contributions: Tensor | None = None,
     bias: Tensor | None = None,
+    outlined: Sequence[Sequence[int]] | None = None,
 ) -> View:
-    """The maps of all heads; one is large. Heads can be hidden, averaged, compared, and taken out of the output.
+    """The maps of all heads; one is large. Heads can be averaged, compared, and taken out of the output.
 
     Labels count from 1, as the text does: head 1 is `weights[0]`, and layer 1, head 2 is `weights[0, 1]`. An average is
     shown with all heads in the output: it puts a removed head back, and a removal ends the average.
@@ -66,11 +70,13 @@ def head_grid(
         contributions: `(H, L_q, d_model)`, what each head adds to the output, head_h W_O[rows of h]. With it, a head
             can be removed and the output looked at. For the weights of one layer.
         bias: `(d_model,)`, what the output has beside the contributions.
+        outlined: for each query the positions of the keys to outline in its row, such as those that it should find.
 
     Raises:
-        TypeError: weights is not a tensor: None (the fused path computes none; ask for `need_weights=True`), or a pair.
+        TypeError: weights is not a tensor: None (the fused path computes none; ask for `need_weights=True`), or a pair;
+            or outlined is not a list of lists of whole numbers.
         ValueError: weights has another shape, NaN or entries outside [0, 1], too many of them (400,000 numbers, 200
-            tokens), labels that do not fit, or contributions that do not fit.
+            tokens), or labels, contributions or outlined that do not fit.
     """
     layers = _layers(weights)
     num_layers, num_heads, len_q, len_k = layers.shape
@@ -85,6 +91,7 @@ def head_grid(
     layered = weights.dim() == 4
     flat = layers.flatten(0, 1)  # (N · H, L_q, L_k)
     exact = flat.numel() <= EXACT
+    outlines = _outlines(outlined, len_q, len_k)
     moved = None if contributions is None else moved_outputs(contributions, bias, layered, num_heads, len_q)
     if layered or not exact:
         columns = num_heads if layered else min(num_heads, 12)
@@ -97,13 +104,12 @@ def head_grid(
         "queries": queries,
         "keys": names,
         "columns": columns,
-        "is": {"mean": False, "keep": False, "hide": False} | ({"remove": False} if moved is not None else {}),
+        "is": {"mean": False, "keep": False} | ({"remove": False} if moved is not None else {}),
         "mean": "average of" if exact else "about the average of",
         "digits": 3 if exact else 2,
         "moved": [] if moved is None else [told(n, table, titles) for n, table in enumerate(moved.tolist())],
     } | ({"exact": numbers(flat.flatten())} if exact else {"packed": packed(flat)})
     buttons = [button("mean", "average", pressed=False), button("keep", "keep to compare", pressed=False)]
-    buttons.append(button("hide", "hide this head", pressed=False))
     if moved is not None:
         buttons.append(button("remove", "remove this head from the output", pressed=False))
     size = f"{num_layers} layers of {num_heads} heads" if layered else f"{num_heads} heads"
@@ -121,19 +127,33 @@ def head_grid(
         + controls(*buttons)
         + panels(
             _overview(flat, columns, titles, layered, exact),
-            element("div", _large(flat[0], queries, names, titles[0]), data_k="map"),
+            element("div", _large(flat[0], queries, names, titles[0], outlines), data_k="map"),
             element("div", data_k="kept", class_="kept", inert=""),
             *([] if moved is None else [output_table(moved, queries, titles)]),
         ),
         data=data,
-        hint="Choose a head among the small maps, by tapping or with Enter; keep it, and compare another with it.",
-        status=_status(flat[0], queries, names, titles[0])
-        + ("" if moved is None else " " + told(0, moved[0].tolist(), titles)),
-        note="In the large map arrow keys walk over the weights. Beside a kept map, purple squares have more weight "
-        "than there, green discs less: "
+        hint=("Which of the outlined keys does each head attend to? " if outlines else "")
+        + "Choose a head among the small maps.",
+        status=_status(flat[0], queries, names, titles[0]),
+        note=("The outlined keys are those that the query should find. " if outlines else "")
+        + "Beside a kept map, purple squares have more weight than there, green discs less: "
         "these are as strong as the kept weight."
         + ("" if moved is None else " The average puts a removed head back into the output."),
     )  # fmt: skip
+
+
+def _outlines(outlined: Sequence[Sequence[int]] | None, len_q: int, len_k: int) -> str:
+    """The outlines of the keys that belong to each query, as a path in units of cells."""
+    if outlined is None:
+        return ""
+    check_sequence(outlined=outlined)
+    if len(outlined) != len_q:
+        raise ValueError(f"outlined must have a list of keys for each of the {len_q} queries, got {len(outlined)}")
+    for keys in outlined:
+        check_sequence(outlined=keys)
+        for key in keys:
+            check_whole(outlined=key, least=0, most=len_k - 1)
+    return "".join(f"M{key} {query}h1v1h-1z" for query, keys in enumerate(outlined) for key in keys)
 
 
 def _status(matrix: Tensor, queries: list[str], keys: list[str], title: str) -> str:
@@ -233,7 +253,7 @@ def _shades(matrix: Tensor) -> list[str]:
     return [element("path", d=d, stroke_opacity=shade / SHADES) for shade, d in sorted(found.items()) if shade]
 
 
-def _large(matrix: Tensor, queries: list[str], keys: list[str], title: str) -> str:
+def _large(matrix: Tensor, queries: list[str], keys: list[str], title: str, outlines: str) -> str:
     """One map with a cell for each weight."""
     left, top, size = frame(queries, keys)
     return drawing(
@@ -250,6 +270,11 @@ def _large(matrix: Tensor, queries: list[str], keys: list[str], title: str) -> s
             ),
             class_="map", transform=f"translate({left:g} {top:g})scale({size:.4g})",
         ),
+        element(
+            "path", d=outlines, class_="outlined", transform=f"translate({left:g} {top:g})scale({size:.4g})",
+        )
+        if outlines
+        else "",
         label="The chosen map: queries on rows, keys on columns",
     )  # fmt: skip
 

@@ -44,27 +44,30 @@ def moved_outputs(contributions: Tensor, bias: Tensor | None, layered: bool, num
 
 
 def told(number: int, table: list[list[float]], titles: list[str]) -> str:
-    """In words, how far each output moves without a head: `number` counts heads from 1, and 0 is the whole layer."""
+    """In words, how far the outputs move without a head: `number` counts heads from 1; 0 is the whole layer, of which
+    nothing is said."""
     if number == 0:
-        return "No head is removed."
-    shown = ", ".join(fixed(distance) for _, distance in table)
-    return f"Without {titles[number - 1]} the outputs move by {shown}."
+        return ""
+    distances = sorted(distance for _, distance in table)
+    few = distances[:1] if fixed(distances[0]) == fixed(distances[-1]) else [distances[0], distances[-1]]
+    who = "the output moves" if len(table) == 1 else f"the {len(table)} outputs move"
+    return f"Without {titles[number - 1]} {who} by {' to '.join(map(fixed, few))}."
 
 
 def output_table(moved: Tensor, queries: list[str], titles: list[str]) -> str:
     """How long each output is and how far it moved, with all heads and without each; one of these is shown."""
-    top, row = 86, 22
+    top, row = 70, 22
     longest = max(1e-9, moved.max().item())
     pictures = []
     for n, table in enumerate(moved.tolist()):
         what = f"output without {titles[n - 1]}" if n else "output of all heads"
+        columns = "length of each query's output" + ("; how far it has moved" if n else "")
         drawn = [
             words(2, 9, what, class_="start"),
-            words(2, 29, "length of each query's output; how far it moves", class_="start small"),
-            words(2, 45, "without the removed head", class_="start small"),
+            words(2, 29, columns, class_="start small"),
             words(2, top - 12, "output of", class_="start small"),
             words(190, top - 12, "length", class_="end small output"),
-            words(338, top - 12, "moves by", class_="end small"),
+            *([words(338, top - 12, "moves by", class_="end small")] if n else []),
         ]
         for i, (length, distance) in enumerate(table):
             y = top + row * (i + 0.5)
@@ -74,11 +77,12 @@ def output_table(moved: Tensor, queries: list[str], titles: list[str]) -> str:
                     "rect", x=70.0, y=y - 7, width=70 * length / longest, height=14.0, class_="output", fill_opacity=0.5
                 ),
                 words(190, y, fixed(length), key=f"length{n}.{i}", class_="end small"),
-                element("rect", x=204.0, y=y - 7, width=84 * distance / longest, height=14.0, class_="output"),
-                words(338, y, fixed(distance), key=f"moved{n}.{i}", class_="end small"),
             ]
-        picture = drawing(
-            WIDTH, top + row * len(queries) + 4, *drawn, label=f"The {what}: its length, and how far it moved"
-        )
+            if n:
+                drawn += [
+                    element("rect", x=204.0, y=y - 7, width=84 * distance / longest, height=14.0, class_="output"),
+                    words(338, y, fixed(distance), key=f"moved{n}.{i}", class_="end small"),
+                ]
+        picture = drawing(WIDTH, top + row * len(queries) + 4, *drawn, label=f"The {what}: {columns}")
         pictures.append(element("div", picture, class_="part", hidden="" if n else None))
     return element("div", *pictures)

@@ -13,6 +13,7 @@ from course_lib.viz.map_axes import WIDTH, short
 from course_lib.viz.view import (
     MINUS,
     View,
+    button,
     check_drawable,
     choice,
     controls,
@@ -32,8 +33,10 @@ MOST_PRODUCTS = 4  # of a sum that are written out
 _SPLIT_STYLE = """<style>
 attention-view rect[data-h]{stroke:currentColor;cursor:pointer}
 attention-view rect[data-h]~text{pointer-events:none}
-/* All the numbers of two vectors are said, too many to be kept over the picture. */
-attention-view[kind^=head_split] .foot{position:static}
+attention-view [data-z]{fill:none;stroke:var(--key);stroke-width:1.5;stroke-dasharray:4 2;pointer-events:none}
+/* The heads stay in sight beside the last table; on a page there may be a bar above them. */
+attention-view[kind^=head_split] .controls{position:sticky;top:var(--above,0);z-index:1;background:var(--paper)}
+attention-view[kind^=head_split] .controls{gap:.3rem .6rem;padding:.2rem 0}
 </style>"""
 
 
@@ -49,8 +52,9 @@ def head_split(
     """d_model features split into heads, followed through attention and concatenation to W_O.
 
     The chosen head's slice of the features, its columns of the concatenation and its rows of W_O light up, and so does
-    what it adds to the output: output = Σ_h head_h W_O[rows of h] + bias. Labels count heads from 1, as the text does:
-    head 1 is `heads[0]`. Features count from 0, as in code.
+    what it adds to the output: output = Σ_h head_h W_O[rows of h] + bias. The head can be set to zero after attention, and
+    the cells that change are outlined. Labels count heads from 1, as the text does: head 1 is `heads[0]`. Features count
+    from 0, as in code.
 
     Args:
         features: `(L, d_model)`, what is split: the projected values (or queries, or keys) of all heads.
@@ -103,7 +107,12 @@ def head_split(
         ]
         for t in range(length)
     ]
-    said = [[_said(h, d_head, labels[t], parts[t, h], output[t]) for h in range(num_heads)] for t in range(length)]
+    said = [[_said(h, d_head, labels[t], parts[t, h, 0].item()) for h in range(num_heads)] for t in range(length)]
+    shown = [[fixed(x, digits) for x in row] for row in output.tolist()]
+    without = [
+        [[fixed(x, digits) for x in row] for row in (output[t] - parts[t]).tolist()] for t in range(length)
+    ]  # (L, H, d_model)
+    zeroed = [[_zeroed(h, d_head, labels[t], shown[t], without[t][h]) for h in range(num_heads)] for t in range(length)]
     return View(
         kind="head_split",
         title=f"{d_model} features, {num_heads} heads",
@@ -118,18 +127,19 @@ def head_split(
                 element("button", text_of(f"head {h + 1}"), type="button", data_h=h, aria_pressed=str(h == 0).lower())
                 for h in range(num_heads)
             ),
-            choice("token", "output of", [(str(i), label) for i, label in enumerate(labels)], "0"),
+            button("zero", "set this head to zero", pressed=False),
+            choice("token", "token", [(str(i), label) for i, label in enumerate(labels)], "0"),
         )
         + panels(
             _table(f"1  {name}, split", labels, features.detach().cpu(), num_heads, "value"),
-            _table("2  after attention, concatenated", labels, merged, num_heads, "value"),
+            _table("2  after attention, concatenated", labels, merged, num_heads, "value", key="m"),
             _w_o_picture(w_o.detach().cpu().T, num_heads),
             _additions(parts, y0, output, num_heads, digits, labels),
         )
         + element("p", text_of(how[0][0]), data_k="how"),
-        data={"said": said, "how": how},
-        hint="Choose a head, and follow its outlined blocks from the features to the output.",
-        note="A tap on one of its blocks chooses a head as well.",
+        data={"said": said, "how": how, "zeroed": zeroed, "without": without, "digits": digits},
+        hint="Choose a head, follow its outlined blocks to the output, and then set it to zero.",
+        note="A tap on one of its blocks chooses a head as well. Dashed cells have changed.",
         status=said[0][0],
     )
 
@@ -146,13 +156,21 @@ def _check_tensor(name: str, x: Tensor, axes: int, shape: str) -> None:
         raise ValueError(f"{name} must be {shape} of one sentence, got {tuple(x.shape)}; choose one with [0]")
 
 
-def _said(head: int, d_head: int, token: str, part: Tensor, output: Tensor) -> str:
+def _said(head: int, d_head: int, token: str, added: float) -> str:
+    return f"Head {head + 1} owns {_features(head, d_head)}, and adds {fixed(added)} to output feature 0 of “{token}”."
+
+
+def _features(head: int, d_head: int) -> str:
     last = (head + 1) * d_head - 1
-    which = f"feature {last}" if d_head == 1 else f"features {head * d_head} to {last}"
-    shown = [", ".join(fixed(x) for x in vector.tolist()) for vector in (part, output)]
+    return f"feature {last}" if d_head == 1 else f"features {head * d_head} to {last}"
+
+
+def _zeroed(head: int, d_head: int, token: str, before: list[str], after: list[str]) -> str:
+    """How many numbers change, as they are shown."""
+    changed = sum(a != b for a, b in zip(before, after, strict=True))
     return (
-        f"Head {head + 1} owns {which}, and the same rows of W_O. To the output of “{token}” it adds {shown[0]}. "
-        f"All heads and the bias together give {shown[1]}."
+        f"Head {head + 1} at zero changes {d_head} of {len(before)} cells of each token in 2, and {changed} of "
+        f"{len(before)} output features of “{token}”."
     )
 
 
@@ -181,9 +199,9 @@ def _block(x: float, y: float, width: float, height: float, head: int, role: str
     )  # fmt: skip
 
 
-def _table(title: str, labels: list[str], x: Tensor, num_heads: int, role: str) -> str:
-    """A row for each token, a column for each feature, a block for each head."""
-    left, top, row = 50, 46, 26
+def _table(title: str, labels: list[str], x: Tensor, num_heads: int, role: str, key: str | None = None) -> str:
+    """A row for each token, a column for each feature, a block for each head; with a key, numbers that can change."""
+    left, top, row = 50, 40, 22
     length, d_model = x.shape
     size, d_head = (WIDTH - left - 2) / d_model, d_model // num_heads
     height = top + row * length
@@ -197,18 +215,26 @@ def _table(title: str, labels: list[str], x: Tensor, num_heads: int, role: str) 
         parts.append(words(left - 6, top + row * (i + 0.5), short(label, 6), class_="end small"))
         if d_model <= 8:
             parts += [
-                words(left + size * (j + 0.5), top + row * (i + 0.5), fixed(v, 2), class_="small")
+                words(
+                    left + size * (j + 0.5), top + row * (i + 0.5), fixed(v, 2), class_="small",
+                    key=key and f"{key}{i}.{j}",
+                )
                 for j, v in enumerate(x[i].tolist())
+            ]  # fmt: skip
+        if key:
+            parts += [
+                _changed(left + size * j, top + row * i, size, row, f"{key}{i}.{j}", j // d_head)
+                for j in range(d_model)
             ]
     return drawing(WIDTH, height + 4, *parts, label=f"{title}: {length} tokens, {d_model} features, {num_heads} heads")
 
 
 def _w_o_picture(matrix: Tensor, num_heads: int) -> str:
     """W_O with a row for each of the heads' features and a column for each feature of the output."""
-    left, top = 50, 46
+    left, top = 50, 40
     d_model = len(matrix)
     size, d_head = (WIDTH - left - 2) / d_model, d_model // num_heads
-    row = max(24 if d_model <= 8 else 9, 20 / d_head)
+    row = max(20 if d_model <= 8 else 9, 20 / d_head)
     parts = [
         words(2, 10, "3  W_O, a block of rows for each head", class_="start"),
         words(left + size * d_model / 2, top - 12, "features of the output", class_="small output"),
@@ -248,6 +274,12 @@ def _additions(parts: Tensor, bias: Tensor, output: Tensor, num_heads: int, digi
             drawn.append(_block(left + size * column, top, size, row * d_model, column, "output"))
     drawn.append(_lines(left, top, size, row, num_heads + 2, d_model, 1, d_model))
     drawn += [words(left - 6, top + row * (f + 0.5), f, class_="end small") for f in range(d_model)]
+    # The contribution of each head and the output can change.
+    drawn += [
+        _changed(left + size * c, top + row * f, size, row, f"{f}.{c}", c if c < num_heads else None)
+        for c in (*range(num_heads), num_heads + 1)
+        for f in range(d_model)
+    ]
     for t in range(len(labels)):
         rows = [[*parts[t, :, f].tolist(), bias[f].item(), output[t, f].item()] for f in range(d_model)]
         texts = [
@@ -262,6 +294,14 @@ def _additions(parts: Tensor, bias: Tensor, output: Tensor, num_heads: int, digi
     return drawing(
         WIDTH, top + row * d_model + 4, *drawn, label="Contribution of each head to each feature of the output"
     )
+
+
+def _changed(x: float, y: float, width: float, height: float, key: str, head: int | None) -> str:
+    """The outline of a number that has changed, of a head or of the output; not seen at first."""
+    return element(
+        "rect", x=x + 2.0, y=y + 2.0, width=width - 4.0, height=height - 4.0, data_z=key, data_own=head,
+        style="display:none",
+    )  # fmt: skip
 
 
 def _lines(

@@ -28,6 +28,7 @@ __all__ = ["rotary_pair", "sinusoid_probe"]
 _SIDE = 320
 _LEVELS = 12  # shades in which the table is drawn; numbers are shown exactly
 _MOST_ROWS, _MOST_COLUMNS = 64, 32
+_MOST_CLOCKS = 6  # in a row
 
 
 def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base: float = 10000.0) -> View:
@@ -62,28 +63,80 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
     table = encoding.detach().cpu().double()
     data = {"table": numbers(encoding), "base": base, "position": position}
     pairs = (d_model + 1) // 2
-    width, height = _SIDE / d_model, min(16.0, _SIDE / length)
+    left = 24
+    width, height = (_SIDE - left) / d_model, min(16.0, _SIDE / length)
+    bottom = height * length
+    rows, columns = (
+        range(0, count, next(n for n in (1, 2, 5, 10) if n * size >= 14))
+        for count, size in ((length, height), (d_model, width))
+    )
     picture = drawing(
         _SIDE,
-        height * length + 22,
-        element("g", *_shades(table, width, height), data_k="cells", data_drag="", style="cursor:crosshair"),
+        bottom + 38,
+        *(words(left - 5, height * (row + 0.5), row, class_="end small") for row in rows),
+        *(words(left + width * (c + 0.5), bottom + 11, c, class_="small") for c in columns),
         element(
-            "rect", x=0, y=0, width=_SIDE, height=height, class_="line", stroke_width=1.5, data_k="row"
+            "g",
+            element("g", *_shades(table, width, height), data_k="cells", style="cursor:crosshair"),
+            element("rect", x=0, y=0, width=_SIDE - left, height=height, class_="line", stroke_width=1.5, data_k="row"),
+            element(
+                "rect", x=column * width, y=0, width=width, height=height, fill="none",
+                stroke="var(--output)", stroke_width=3, data_k="mark",
+            ),
+            transform=f"translate({left} 0)",
         ),
-        element(
-            "rect", x=column * width, y=0, width=width, height=height, fill="none",
-            stroke="var(--output)", stroke_width=3, data_k="mark",
-        ),
-        words(0, height * length + 12, "↓ position", class_="start small"),
-        words(_SIDE, height * length + 12, "column →", class_="end small"),
+        words(0, bottom + 29, "↓ position", class_="start small"),
+        words(_SIDE, bottom + 29, "column →", class_="end small"),
         label=f"Table of {length} positions in {d_model} columns",
     )  # fmt: skip
-    hands, across = [], min(pairs, 4)
-    room = _SIDE / across
-    for pair in range(pairs):
-        x, y = room * (pair % across + 0.5), room * (pair // across + 0.5)
-        angle = position * base ** (-2 * pair / d_model)
-        radius = 0.42 * room
+    angles = [math.degrees(position * base ** (-2 * pair / d_model)) for pair in range(pairs)]
+    curve = drawing(
+        _SIDE, 156,
+        words(0, 12, "how similar the framed row is to each row", class_="start small"),
+        element("path", d="M0 136H320M0 86H320M0 36H320", class_="line", stroke_opacity=0.35),
+        element("path", d=_curve(table, 0), class_="line", style="stroke:var(--weight);stroke-width:2",
+                data_k="curve", transform="translate(0 26)"),
+        words(2, 45, "1: the same direction", class_="start small"), words(2, 94, "0", class_="start small"),
+        words(160, 149, "earlier rows ← framed row → later rows", class_="small"),
+        label="Cosine similarity of the chosen position with every other, against their distance",
+    )  # fmt: skip
+    value = fixed(table[0, column].item())
+    return View(
+        kind="sinusoid_probe",
+        title="A table of positions",
+        description=f"{length} positions in {d_model} columns; faint is −1, full is 1. Position 0, column {column} is "
+        f"{value}: {_formula(0, column, d_model, base)}. Beside it, a clock hand for each of the {pairs} pairs of "
+        "columns, all at the position that is to be found; clockwise from the top they have turned by "
+        f"{', '.join(f'{fixed(angle % 360, 0)}°' for angle in angles)}. Below, the cosine similarity of the chosen "
+        "position with every other.",
+        body=controls(
+            slider("position", "position", 0, length - 1, 0),
+            button("compare", "compare"),
+            button("next", "another riddle"),
+            button("follow", "let the hands follow", pressed=False),
+        )
+        + panels(
+            element("div", _clocks(angles, column), curve),
+            element("div", controls(slider("column", "column", 0, d_model - 1, column)), picture),
+        ),
+        data=data,
+        hint="Which position do the hands show? Choose it with the slider, then press “compare”.",
+        status=_status(table, column, base),
+        note="Hands point up at position 0 and turn clockwise; dashed are those of your choice, and below is how far "
+        "they are off. The clock of the chosen column is thick. In the table, a faint cell is −1 and a full one is "
+        "1; a click or a tap chooses a cell. The curve is the cosine similarity.",
+    )
+
+
+def _clocks(angles: list[float], column: int) -> str:
+    """A clock for each pair of columns, in rows as equal as can be, with room below for how far its hand is off."""
+    lines = math.ceil(len(angles) / _MOST_CLOCKS)
+    across = math.ceil(len(angles) / lines)
+    room = min(_SIDE / across, 80.0)
+    radius, below = 0.42 * room, 18
+    hands = []
+    for pair, angle in enumerate(angles):
+        x, y = room * (pair % across + 0.5), (room + below) * (pair // across) + room / 2
         hands += [
             element(
                 "circle", cx=x, cy=y, r=radius, class_="line", data_k=f"clock{pair}",
@@ -93,7 +146,7 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
                 "g",
                 element(
                     "path", d=f"M0 0v-{radius:.6g}", stroke="var(--output)", stroke_width=3, data_k=f"hand{pair}",
-                    transform=f"rotate({math.degrees(angle):.6g})",
+                    transform=f"rotate({angle:.6g})",
                 ),
                 element(
                     "path", d=f"M0 0v-{radius:.6g}", stroke="var(--key)", stroke_width=3, stroke_dasharray="4 3",
@@ -101,39 +154,9 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
                 ),
                 transform=f"translate({x:.6g} {y:.6g})",
             ),
+            words(x, y + room / 2 + below / 2, "", key=f"off{pair}", class_="small"),
         ]  # fmt: skip
-    clocks = drawing(_SIDE, room * math.ceil(pairs / across), *hands, label="A clock hand for each pair of columns")
-    curve = drawing(
-        _SIDE, 130,
-        element("path", d="M0 110H320M0 60H320M0 10H320", class_="line", stroke_opacity=0.35),
-        element("path", d=_curve(table, 0), class_="line", style="stroke:var(--weight);stroke-width:2",
-                data_k="curve"),
-        words(2, 5, "similarity 1", class_="start small"), words(2, 55, "0", class_="start small"),
-        words(160, 124, "other position: earlier ← this one → later", class_="small"),
-        label="Cosine similarity of the chosen position with every other, against their distance",
-    )  # fmt: skip
-    value = fixed(table[position, column].item())
-    return View(
-        kind="sinusoid_probe",
-        title="A table of positions",
-        description=f"{length} positions in {d_model} columns; light is −1, dark is 1. Position {position}, "
-        f"column {column} is {value}: {_formula(position, column, d_model, base)}. Beside it, a clock hand for each "
-        f"of the {pairs} pairs of columns, turned as at position {position}, and the cosine similarity of the "
-        f"chosen position with every other.",
-        body=controls(
-            slider("position", "position", 0, length - 1, 0),
-            slider("column", "column", 0, d_model - 1, column),
-            button("compare", "compare"),
-            button("next", "another riddle"),
-            button("follow", "hands follow the position", pressed=False),
-        )
-        + panels(picture, element("div", clocks, curve)),
-        data=data,
-        hint="Which position do the hands show? Choose it with the slider or in the table, then press “compare”.",
-        status=_status(table, column, base),
-        note="Hands point up at position 0 and turn clockwise; dashed are those of your choice. The clock of the "
-        "chosen column is thick.",
-    )
+    return drawing(_SIDE, (room + below) * lines, *hands, label="A clock hand for each pair of columns")
 
 
 def _formula(position: int, column: int, d_model: int, base: float) -> str:

@@ -37,7 +37,8 @@ _NAMED = 3  # target words whose source word is named
 def block_stepper(
     states: Mapping[str, Tensor], *, code: Mapping[str, str] | None = None, tokens: Sequence[str] | None = None
 ) -> View:
-    """One token stepped through the blocks: its features after each step, the step's code and the shape of all.
+    """One token stepped through the blocks: its features after each step, the step's code, and the lengths of all tokens
+    after the steps that were looked at.
 
     Args:
         states: name of each step → what comes out of it, `(L, d_model)`, in the order of the computation. The steps may
@@ -79,14 +80,16 @@ def block_stepper(
         for name, state in states.items()
     ]
     top = max(1e-9, *(state.abs().max().item() for state in states.values()))
+    sizes = {name: state.detach().cpu().double().norm(dim=-1).tolist() for name, state in states.items()}
+    longest = max(1e-9, *(max(size) for size in sizes.values()))
     first = next(iter(states.values()))[0]
     boxes = [
         element(
-            "button", text_of(f"{i + 1}. {step['name']}"), element("span", text_of(step["shape"])), type="button",
+            "button", text_of(f"{i + 1}. {step['name']}"), _lengths(size, longest, shown=i == 0), type="button",
             data_k=f"box{i}", aria_pressed=str(i == 0).lower(), tabindex=-1 if i else 0,
-            style="display:flex;justify-content:space-between;gap:.5rem;text-align:left",
+            style="display:flex;justify-content:space-between;align-items:center;gap:.5rem;text-align:left",
         )
-        for i, step in enumerate(steps)
+        for i, (step, size) in enumerate(zip(steps, sizes.values(), strict=True))
     ]  # fmt: skip
     path = element(
         "div", *boxes, role="group", aria_label="The steps", style="display:flex;flex-direction:column;gap:4px"
@@ -107,6 +110,7 @@ def block_stepper(
         label="The features of the chosen token after the chosen step",
     )  # fmt: skip
     listed = ", ".join(f"{step['name']} {step['shape']}" for step in steps)
+    said = _told([fixed(size) for size in next(iter(sizes.values()))], names[0])
     line = element(
         "pre", text_of(steps[0]["code"]), data_k="code", style="white-space:pre-wrap;min-height:1.4em;margin:0"
     )
@@ -117,15 +121,37 @@ def block_stepper(
         f"of one token after each; token {names[0]} has length {fixed(first.norm().item())} after {steps[0]['name']}.",
         body=controls(
             choice("token", "token", [(str(i), n) for i, n in enumerate(names)]),
-            button("play", "play", pressed=False),
+            button("play", "go through all steps", pressed=False),
         )
         + panels(path, element("div", line, chart)),
         data={"steps": steps, "top": top, "tokens": names},
-        hint="Press a step to see what comes out of it, or “play” to go through all of them.",
-        status=f"Step 1, {steps[0]['name']}: token {names[0]} has length {fixed(first.norm().item())}; all "
-        f"tokens together {steps[0]['shape']}.",
-        note="Bars upwards are positive features of the token, downwards negative ones; one scale for all steps.",
+        hint="Press each step, and compare the lengths of all tokens, the small bars.",
+        status=f"Step 1, {steps[0]['name']}: {said}.",
+        note="Small bars: the length of each token's vector, the chosen token in full colour. Large bars: the features of "
+        "the chosen token, positive ones upwards. Each kind has one scale for all steps.",
     )
+
+
+def _lengths(lengths: Sequence[float], longest: float, *, shown: bool) -> str:
+    """A small bar for each token, as long as its vector is; seen once the step is looked at."""
+    width, height = 9 * len(lengths), 28
+    bars = [
+        element(
+            "rect", x=9 * t + 1, y=height * (1 - length / longest), width=7, height=height * length / longest, data_t=t,
+            fill="currentColor", fill_opacity=0.4 if t else 1,
+        )
+        for t, length in enumerate(lengths)
+    ]  # fmt: skip
+    style = f"width:{width}px;flex:none" + ("" if shown else ";visibility:hidden")
+    return element("svg", *bars, viewBox=f"0 0 {width} {height}", aria_hidden="true", style=style)
+
+
+def _told(lengths: Sequence[str], token: str) -> str:
+    """The lengths of all tokens in words, as the script says them."""
+    smallest, largest = min(lengths, key=float), max(lengths, key=float)
+    if smallest == largest:
+        return f"all tokens have length {largest}"
+    return f"lengths go from {smallest} to {largest}, and “{token}” has {lengths[0]}"
 
 
 def _few(row: Sequence[float]) -> str:
@@ -248,6 +274,8 @@ _TERMS = (
     ("decoder_feed_forward", "decoder: feed-forward"),
     ("norms", "layer norms"),
 )
+_LONGEST = 256  # units that the longest bar may have
+_ROOM = 3  # a bar can grow to so many times the largest of the first ones before all of them shrink
 
 
 def parameter_calculator(
@@ -265,23 +293,25 @@ def parameter_calculator(
     sizes = {"vocab_size": vocab_size, "d_model": d_model, "num_layers": num_layers, "d_ff": d_ff}
     check_whole(**sizes)
     terms = _terms(vocab_size, d_model, num_layers, d_ff, tied=tied)
-    total, largest = sum(terms), max(terms)
+    total, scale = sum(terms), _ROOM * max(terms)
     rows = []
     for i, ((key, label), count) in enumerate(zip(_TERMS, terms, strict=True)):
         y = 20 + 40 * i
+        bar = {"x": 2.0, "width": _LONGEST * count / scale, "fill": "var(--weight)"}
         rows += [
             words(2, y, label, class_="start"),
             words(318, y, f"{count:,}", key=key, class_="end"),
-            element("rect", x=2.0, y=y + 9.0, height=10.0, width=316 * count / largest, fill="var(--weight)",
-                    data_k=f"{key}-bar"),
-        ]  # fmt: skip
+            element("rect", **bar, y=y + 8.0, height=16.0, fill_opacity=0.35, data_k=f"{key}-first"),
+            element("rect", **bar, y=y + 12.0, height=8.0, data_k=f"{key}-bar"),
+            words(318, y + 16, "× 1.00", key=f"{key}-times", class_="end small"),
+        ]
     rows += [
         words(2, 262, "all", class_="start output"),
         words(318, 262, f"{total:,}", key="total", class_="end output"),
         words(318, 282, "1.00 × as many as at first", key="times", class_="end small"),
     ]
     table = drawing(_SIDE, 292, *rows, label="Parameters of each part")
-    style = "display:flex;justify-content:space-between;gap:.6rem;margin:.25rem 0"
+    style = "display:grid;grid-template-columns:6.5rem 1fr;align-items:center;margin:.25rem 0"
     fields = "".join(
         element("label", text_of(name), " ", number_box(name, name, size, 1), style=style)
         for name, size in sizes.items()
@@ -300,11 +330,15 @@ def parameter_calculator(
             ),
             table,
         ),
-        data={"keys": [key for key, _ in _TERMS], "tied": tied, "total": total, "names": list(sizes)},
+        data={
+            "keys": [key for key, _ in _TERMS], "tied": tied, "first": terms, "total": total, "names": list(sizes),
+            "scale": scale, "longest": _LONGEST,
+        },
         hint="Say by what factor the total will grow when you double a size; then type it.",
-        status=f"{total:,} parameters, 1.00 × as many as at first.",
-        note="The factor is below the total. The number of heads is not among the sizes, because it changes no count.",
-    )
+        status=f"The model has {total:,} parameters, 1.00 × as many as at first.",
+        note="Pale bars are the counts at first; if a bar grows too long, all bars shrink by the same factor. The number "
+        "of heads is not among the sizes, because it changes no count.",
+    )  # fmt: skip
 
 
 def _terms(vocab_size: int, d_model: int, num_layers: int, d_ff: int, *, tied: bool) -> list[int]:

@@ -8,15 +8,18 @@
     ui.$("total").ownerSVGElement.style.opacity = bad.includes(true) ? .25 : "";
     if (bad.includes(true)) return ui.say("Each size must be a whole number of at least 1; the counts are those of before.");
     const a = 4 * d * (d + 1), w = 2 * d * f + f + d,
-      terms = [v * d * (tied ? 1 : 3), n * a, n * w, 2 * n * a, n * w, 10 * n * d], all = x => x.toLocaleString("en");
+      terms = [v * d * (tied ? 1 : 3), n * a, n * w, 2 * n * a, n * w, 10 * n * d], all = x => x.toLocaleString("en"),
+      unit = data.longest / Math.max(data.scale, ...terms), times = fix(sum(terms) / data.total, 2) + " × as many as at first";
     terms.forEach((x, i) => {
-      ui.text(data.keys[i], all(x));
-      set(ui.$(data.keys[i] + "-bar"), {width: 316 * x / Math.max(...terms)});
+      const key = data.keys[i], first = data.first[i];
+      ui.text(key, all(x));
+      ui.text(key + "-times", "× " + fix(x / first, 2));
+      set(ui.$(key + "-first"), {width: unit * first});
+      set(ui.$(key + "-bar"), {width: unit * x});
     });
-    const times = fix(sum(terms) / data.total, 2) + " × as many as at first";
     ui.text("total", all(sum(terms)));
     ui.text("times", times);
-    ui.say(`${all(sum(terms))} parameters, ${times}.`);
+    ui.say(`The model has ${all(sum(terms))} parameters, ${times}.`);
   };
   ui.all("input").forEach(node => node.oninput = draw);
   ui.press("tied", on => { tied = on; draw() });

@@ -26,14 +26,16 @@
       // how far each hand is off, in degrees, the short way round
       const off = here.slice(0, (d + 1) / 2).map((_, i) => Math.abs((((angle(p, i) - angle(hidden, i)) * 180 / Math.PI) % 360 + 540) % 360 - 180)),
         far = most(off);
+      off.forEach((x, i) => ui.text("off" + i, compared ? fix(x, 0) + "°" : ""));
       ui.say(compared ? p == hidden ? `Yes, the hands show position ${p}.`
         : `Not position ${p}: hand ${far + 1} is ${fix(off[far], 0)}° off, the most of all` + (far ? `; hand 1 is ${fix(off[0], 0)}° off.` : ".")
         : `Position ${p}, column ${c}: ${name}(${p} / ${base}^(${c - c % 2}/${d})) = ${name}(${fix(x)}) = ${fix(wanted)}. ` +
           (Math.abs(wanted - here[c]) < 1e-3 ? "" : `The table has ${fix(here[c])} there. `) + (free ? "" : "Do the hands show it? Compare."));
     };
   position.oninput = column.oninput = () => draw();
-  cells.onpointerdown = cells.onpointermove = e => {
-    if (!e.buttons) return;
+  // a mouse may be dragged over the table, and a finger taps it, so that a swipe scrolls the page
+  cells.onclick = cells.onpointermove = e => {
+    if (e.type != "click" && (!e.buttons || e.pointerType != "mouse")) return;
     const box = cells.getBoundingClientRect();
     position.value = (e.clientY - box.top) / box.height * n - .5;
     column.value = (e.clientX - box.left) / box.width * d - .5;
