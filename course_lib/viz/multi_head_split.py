@@ -52,9 +52,9 @@ def head_split(
     """d_model features split into heads, followed through attention and concatenation to W_O.
 
     The chosen head's slice of the features, its columns of the concatenation and its rows of W_O light up, and so does
-    what it adds to the output: output = Σ_h head_h W_O[rows of h] + bias. The head can be set to zero after attention, and
-    the cells that change are outlined. Labels count heads from 1, as the text does: head 1 is `heads[0]`. Features count
-    from 0, as in code.
+    what it adds to the output: output = Σ_h head_h W_O[rows of h] + bias. The head can be set to zero after attention;
+    the cells that change are outlined then. Labels count heads from 1, as the text does: head 1 is `heads[0]`. Features
+    count from 0, as in code.
 
     Args:
         features: `(L, d_model)`, what is split: the projected values (or queries, or keys) of all heads.

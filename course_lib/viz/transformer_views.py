@@ -37,8 +37,8 @@ _NAMED = 3  # target words whose source word is named
 def block_stepper(
     states: Mapping[str, Tensor], *, code: Mapping[str, str] | None = None, tokens: Sequence[str] | None = None
 ) -> View:
-    """One token stepped through the blocks: its features after each step, the step's code, and the lengths of all tokens
-    after the steps that were looked at.
+    """One token stepped through the blocks: its features after each step, the step's code, and the lengths of all
+    tokens after the steps that were looked at.
 
     Args:
         states: name of each step → what comes out of it, `(L, d_model)`, in the order of the computation. The steps may
@@ -127,8 +127,8 @@ def block_stepper(
         data={"steps": steps, "top": top, "tokens": names},
         hint="Press each step, and compare the lengths of all tokens, the small bars.",
         status=f"Step 1, {steps[0]['name']}: {said}.",
-        note="Small bars: the length of each token's vector, the chosen token in full colour. Large bars: the features of "
-        "the chosen token, positive ones upwards. Each kind has one scale for all steps.",
+        note="Small bars: the length of each token's vector, the chosen token in full colour. Large bars: the features "
+        "of the chosen token, positive ones upwards. Each kind has one scale for all steps.",
     )
 
 
@@ -336,8 +336,8 @@ def parameter_calculator(
         },
         hint="Say by what factor the total will grow when you double a size; then type it.",
         status=f"The model has {total:,} parameters, 1.00 × as many as at first.",
-        note="Pale bars are the counts at first; if a bar grows too long, all bars shrink by the same factor. The number "
-        "of heads is not among the sizes, because it changes no count.",
+        note="Pale bars are the counts at first; if a bar grows too long, all bars shrink by the same factor. The "
+        "number of heads is not among the sizes, because it changes no count.",
     )  # fmt: skip
 
 

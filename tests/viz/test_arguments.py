@@ -150,9 +150,10 @@ CALLS = {
             "keys": OTHERS,
             "contributions": floats(2, 3, 4),
             "bias": floats(4),
+            "outlined": [[0, 4], [1], []],
         },
-        open={"tokens": LABELS, "keys": LABELS, "contributions": "None", "bias": "None"},
-        called={"weights": "keys|contributions", "contributions": "bias"},
+        open={"tokens": LABELS, "keys": LABELS, "contributions": "None", "bias": "None", "outlined": "None"},
+        called={"weights": "keys|contributions|outlined", "contributions": "bias"},
     ),
     "sinusoid_probe": Call(
         html(viz.sinusoid_probe), {"encoding": floats(3, 4), "position": 2, "column": 1, "base": 100.0}

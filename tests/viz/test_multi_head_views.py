@@ -52,14 +52,28 @@ def test_the_additions_are_those_of_torch(num_heads, bias):
 
 
 def test_what_is_said_of_a_head_has_the_numbers_of_torch():
-    layer, values, heads, _, output = layer_and_heads()
+    layer, values, heads, _, _ = layer_and_heads()
     view = head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias, tokens=TOKENS)
     parts = contributions_of(layer, heads)
-    said = view.data["said"][2][1]
-    numbers = [number_in(n) for n in re.findall(r"−?\d+\.\d{3}", said)]
-    assert numbers == pytest.approx([*parts[1, 2].tolist(), *output[2].tolist()], abs=0.00051)
-    assert "Head 2 owns features 3 to 5" in said
-    assert "“sat”" in said
+    (number,) = re.findall(r"−?\d+\.\d{3}", view.data["said"][2][1])
+    assert number_in(number) == pytest.approx(parts[1, 2, 0].item(), abs=0.00051)
+    assert view.data["said"][2][1] == (f"Head 2 owns features 3 to 5, and adds {number} to output feature 0 of “sat”.")
+
+
+def test_a_head_at_zero_leaves_the_output_of_torch_without_it():
+    layer, values, heads, _, _ = layer_and_heads(3)
+    rows = layer.out_proj.weight.clone()
+    rows[4, 2:4] = 0  # head 2 adds nothing to output feature 4
+    parts = heads @ rows.T.unflatten(0, (3, -1))
+    data = head_split(values, heads, rows, layer.out_proj.bias, tokens=TOKENS).data
+    for t in range(3):
+        for h in range(3):
+            left = parts.sum(0)[t] + layer.out_proj.bias - parts[h, t]
+            shown = [number_in(n) for n in data["without"][t][h]]
+            assert shown == pytest.approx(left.tolist(), abs=0.00051)
+    assert data["zeroed"][2][1] == (
+        "Head 2 at zero changes 2 of 6 cells of each token in 2, and 5 of 6 output features of “sat”."
+    )
 
 
 def test_one_number_is_told_as_the_sum_of_products_that_stand_in_the_tables():
@@ -127,7 +141,7 @@ def test_the_blocks_of_a_head_lie_on_its_features():
     body = head_split(values, heads, layer.out_proj.weight).body
     features, merged, matrix = re.findall(r"<svg.*?</svg>", body)[:3]
     for picture in (features, merged):
-        (x0, w0), (x1, _) = re.findall(r'<rect x="([\d.]+)"[^>]*?width="([\d.]+)"', picture)
+        (x0, w0), (x1, _) = re.findall(r'<rect x="([\d.]+)"[^>]*?width="([\d.]+)"[^>]*data-h', picture)
         assert float(x0) + float(w0) == pytest.approx(float(x1), abs=1e-3)
     (y0, h0), (y1, _) = re.findall(r'<rect [^>]*?y="([\d.]+)"[^>]*?height="([\d.]+)"', matrix)
     assert float(y0) + float(h0) == pytest.approx(float(y1), abs=1e-3)
@@ -146,10 +160,7 @@ def test_one_token_one_feature():
     view = head_split(torch.ones(1, 1), torch.full((1, 1, 1), 0.5), torch.full((1, 1), 2.0), tokens=["a<b"])
     assert "owns feature 0," in view.description
     assert "a&lt;b" in view.body
-    assert view.data["said"] == [
-        ["Head 1 owns feature 0, and the same rows of W_O. To the output of “a<b” it adds 1.000. "
-         "All heads and the bias together give 1.000."]
-    ]  # fmt: skip
+    assert view.data["said"] == [["Head 1 owns feature 0, and adds 1.000 to output feature 0 of “a<b”."]]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +202,7 @@ def test_few_weights_are_handed_over_exactly():
     data = head_grid(weights, list("abcde"), keys=list("tuvwxyz")).data
     assert torch.equal(torch.tensor(data["exact"]), weights.flatten())
     assert (data["queries"], data["keys"]) == (list("abcde"), list("tuvwxyz"))
-    assert data["is"] == {"mean": 0, "keep": 0, "hide": 0}
+    assert data["is"] == {"mean": 0, "keep": 0}
 
 
 def test_all_weights_of_twelve_by_twelve_heads_fit_and_agree_in_the_third_decimal():
@@ -266,10 +277,10 @@ def test_removing_a_head_moves_the_output_as_in_torch():
     parts = contributions_of(layer, heads)
     view = head_grid(weights, TOKENS, contributions=parts, bias=layer.out_proj.bias)
     shown = {key: float(n) for key, n in re.findall(r'data-k="((?:length|moved)[\d.]+)"[^>]*>([^<]+)<', view.body)}
-    assert len(shown) == 2 * 4 * 3
+    assert len(shown) == (4 + 3) * 3
+    assert not any(key.startswith("moved0") for key in shown)
     for t in range(3):
         assert shown[f"length0.{t}"] == pytest.approx(output[t].norm().item(), abs=0.00051)
-        assert shown[f"moved0.{t}"] == 0
         for h in range(3):
             kept = heads.clone()
             kept[h] = 0.0
@@ -277,7 +288,29 @@ def test_removing_a_head_moves_the_output_as_in_torch():
             assert shown[f"length{h + 1}.{t}"] == pytest.approx(without.norm().item(), abs=0.00051)
             assert shown[f"moved{h + 1}.{t}"] == pytest.approx((without - output[t]).norm().item(), abs=0.00051)
     assert view.data["is"]["remove"] == 0
-    assert view.data["moved"][2].startswith("Without head 2 the outputs move by ")
+    moved = sorted(shown[f"moved2.{t}"] for t in range(3))
+    assert view.data["moved"][2] == f"Without head 2 the 3 outputs move by {moved[0]:.3f} to {moved[2]:.3f}."
+    assert view.data["moved"][0] == ""
+
+
+def test_outputs_that_move_by_the_same_are_told_as_one():
+    parts = torch.ones(2, 3, 4)
+    assert head_grid(torch.ones(2, 3, 3), contributions=parts).data["moved"][1] == (
+        "Without head 1 the 3 outputs move by 2.000."
+    )
+    assert head_grid(torch.ones(2, 1, 3), contributions=parts[:, :1]).data["moved"][2] == (
+        "Without head 2 the output moves by 2.000."
+    )
+
+
+def test_the_keys_of_each_query_are_outlined_in_its_row():
+    view = head_grid(HALF, ["a", "b"], outlined=[[1], [0, 1]])
+    cells, outlines = re.search(r'class="map" (transform="[^"]+").*?<path (.*?)>', view.body).groups()
+    assert 'd="M1 0h1v1h-1zM0 1h1v1h-1zM1 1h1v1h-1z"' in outlines
+    assert cells in outlines  # they lie on the cells
+    assert view.hint.startswith("Which of the outlined keys")
+    assert "outlined" not in head_grid(HALF).hint + head_grid(HALF).note
+    assert 'class="outlined"' not in head_grid(HALF).body
 
 
 def test_the_table_of_the_output_says_what_its_columns_are():
@@ -288,10 +321,11 @@ def test_the_table_of_the_output_says_what_its_columns_are():
     for number, table in enumerate(tables):
         said = re.findall(r'class="(?:start|end)[^"]*">([^<]+)<', table)
         assert said[0] == (f"output without head {number}" if number else "output of all heads")
-        assert " ".join(said[1:3]).replace("&#x27;", "'") == (
-            "length of each query's output; how far it moves without the removed head"
+        assert said[1].replace("&#x27;", "'") == (
+            "length of each query's output" + ("; how far it has moved" if number else "")
         )
-        assert said[3:6] == ["output of", "length", "moves by"]
+        assert said[2:4] == ["output of", "length"]
+        assert ("moves by" in said) == bool(number)
     assert "average puts a removed head back" in view.note
     assert "removed" not in head_grid(weights).note
 
@@ -330,6 +364,9 @@ HALF = torch.full((2, 2, 2), 0.5)
             ValueError,
             r"\(H = 2, L_q = 2, d_model\), .* got torch.float32 \(2, 3, 4\)",
         ),
+        (HALF, {"outlined": [[0]]}, ValueError, "a list of keys for each of the 2 queries, got 1"),
+        (HALF, {"outlined": [[0], [2]]}, ValueError, "outlined must be at most 1, got 2"),
+        (HALF, {"outlined": [0, 1]}, TypeError, "outlined must be a list, got 0"),
         (HALF, {"contributions": 3}, ValueError, "contributions must be .* got int"),
         (HALF[None], {"contributions": torch.ones(2, 2, 4)}, ValueError, "contributions belong to one layer"),
         (HALF, {"contributions": torch.ones(2, 2, 4), "bias": torch.ones(3)}, ValueError, r"bias must be \(4,\)"),

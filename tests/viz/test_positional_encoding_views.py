@@ -33,8 +33,8 @@ def test_a_table_of_any_size_is_drawn_whole(length, d_model):
 def test_a_row_is_told_in_words_clock_hands_and_similarity():
     table = sinusoidal_encoding(9, 6)
     view = sinusoid_probe(table, position=4, column=3)
-    value = f"{table[4, 3].item():.3f}"
-    assert f"Position 4, column 3 is {value}: cos(4 / 10000^(2/6))" in view.description
+    value = f"{table[0, 3].item():.3f}"
+    assert f"Position 0, column 3 is {value}: cos(0 / 10000^(2/6))" in view.description
     turned = [float(re.search(r"rotate\(([\d.e-]+)\)", part(view, f"hand{i}").get("transform"))[1]) for i in range(3)]
     assert turned == pytest.approx([math.degrees(4 * 10000 ** (-2 * i / 6)) for i in range(3)], rel=1e-4)
     curve = [tuple(map(float, p.split())) for p in re.split("[ML]", part(view, "curve").get("d"))[1:]]
@@ -47,6 +47,9 @@ def test_the_hands_show_a_position_that_is_not_the_chosen_one():
     view = sinusoid_probe(sinusoidal_encoding(9, 6), position=4, column=3)
     assert view.data["position"] == 4
     assert 'data-k="position" min="0" max="8" step="1" value="0"' in view.body
+    assert "osition 4" not in repr(view)
+    turned = [4 * 180 / math.pi * 10000 ** (-2 * i / 6) for i in range(3)]
+    assert "they have turned by " + ", ".join(f"{angle % 360:.0f}°" for angle in turned) + "." in view.description
     for i in range(3):
         assert part(view, f"guess{i}").get("style") == "display:none"
         assert part(view, f"guess{i}").get("stroke-dasharray")
@@ -66,11 +69,28 @@ def test_a_cell_of_the_table_is_shaded_at_its_position_and_column():
     view = sinusoid_probe(table, position=3, column=2)
     (dark,) = [path for path in part(view, "cells") if float(path.get("fill-opacity")) == 1]
     x, y, width, height = map(float, re.fullmatch(r"M(\S+) (\S+)h(\S+)v(\S+)h-\S+z", dark.get("d")).groups())
-    assert (x, y) == pytest.approx((1 * 320 / 3, 2 * height), rel=1e-3)
-    assert width == pytest.approx(320 / 3, rel=1e-3)
+    assert (x, y) == pytest.approx((1 * 296 / 3, 2 * height), rel=1e-3)
+    assert width == pytest.approx(296 / 3, rel=1e-3)
     mark, row = part(view, "mark"), part(view, "row")
     assert (float(mark.get("x")), float(mark.get("y"))) == pytest.approx((2 * width, 0), rel=1e-3)
     assert float(row.get("y")) == 0
+
+
+def test_rows_and_columns_of_the_table_are_numbered_at_their_places():
+    (svg,) = [svg for svg in drawings(sinusoid_probe(sinusoidal_encoding(32, 10))) if svg.get("viewBox")[-3:] == "358"]
+    numbers = [node for node in svg.iter("text") if node.text.isdigit()]
+    rows = {int(node.text): float(node.get("y")) for node in numbers if "end" in node.get("class")}
+    columns = {int(node.text): float(node.get("x")) for node in numbers if "end" not in node.get("class")}
+    assert rows == pytest.approx({row: 10 * (row + 0.5) for row in range(0, 32, 2)})
+    assert columns == pytest.approx({column: 24 + 29.6 * (column + 0.5) for column in range(10)}, rel=1e-4)
+
+
+@pytest.mark.parametrize(("pairs", "rows"), [(1, [1]), (5, [5]), (7, [4, 3]), (16, [6, 6, 4])])
+def test_clocks_are_in_rows_of_nearly_the_same_length(pairs, rows):
+    view = sinusoid_probe(sinusoidal_encoding(9, 2 * pairs))
+    heights = [part(view, f"clock{i}").get("cy") for i in range(pairs)]
+    assert [heights.count(y) for y in dict.fromkeys(heights)] == rows
+    assert all(float(part(view, f"clock{i}").get("r")) > 20 for i in range(pairs))
 
 
 def test_the_pair_is_drawn_with_its_second_feature_upwards_and_turns_from_the_first_to_the_second():

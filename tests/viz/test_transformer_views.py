@@ -36,12 +36,8 @@ def test_a_token_is_shown_after_the_first_step():
     given["norm1"][3, 2] = -50.0  # one scale for all tokens, the largest among them is another's
     view = block_stepper(given, code={"norm1": "x = self.norm1(x + y)"}, tokens=list("abcde"))
     drawn = parts(view)
-    boxes = re.findall(r'<button[^>]*data-k="box(\d)" aria-pressed="(\w+)"[^>]*>([^<]*)<span>([^<]*)<', view.body)
-    assert boxes == [
-        ("0", "true", "1. embedding", "(5, 8)"),
-        ("1", "false", "2. linear1", "(5, 32)"),
-        ("2", "false", "3. norm1", "(5, 8)"),
-    ]
+    boxes = re.findall(r'<button[^>]*data-k="box(\d)" aria-pressed="(\w+)"[^>]*>([^<]*)<svg', view.body)
+    assert boxes == [("0", "true", "1. embedding"), ("1", "false", "2. linear1"), ("2", "false", "3. norm1")]
     row = given["embedding"][0].tolist()
     assert drawn["numbers"].text == "[" + ", ".join(as_shown(x, 2) for x in row[:4]).replace("−0.00", "0.00") + ", …]"
     assert drawn["shape"].text == "shape of all tokens (5, 8)"
@@ -53,6 +49,27 @@ def test_a_token_is_shown_after_the_first_step():
         assert (float(drawn[f"bar{i}"].get("y")) < 70) == (x > 0)  # positive features upwards
     assert view.data["steps"][2]["code"] == "x = self.norm1(x + y)"
     assert "linear1 (5, 32)" in view.description
+
+
+def test_the_lengths_of_all_tokens_are_small_bars_that_wait_for_their_step():
+    given = states()
+    body = block_stepper(given, tokens=list("abcde")).body
+    small = re.findall(r'<svg[^>]*aria-hidden="true" style="([^"]*)">(.*?)</svg>', body)
+    assert ["hidden" in style for style, _ in small] == [False, True, True]
+    longest = max(state.norm(dim=-1).max().item() for state in given.values())
+    for (_, bars), state in zip(small, given.values(), strict=True):
+        heights = [float(h) for h in re.findall(r'height="([\d.]+)"', bars)]
+        assert heights == pytest.approx((28 * state.norm(dim=-1) / longest).tolist(), rel=1e-4)
+        assert re.findall(r'fill-opacity="([\d.]+)"', bars) == ["1", "0.4", "0.4", "0.4", "0.4"]  # the first is chosen
+
+
+def test_equal_lengths_are_told_as_one():
+    state = torch.nn.functional.layer_norm(torch.randn(3, 8), (8,))
+    assert block_stepper({"norm": state}).status == "Step 1, norm: all tokens have length 2.828."
+    lengths = torch.tensor([[2.0], [3.0], [1.0]])
+    assert block_stepper({"x": lengths}, tokens=["play", "b", "c"]).status == (
+        "Step 1, x: lengths go from 1.000 to 3.000, and “play” has 2.000."
+    )
 
 
 def test_three_maps_show_the_average_of_the_heads():
@@ -146,6 +163,13 @@ def test_parameters_add_up_to_what_the_library_counts(sizes):
     assert drawn["total"].text == f"{total:,}"
     keys = parameter_calculator(*sizes).data["keys"]
     assert sum(int(drawn[key].text.replace(",", "")) for key in keys) == total
+
+
+def test_bars_begin_with_room_to_grow_and_lie_on_pale_ones():
+    drawn = parts(parameter_calculator(37_000, 512, 6, 2048))
+    widths = [float(node.get("width")) for key, node in drawn.items() if key.endswith("-bar")]
+    assert max(widths) == pytest.approx(256 / 3, rel=1e-4)
+    assert widths == [float(node.get("width")) for key, node in drawn.items() if key.endswith("-first")]
 
 
 def test_untied_embeddings_count_three_times():
