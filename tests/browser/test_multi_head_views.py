@@ -49,18 +49,30 @@ def lit(page):
     return page.locator('rect[data-h][stroke-width="2"]').evaluate_all("nodes => nodes.map(n => +n.dataset.h)")
 
 
+def additions(page):
+    """The last table: what each head adds to the output, the bias, and the output."""
+    return torch.tensor([number_in(x) for x in page.locator('[data-k^="n"]:visible').all_text_contents()]).view(8, 6)
+
+
+def marked(page):
+    """Which numbers are outlined as changed: of the concatenation (token, feature), of the last table (row, column)."""
+    keys = page.locator("rect[data-z]:visible").evaluate_all("nodes => nodes.map(n => n.dataset.z)")
+    return tuple({tuple(map(int, re.findall(r"\d+", key))) for key in keys if key.startswith("m") == m} for m in (1, 0))
+
+
 def adds_up(page, head, token):
     """What is said, and the table, are torch's."""
     layer, _, heads, _, output = attended()
     parts = heads @ layer.out_proj.weight.T.unflatten(0, (4, -1))
-    owned = f"Head {head + 1} owns features {2 * head} to {2 * head + 1}, and the same rows of W_O."
-    spoken = said(page, f"{owned} To the output of “{TOKENS[token]}” it adds")
-    expected = [*parts[head, token].tolist(), *output[token].tolist()]
-    assert numbers_in(spoken) == pytest.approx(expected, abs=0.000501)
+    owned = f"Head {head + 1} owns features {2 * head} to {2 * head + 1}, and adds "
+    said(page, owned)
+    spoken = said(page, f" to output feature 0 of “{TOKENS[token]}”.")
+    assert spoken.startswith(owned)
+    assert numbers_in(spoken) == pytest.approx([parts[head, token, 0].item()], abs=0.000501)
     how = page.locator('[data-k="how"]').inner_text()
     assert f"feature 0 of “{TOKENS[token]}” head {head + 1} adds" in how
     assert number_in(re.findall(r"≈ (−?\d+\.\d+)", how)[0]) == pytest.approx(parts[head, token, 0].item(), abs=0.00501)
-    rows = torch.tensor([number_in(x) for x in page.locator('[data-k^="n"]:visible').all_text_contents()]).view(8, 6)
+    rows = additions(page)
     torch.testing.assert_close(rows[:, :4], parts[:, token].T, atol=0.00501, rtol=0)
     torch.testing.assert_close(rows[:, 5], output[token], atol=0.00501, rtol=0)
     torch.testing.assert_close(rows[:, :5].sum(1), rows[:, 5], atol=0.03, rtol=0)
@@ -91,11 +103,71 @@ def test_a_head_is_followed_with_the_keyboard(show):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert lit(page) == [1] * 4
-    for _ in range(3):
+    for _ in range(4):  # two heads, zero, the token
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     adds_up(page, 1, 1)
     clean(seen)
+
+
+@everywhere
+def test_a_head_is_set_to_zero_and_the_cells_that_change_are_outlined(show, width, scheme):
+    layer, _, heads, _, _ = attended()
+    seen = show(split_view(), width=width, scheme=scheme)
+    page = seen.page
+    zero = page.locator("[data-k=zero]")
+    assert marked(page) == (set(), set())
+
+    def is_without(head, token):
+        kept = heads.clone()
+        kept[head] = 0.0
+        rows = additions(page)
+        assert rows[:, head].tolist() == [0.0] * 8
+        torch.testing.assert_close(
+            rows[:, 5], layer.out_proj(kept.transpose(0, 1).flatten(1))[token], atol=0.00501, rtol=0
+        )
+        merged = torch.tensor([number_in(x) for x in page.locator('[data-k^="m"]').all_text_contents()]).view(3, 8)
+        torch.testing.assert_close(merged, kept.transpose(0, 1).flatten(1), atol=0.00501, rtol=0)
+        own = {(t, 2 * head + j) for t in range(3) for j in range(2)}
+        assert marked(page) == (own, {(f, c) for f in range(8) for c in (head, 5)})
+
+    page.get_by_role("button", name="head 2").click()
+    zero.click()
+    assert said(page, "zero") == (
+        "Head 2 at zero changes 2 of 8 cells of each token in 2, and 8 of 8 output features of “the”."
+    )
+    is_without(1, 0)
+    page.get_by_role("button", name="head 4").click()
+    said(page, "Head 4 at zero")
+    is_without(3, 0)
+    page.locator('[data-k="token"]').select_option(label="sat")
+    said(page, "output features of “sat”")
+    is_without(3, 2)
+    zero.click()
+    adds_up(page, 3, 2)
+    assert marked(page) == (set(), set())
+    page.locator('[data-k="token"]').select_option(label="the")
+    adds_up(page, 3, 0)
+    clean(seen)
+
+
+def test_a_wide_head_at_zero_is_outlined_where_no_numbers_are(show):
+    layer, values, heads, _, _ = attended(num_heads=2, d_model=12)
+    page = show(head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias)).page
+    page.locator("[data-k=zero]").click()
+    said(page, "Head 1 at zero changes 6 of 12 cells")
+    assert marked(page)[0] == {(t, j) for t in range(3) for j in range(6)}
+    assert page.locator('[data-k="n0.3.0"]').text_content() == "0.000"
+
+
+def test_on_a_phone_the_heads_stay_in_sight_beside_the_last_table(show):
+    page = show(split_view(), width=390, height=700, touch=True).page
+    page.locator('[data-k="n0.7.5"]').scroll_into_view_if_needed()
+    page.get_by_role("button", name="head 2").tap()
+    last, button, line = (
+        page.locator(part).bounding_box() for part in ('[data-k="n0.7.5"]', "button[data-h='1']", ".say")
+    )
+    assert 0 <= button["y"] < last["y"] < line["y"] < 700
 
 
 def test_a_head_is_followed_by_touch(show):
@@ -142,7 +214,7 @@ def grid_view():
 
 
 @everywhere
-def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, width, scheme):
+def test_heads_are_chosen_averaged_and_compared_with_the_mouse(show, width, scheme):
     view, weights = grid_view()
     seen = show(view, width=width, scheme=scheme)
     page = seen.page
@@ -156,15 +228,6 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
     page.locator('[data-k="mean"]').click()
     is_map(page, weights.mean(0))
     assert page.locator('.panels > [data-k="map"] [data-k="name"]').text_content() == "average of 4 heads"
-    page.locator('[data-k="hide"]').click()  # weights[2]
-    is_map(page, weights[[0, 1, 3]].mean(0))
-    assert float(head(page, 2).get_attribute("fill-opacity")) > 0.5
-    head(page, 1).click()
-    assert page.locator('[data-k="hide"]').get_attribute("aria-pressed") == "false"
-    head(page, 2).click()
-    assert page.locator('[data-k="hide"]').get_attribute("aria-pressed") == "true"
-    page.locator('[data-k="hide"]').click()
-    is_map(page, weights.mean(0))
     page.locator('[data-k="mean"]').click()
     is_map(page, weights[2])
 
@@ -191,15 +254,27 @@ def test_heads_are_chosen_hidden_averaged_and_compared_with_the_mouse(show, widt
     clean(seen)
 
 
-def test_all_hidden_is_an_average_of_none(show):
-    seen = show(head_grid(torch.full((2, 3, 3), 1 / 3)))
+def test_the_outlined_keys_lie_on_their_cells(show):
+    """In the large map, and in the kept one beside it."""
+    seen = show(head_grid(torch.full((2, 3, 3), 1 / 3), TOKENS, outlined=[[2], [0], [1]]), width=390)
     page = seen.page
-    page.locator('[data-k="hide"]').click()
+    page.locator('[data-k="keep"]').click()
     head(page, 1).click()
-    page.locator('[data-k="hide"]').click()
-    page.locator('[data-k="mean"]').click()
-    is_map(page, torch.zeros(3, 3))
-    said(page, "average of 0 heads")
+    assert page.locator(".outlined").count() == 2
+    for part in ("map", "kept"):
+        cells = [node.bounding_box() for node in page.locator(f'.panels > [data-k="{part}"] .map rect').all()]
+        corners = page.locator(f'.panels > [data-k="{part}"] .outlined').evaluate(
+            """node => node.getAttribute("d").match(/M\\d+ \\d+/g).map(start => {
+                const [x, y] = start.slice(1).split(" ").map(Number);
+                const at = new DOMPoint(x + .5, y + .5).matrixTransform(node.getScreenCTM());
+                return [at.x, at.y];
+            })"""
+        )
+        middles = [(cells[n]["x"] + cells[n]["width"] / 2, cells[n]["y"] + cells[n]["height"] / 2) for n in (2, 3, 7)]
+        for corner, middle in zip(corners, middles, strict=True):
+            assert corner == pytest.approx(middle, abs=1.5)
+    page.locator('.panels > [data-k="map"] .map rect').nth(2).hover()
+    said(page, "the to sat, head 2: ")
     clean(seen)
 
 
@@ -212,7 +287,7 @@ def test_a_head_is_removed_and_the_output_moves_as_in_torch(show):
     def shown(kind):
         return numbers_shown(page, kind)
 
-    assert shown("moved") == [0.0] * 3
+    assert shown("moved") == []
     assert shown("length") == pytest.approx(output.norm(dim=-1).tolist(), abs=0.000501)
     page.locator('[data-k="remove"]').click()
     for number in (3, 1):
@@ -222,11 +297,13 @@ def test_a_head_is_removed_and_the_output_moves_as_in_torch(show):
         without = layer.out_proj(kept.transpose(0, 1).flatten(1))
         assert shown("length") == pytest.approx(without.norm(dim=-1).tolist(), abs=0.000501)
         assert shown("moved") == pytest.approx((without - output).norm(dim=-1).tolist(), abs=0.000501)
-        assert numbers_in(said(page, f"Without head {number + 1} the outputs move by").split("Without")[1]) == shown(
-            "moved"
+        far = sorted(shown("moved"))
+        assert said(page, f"Without head {number + 1}") == (
+            f"Without head {number + 1} the 3 outputs move by {far[0]:.3f} to {far[2]:.3f}."
         )
     page.locator('[data-k="remove"]').click()
-    assert shown("moved") == [0.0] * 3
+    said(page, "head 2: ")
+    assert shown("moved") == []
     clean(seen)
 
 
@@ -246,13 +323,13 @@ def test_an_average_and_a_removed_head_exclude_each_other(show):
     assert min(moved()) > 0
     page.locator('[data-k="mean"]').click()
     assert (pressed("mean"), pressed("remove")) == ("true", "false")
-    assert moved() == [0.0] * 3
+    assert moved() == []
     is_map(page, weights.mean(0))
     said(page, "average of 4 heads: ")
     page.locator('[data-k="remove"]').click()
     assert (pressed("mean"), pressed("remove")) == ("false", "true")
     is_map(page, weights[2])
-    said(page, "Without head 3 the outputs move by")
+    said(page, "Without head 3 the 3 outputs move by")
     page.locator('[data-k="remove"]').click()
     assert (pressed("mean"), pressed("remove")) == ("false", "false")  # leaving one does not enter the other
     clean(seen)
@@ -263,7 +340,7 @@ def test_heads_and_cells_are_reached_with_the_keyboard(show, width, scheme):
     view, weights = grid_view()
     seen = show(view, width=width, scheme=scheme)
     page = seen.page
-    for _ in range(5):  # four buttons, the heads
+    for _ in range(4):  # three buttons, the heads
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
     is_map(page, weights[0])
@@ -290,7 +367,7 @@ def test_heads_and_cells_are_tapped(show):
         head(page, number).tap()
         is_map(page, weights[number])
     page.locator('.panels > [data-k="map"] .map rect').nth(5).tap()
-    assert said(page, "cat to sat,") == f"cat to sat, head 2: {weights[1, 1, 2]:.3f}"
+    assert said(page, "cat to sat, ") == f"cat to sat, head 2: {weights[1, 1, 2]:.3f}"
     page.locator('[data-k="mean"]').tap()
     is_map(page, weights.mean(0))
     clean(seen)
@@ -307,10 +384,9 @@ def test_twelve_by_twelve_heads(show, width):
         is_map(page, weights.flatten(0, 1)[number])
     box = head(page, 143).bounding_box()
     assert min(box["width"], box["height"]) >= 24
-    page.locator('[data-k="hide"]').tap()
     page.locator('[data-k="mean"]').tap()
-    is_map(page, weights.flatten(0, 1)[:143].mean(0), digits=2)
-    said(page, "about the average of 143")
+    is_map(page, weights.flatten(0, 1).mean(0), digits=2)
+    said(page, "about the average of 144")
     # the small maps: a stroke for each weight, at its place, as long as it says
     strokes = re.findall(r"M(\d+) (\d+)h([\d.e-]+)", page.locator('[data-k="small"]').get_attribute("d"))
     drawn = torch.zeros(192, 192)
@@ -346,7 +422,6 @@ def test_what_a_head_has_less_is_as_visible_as_it_was(show):
 
 
 def test_an_average_of_one_head_has_one_head(show):
-    page = show(head_grid(torch.full((2, 2, 2), 0.5), ["a", "b"])).page
-    page.locator("[data-k=hide]").click()
+    page = show(head_grid(torch.full((1, 2, 2), 0.5), ["a", "b"])).page
     page.locator("[data-k=mean]").click()
     assert said(page, "average of 1").startswith("average of 1 head: ")

@@ -24,7 +24,8 @@ def test_a_cell_is_probed_by_keyboard(show, width, scheme):
     page.keyboard.press("Tab")
     for _ in range(7):
         page.keyboard.press("ArrowRight")
-    page.keyboard.press("Tab")
+    for _ in range(4):  # three buttons, the column
+        page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
     text = said(page, "Position 7, column 4")
     assert f"sin(7 / 10000^(4/10)) = sin({7 / 10000**0.4:.3f}) = {as_shown(TABLE[7, 4])}." in text
@@ -54,20 +55,34 @@ def test_a_cell_is_probed_by_mouse_and_touch(show, touch):
     clean(seen)
 
 
-def test_a_finger_goes_over_the_table_and_the_page_stays(show):
+def test_a_mouse_is_dragged_over_the_table(show):
+    seen = show(sinusoid_probe(TABLE))
+    page = seen.page
+    box = page.locator("[data-k=cells]").bounding_box()
+    places = [
+        (box["x"] + box["width"] * (c + 0.5) / 10, box["y"] + box["height"] * (p + 0.5) / 24)
+        for p, c in ((8, 6), (2, 2))
+    ]
+    page.mouse.move(*places[0])
+    assert page.locator("[data-k=position-value]").text_content() == "0"  # no button is down
+    page.mouse.down()
+    page.mouse.move(*places[1])
+    assert f"{TABLE[2, 2]:.3f}." in said(page, "Position 2, column 2")
+    page.mouse.up()
+    clean(seen)
+
+
+def test_a_swipe_over_the_table_scrolls_the_page(show):
     seen = show(sinusoid_probe(TABLE), width=390, height=420, touch=True)
     page = seen.page
     assert page.evaluate("document.documentElement.scrollHeight - innerHeight") > 60  # there is room to pan
     page.locator("[data-k=cells]").evaluate("n => n.scrollIntoView({block: 'start'})")  # clear of the status line
     top = page.evaluate("scrollY")
     box = page.locator("[data-k=cells]").bounding_box()
-    at = [
-        (box["x"] + box["width"] * (c + 0.5) / 10, box["y"] + box["height"] * (p + 0.5) / 24)
-        for p, c in ((8, 6), (2, 2))
-    ]
-    drag_by_touch(page, at[0], (at[1][0] - at[0][0], at[1][1] - at[0][1]))
-    assert page.evaluate("scrollY") == top
-    assert as_shown(TABLE[2, 2]) + "." in said(page, "Position 2, column 2")
+    drag_by_touch(page, (box["x"] + 100, box["y"] + 200), (0, -80))
+    assert page.evaluate("scrollY") - top == pytest.approx(80, abs=25)
+    assert page.locator("[data-k=position-value]").text_content() == "0"
+    assert page.locator("[data-k=column-value]").text_content() == "0"
     clean(seen)
 
 
@@ -120,8 +135,10 @@ def test_a_position_is_guessed_from_its_hands(show, width, scheme, touch):
     assert said(page, "Not position 0") == "Not position 0: hand 2 is 54° off, the most of all; hand 1 is 16° off."
     assert turns(page, "hand") == hands(6)
     assert turns(page, "guess") == hands(0)
+    assert page.locator("[data-k^=off]").all_text_contents() == ["16°", "54°", "9°", "1°", "0°"]
     slider.fill("5")
     assert turns(page, "guess") == [""] * 5  # another question
+    assert page.locator("[data-k^=off]").all_text_contents() == [""] * 5
     compare.tap() if touch else compare.click()
     assert said(page, "Not position 5") == "Not position 5: hand 1 is 57° off, the most of all."
     slider.fill("6")
@@ -131,6 +148,17 @@ def test_a_position_is_guessed_from_its_hands(show, width, scheme, touch):
     said(page, "Do the hands show it?")
     assert turns(page, "hand") == hands((6 * 5 + 7) % 24)
     clean(seen)
+
+
+def test_on_a_phone_the_hands_are_in_sight_with_their_button_and_the_verdict(show):
+    page = show(sinusoid_probe(sinusoidal_encoding(32, 10), position=6), width=390, height=700, touch=True).page
+    page.locator(".hint").scroll_into_view_if_needed()
+    page.locator("[data-k=compare]").tap()
+    said(page, "Not position 0")
+    for part in ("[data-k=compare]", "[data-k=clock4]", "[data-k=off1]", ".say"):
+        box = page.locator(part).bounding_box()
+        assert 0 < box["y"] < box["y"] + box["height"] <= 700
+    assert page.evaluate("scrollY") == 0
 
 
 def test_the_hands_follow_once_that_is_chosen(show):

@@ -41,6 +41,25 @@ def step_shown(page, name, number, token=0):
     assert heights == pytest.approx([60 * abs(x) / top for x in row] + [0] * (24 - len(row)), abs=1e-3)
 
 
+def small_bars(page):
+    """For each step whether the lengths of all tokens are seen, and which token is marked in them."""
+    return [
+        (chart.evaluate("n => getComputedStyle(n).visibility"), chart.locator("rect").evaluate_all(
+            "list => list.findIndex(n => n.getAttribute('fill-opacity') == 1)"
+        ))
+        for chart in page.locator("[data-k^=box] svg").all()
+    ]  # fmt: skip
+
+
+def test_equal_lengths_are_said_as_one(show):
+    even = {"x": STATES["embedding"], "norm": torch.nn.functional.layer_norm(STATES["embedding"], (8,))}
+    page = show(block_stepper(even)).page
+    page.locator("[data-k=box1]").click()
+    assert said(page, "Step 2") == "Step 2, norm: all tokens have length 2.828."
+    heights = page.locator("[data-k=box1] rect").evaluate_all("list => list.map(n => n.getBoundingClientRect().height)")
+    assert heights == pytest.approx([heights[0]] * 4, rel=1e-4)
+
+
 @layouts
 def test_a_step_is_pressed(show, width, scheme, touch):
     seen = show(stepper(), width=width, scheme=scheme, touch=touch)
@@ -49,10 +68,14 @@ def test_a_step_is_pressed(show, width, scheme, touch):
     box = page.locator("[data-k=box1]").bounding_box()
     assert min(box["width"], box["height"]) >= 24
     press(page.locator("[data-k=box1]"), touch)
-    said(page, f"Step 2, linear1: token a has length {STATES['linear1'][0].norm():.3f}; all tokens together (4, 24).")
+    lengths = STATES["linear1"].norm(dim=-1)
+    span = f"Step 2, linear1: lengths go from {lengths.min():.3f} to {lengths.max():.3f}, and"
+    assert said(page, "Step 2") == f"{span} “a” has {lengths[0]:.3f}."
     step_shown(page, "linear1", 1)
+    assert small_bars(page) == [("visible", 0), ("visible", 0), ("hidden", 0)]
     page.locator("[data-k=token]").select_option("3")
-    said(page, f"token <d> has length {STATES['linear1'][3].norm():.3f}")
+    assert said(page, "“<d>”") == f"{span} “<d>” has {lengths[3]:.3f}."
+    assert small_bars(page) == [("visible", 3), ("visible", 3), ("hidden", 3)]
     assert page.locator("[data-k=code]").text_content() == "hidden = self.linear1(x)"
     page.locator("[data-k=box1]").focus()
     page.keyboard.press("ArrowDown")
@@ -61,7 +84,8 @@ def test_a_step_is_pressed(show, width, scheme, touch):
     said(page, "Step 3, norm1")
     step_shown(page, "norm1", 2, 3)
     press(page.locator("[data-k=reset]"), touch)
-    said(page, "Step 1, embedding: token a")
+    said(page, "Step 1, embedding: ")
+    assert small_bars(page) == [("visible", 0), ("hidden", 0), ("hidden", 0)]
     step_shown(page, "embedding", 0)
     clean(seen)
 
@@ -205,7 +229,7 @@ def test_parameters_are_counted_anew(show, width, scheme, touch):
     for name, value in (("vocab_size", 8000), ("d_model", 96), ("num_layers", 3), ("d_ff", 200)):
         page.locator(f"[data-k={name}]").fill(str(value))
     wanted = transformer_parameter_count(8000, 96, 3, 200)
-    said(page, f"{wanted:,} parameters,")
+    said(page, f"The model has {wanted:,} parameters,")
     assert page.locator("[data-k=total]").text_content() == f"{wanted:,}"
     press(page.locator("[data-k=tied]"), touch)
     said(page, f"{wanted + 2 * 8000 * 96:,} parameters,")
@@ -219,12 +243,45 @@ def test_parameters_are_counted_anew(show, width, scheme, touch):
         assert page.locator("[data-k=total]").text_content() == f"{wanted + 2 * 8000 * 96:,}"
         assert page.locator("svg").evaluate("n => +getComputedStyle(n).opacity") < 0.5  # counts of other sizes
     press(page.locator("[data-k=reset]"), touch)
-    said(page, "63,082,496 parameters, 1.00 × as many as at first.")
+    said(page, "The model has 63,082,496 parameters, 1.00 × as many as at first.")
     assert field.get_attribute("aria-invalid") != "true"
     assert field.input_value() == "512"
     assert page.locator("[data-k=tied]").get_attribute("aria-pressed") == "true"
     assert page.locator("svg").evaluate("n => getComputedStyle(n).opacity") == "1"
     clean(seen)
+
+
+def bars(page):
+    """Factor, pale bar and bar of each part."""
+    widths = [page.locator(f"rect[data-k$={kind}]") for kind in ("-first", "-bar")]
+    pale, full = [node.evaluate_all("list => list.map(n => +n.getAttribute('width'))") for node in widths]
+    return page.locator("[data-k$=-times]").all_text_contents(), pale, full
+
+
+def test_what_grows_has_a_bar_that_grows(show):
+    page = show(parameter_calculator()).page
+    _, pale, at_first = bars(page)
+    assert pale == at_first
+    page.locator("[data-k=d_model]").fill("1024")
+    said(page, "2.60 ×")
+    times, still, grown = bars(page)
+    assert times == ["× 2.00", "× 4.00", "× 2.00", "× 4.00", "× 2.00", "× 2.00"]
+    assert still == pytest.approx(pale, rel=1e-4)
+    assert [b / a for a, b in zip(at_first, grown, strict=True)] == pytest.approx([2, 4, 2, 4, 2, 2], rel=2e-3)
+    page.locator("[data-k=vocab_size]").fill("740000")  # longer than there is room for: all bars shrink together
+    said(page, "The model has 883,")
+    times, pale, grown = bars(page)
+    assert max(grown) == pytest.approx(256)
+    assert times[0] == "× 40.00"
+    assert grown[0] / pale[0] == pytest.approx(40)
+    assert all(full > first for first, full in zip(pale, grown, strict=True))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_fields_of_the_sizes_are_aligned(show, width):
+    page = show(parameter_calculator(), width=width).page
+    boxes = [node.bounding_box() for node in page.locator("input").all()]
+    assert len({(round(box["x"]), round(box["width"])) for box in boxes}) == 1
 
 
 def test_choosing_a_head_says_where_it_looks(show):
