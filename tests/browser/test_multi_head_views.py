@@ -91,7 +91,7 @@ def test_a_head_is_followed_with_the_mouse(show, width, scheme):
     page.locator('rect[data-h="3"]').nth(2).click(position={"x": 3, "y": 3})  # its rows of W_O
     assert lit(page) == [3] * 4
     adds_up(page, 3, 2)
-    pressed = page.locator("button[aria-pressed]").evaluate_all("nodes => nodes.map(n => n.ariaPressed)")
+    pressed = page.locator("button[data-h]").evaluate_all("nodes => nodes.map(n => n.ariaPressed)")
     assert pressed == ["false", "false", "false", "true"]
     clean(seen)
 
