@@ -44,11 +44,11 @@ def test_a_row_is_told_in_words_clock_hands_and_similarity():
 
 
 def test_the_hands_show_a_position_that_is_not_the_chosen_one():
-    view = sinusoid_probe(sinusoidal_encoding(9, 6), position=4, column=3)
-    assert view.data["position"] == 4
+    view = sinusoid_probe(sinusoidal_encoding(9, 6), position=8, column=3)
+    assert view.data["position"] == 8
     assert 'data-k="position" min="0" max="8" step="1" value="0"' in view.body
-    assert "osition 4" not in repr(view)
-    turned = [4 * 180 / math.pi * 10000 ** (-2 * i / 6) for i in range(3)]
+    assert "osition 8" not in repr(view)
+    turned = [8 * 180 / math.pi * 10000 ** (-2 * i / 6) for i in range(3)]
     assert "they have turned by " + ", ".join(f"{angle % 360:.0f}°" for angle in turned) + "." in view.description
     for i in range(3):
         assert part(view, f"guess{i}").get("style") == "display:none"
