@@ -68,18 +68,18 @@ def query_plane(
 
     weights = torch.softmax(key.double() @ query.double(), 0)
     output = (weights @ value.double()).item()
-    best = (key.double() @ query.double()).argmax().item()
+    most = fixed(weights.max().item())
+    named = [f"“{name}”" for name, weight in zip(names, weights.tolist(), strict=True) if fixed(weight) == most]
     middle = _SIDE / 2
     parts = [
         element("path", d=f"M0 {middle}H{_SIDE}M{middle} 0V{_SIDE}", class_="line", stroke_opacity=0.4),
     ]
     for i, (place, name, weight) in enumerate(zip(key.tolist(), names, weights.tolist(), strict=True)):
         x, y = middle + scale * place[0], middle - scale * place[1]
-        parts.append(
-            element("circle", cx=x, cy=y, r=4.0 + 22 * weight**0.5, class_="key", fill_opacity=0.35, data_k=f"disc{i}")
-        )
+        radius = 4.0 + 22 * weight**0.5
+        parts.append(element("circle", cx=x, cy=y, r=radius, class_="key", fill_opacity=0.35, data_k=f"disc{i}"))
         parts.append(element("circle", cx=x, cy=y, r=4.0, class_="key"))
-        parts.append(words(x, y - 14, name, class_="key small"))
+        parts.append(words(x, y - radius - 8, name, key=f"name{i}", class_="key small"))
     x, y = middle + scale * query[0].item(), middle - scale * query[1].item()
     parts.append(element("path", d=f"M{middle} {middle}L{x:.6g} {y:.6g}", class_="line", data_k="arrow"))
     parts.append(
@@ -125,7 +125,8 @@ def query_plane(
         body=controls(button("hard", "hard: all to the best key", pressed=False)) + panels(plane, table),
         data=data,
         hint="Drag the blue disc, the query: which key gets the weight?",
-        status=f"Query at {at}: {names[best]} gets {fixed(weights[best].item())}, the output is {fixed(output)}.",
+        status=f"With the query at {at}, {', '.join(named)} {'each get' if len(named) > 1 else 'gets'} {most}, and the "
+        f"output is {fixed(output)}.",
         note="The disc round a key grows with its weight. Arrow keys move the query too.",
     )
 

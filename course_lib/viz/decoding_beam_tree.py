@@ -86,8 +86,8 @@ def beam_tree(
         sums = [alive[parent][1] + score for parent, score in zip(extended, scores.tolist(), strict=True)]
         best = sorted(range(len(sums)), key=lambda i: -sums[i])[:beam_size]
         steps.append(_step(s, said, extended, scores.tolist(), sums, set(best), alive))
-        told.append(f"Step {s + 1} keeps " + ", ".join(f"“{said[i]}” {fixed(sums[i])}" for i in best) + ".")
         grown = {i: ([*alive[extended[i]][0], said[i]], sums[i]) for i in sorted(best)}
+        told.append(f"Step {s + 1} keeps " + " and ".join(f"“{' '.join(grown[i][0])}”" for i in best) + ".")
         ends += [grown[i] for i in best if said[i] == eos]
         alive = {i: hypothesis for i, hypothesis in grown.items() if said[i] != eos}
     ends += sorted(alive.values(), key=lambda end: -end[1])
@@ -112,7 +112,8 @@ def beam_tree(
         data={"told": told, "ends": [[" ".join(said), len(said), total] for said, total in ends]},
         hint=f"Pick the {beam_size} best candidates of each step, or all if there are fewer; with the last pick, the "
         f"view shows those that the search keeps.",
-        note="The sum of a candidate is that of its hypothesis, on the left, plus its own log p.",
+        note="A blue outline with ● marks what you picked, a filled row with ✓ what the search keeps. The sum of a "
+        "candidate is that of its hypothesis, on the left, plus its own log p.",
         status=f"{min(beam_size, len(tokens[0]))} more to pick.",
     )
 

@@ -102,7 +102,8 @@ def _states(len_source: int, num_steps: int, d: int, num_layers: int, d_ff: int)
         states.append(
             [
                 _paths(t),
-                f"Step {t}: {now:,} multiply-adds without a cache, {one:,} with one; so far {ratio} times as many.",
+                f"So far {ratio} times as much work without a cache; "
+                f"step {t}: {now:,} multiply-adds, with one {one:,}.",
                 *(f"{t} × {t} = {t * t}", f"{t}", f"{now:,}", f"{without:,}", ratio),
                 *(f"1 × {t} = {t}", "1", f"{one:,}", f"{cached:,}", f"{kept:,}; {mebibytes}"),
             ]

@@ -28,7 +28,8 @@ attention-view [role=gridcell]{height:30px;border:1px solid var(--grid);border-r
 attention-view [role=gridcell]{background:color-mix(in srgb,oklch(.52 .15 285) calc(74%*var(--p)),transparent)}
 attention-view [role=gridcell].below{background:color-mix(in srgb,oklch(.52 .13 165) calc(74%*var(--p)),transparent)}
 attention-view [role=gridcell]:is(:focus-visible,[aria-selected=true]){position:relative;outline-offset:0}
-attention-view .cells~.foot .say::first-letter{text-transform:uppercase}
+attention-view .wide{flex-wrap:wrap}
+attention-view .wide::before{content:"scrolls sideways \\2194\\FE0E"/"";flex:0 0 100%;color:var(--muted)}
 attention-view [role=gridcell].strong{font-weight:700}
 attention-view [role=gridcell][aria-selected=true]{box-shadow:0 0 0 2px var(--output);border-color:var(--output)}
 </style>"""

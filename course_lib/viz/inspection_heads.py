@@ -16,7 +16,7 @@ from course_lib.viz.describing import describe
 from course_lib.viz.inspection_inputs import Attention, attention_of, thousandths
 from course_lib.viz.inspection_lines import lines_data, lines_panel
 from course_lib.viz.inspection_patterns import SIGNS, STRONG, Patterns, patterns_of
-from course_lib.viz.view import View, choice, controls, element, fixed, slider
+from course_lib.viz.view import View, choice, controls, element, fixed, sentence, slider
 
 __all__ = ["head_view", "model_view"]
 
@@ -92,7 +92,7 @@ def _status(attention: Attention, patterns: Patterns, layer: int, heads: Sequenc
     number = layer * attention.num_heads + heads[0]
     scores = zip(patterns.names, thousandths(patterns.scores[number]), strict=True)
     told = ", ".join(f"{name} {fixed(score / 1000)}" for name, score in scores)
-    return f"{attention.name(number)}: {told}."
+    return f"{sentence(attention.name(number))}: {told}."
 
 
 _LINES_NOTE = (

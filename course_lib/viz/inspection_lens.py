@@ -12,7 +12,7 @@ from course_lib._checks import check_ids, check_sequence, check_whole
 from course_lib.viz.describing import cut, joined
 from course_lib.viz.inspection_cells import MOST_CELLS, Cell, cell_map, check_cells
 from course_lib.viz.inspection_inputs import thousandths
-from course_lib.viz.view import View, drawing, fixed, labels_for, panels, words
+from course_lib.viz.view import View, drawing, fixed, labels_for, panels, sentence, words
 
 __all__ = ["logit_lens_view"]
 
@@ -124,7 +124,7 @@ def _status(lens: _Lens, row: str, token: str, names: list[str], what: str, laye
     listed = ", ".join(f"“{names[n]}” {fixed(chance / 1000)}" for n, chance in best)
     own = fixed(thousandths(lens.own[layer, position])[0] / 1000)
     return (
-        f"{row} at “{token}”: {listed}. “{names[lens.goals[position]]}”, {what}, has rank "
+        f"{sentence(row)} at “{token}”: {listed}. “{names[lens.goals[position]]}”, {what}, has rank "
         f"{lens.ranks[layer, position].item()} and probability {own} here."
     )
 

@@ -20,6 +20,7 @@ from course_lib.viz.view import (
     fixed,
     packed,
     panels,
+    sentence,
     text_of,
     words,
 )
@@ -112,8 +113,8 @@ def pair_view(
             "shares": [thousandths(share) for share in shares],
         },
         hint="Choose a head to see which words of one sentence look at words of the other.",
-        status=f"{names[chosen]}: words of A put {across_[0]} of their weight on words of B, words of B {across_[1]} "
-        "on words of A.",
+        status=f"{sentence(names[chosen])}: words of A put {across_[0]} of their weight on words of B, "
+        f"words of B {across_[1]} on words of A.",
         note="Rows are queries, columns are keys; the strength of a cell is √weight. Grey bands mark delimiters such "
         "as [CLS] and [SEP]; lines divide the sentences. With the keyboard: Tab to the map, arrow keys between cells.",
     )  # fmt: skip

@@ -9,7 +9,18 @@ from torch import Tensor
 from course_lib._checks import check_finite, check_instance, check_texts
 from course_lib.viz.describing import joined
 from course_lib.viz.inspection_cells import Cell, cell_map, check_cells
-from course_lib.viz.view import View, check_drawable, check_pair, drawing, element, fixed, labels_for, text_of, words
+from course_lib.viz.view import (
+    View,
+    check_drawable,
+    check_pair,
+    drawing,
+    element,
+    fixed,
+    labels_for,
+    sentence,
+    text_of,
+    words,
+)
 
 __all__ = ["patching_view"]
 
@@ -86,7 +97,7 @@ def patching_view(
         + _scale(data, patched[row, column].item(), shares[row, column].item()),
         data=data,
         hint="Choose a cell to see what was put where, and the numbers behind its share.",
-        status=f"{rows[row]} at “{own[column]}”: {measure} is {fixed(clean)} without the patch, "
+        status=f"{sentence(rows[row])} at “{own[column]}”: {measure} is {fixed(clean)} without the patch, "
         f"{fixed(patched[row, column].item())} with it, and {fixed(other)} in the other run: share "
         f"{fixed(shares[row, column].item())}.",
         reset=False,

@@ -156,8 +156,7 @@ def mask_painter(
         hint="Tap a cell to open or close it, predict the weights, and then show them.",
         note="A filled cell is open: its query may attend to its key. A cell with × is closed. With the keyboard, "
         "arrows walk and Space paints.",
-        status=f"Query “{queries[0]}”, key “{names[0]}”, score {fixed(scores[0, 0].item())}: "
-        f"{'open' if opened[0, 0] else 'closed'}. Weights: {', '.join('?' * len_k)}",
+        status=f"{closed} of {len_q * len_k} cells are closed.",
     )  # fmt: skip
 
 
@@ -247,7 +246,7 @@ def leak_detector(
         unknown = [cell(left + size * j, top + size * i, size, size, 0.0, "?") for i in range(len_q)]
         maps.append(element("g", *unknown, data_u=j))
     said, moves = [], []
-    for m, (model, matrix) in enumerate(models.items()):
+    for m, matrix in enumerate(models.values()):
         rows = matrix.detach().cpu().double().tolist()
         sentences = []
         for j in range(len_k):
@@ -259,7 +258,7 @@ def leak_detector(
                 if on:
                     (leaks if leak else moved).append(names[i])
                     parts += _arrow(43 + ROW * j, y, leak)
-                word = "✗ LEAK" if leak else "moves" if on else "still"
+                word = "LEAK" if leak else "moves" if on else "still"
                 role = "end small leak" if leak else "end small"
                 parts.append(
                     words(334, y, f"{word} {_number(x) if on else fixed(x)}", key=f"out{m}.{i}.{j}", class_=role)
@@ -267,7 +266,7 @@ def leak_detector(
                 column.append(_mark(left + size * j, top + size * i, size, on, leak))
             arrows.append(_hidden(f"{m}.{j}", *parts))
             maps.append(_hidden(f"{m}.{j}", *column, stays=1))
-            sentences.append(_told(model, inputs[j], moved, leaks, may[:, j].any().item()))
+            sentences.append(_told(inputs[j], moved, leaks, may[:, j].any().item()))
         said.append(sentences)
         moves.append([[row[j] > tolerance for row in rows] for j in range(len_k)])
     maps.append(
@@ -298,8 +297,8 @@ def leak_detector(
               "left": left, "size": size},
         hint="Mark every output that you expect to move, then press “change the token”.",
         status=f"If “{inputs[token]}” is changed, which outputs move? Marked: none.",
-        note="Choose another token on the left, or another model. A dashed red arrow and ✗ mark a leak: an output that "
-        "moves and must not. "
+        note="Choose another token on the left, or another model. A dashed red arrow marks a leak: an output that "
+        "moves and must not. Beside an output, ✓ or ✗ says whether you predicted it. "
         + ("Allowed here is the causal mask: an output may depend on its own token and earlier ones."
            if allowed is None else
            "Every model is judged by the one allowed mask that this view was given, whatever mask the model uses."),
@@ -359,6 +358,7 @@ def _boxes(inputs: Sequence[str], names: Sequence[str], token: int) -> list[str]
                 element("path", d=f"M160 {y - 7}h14v14h-14z", class_="line"),
                 words(167, y, "✓", class_="tick"),
                 words(180, y, short(name), class_="start small"),
+                words(246, y, "", class_="judged"),
                 class_="guess", role="button", aria_label=f"output “{name}” will move", aria_pressed="false",
                 tabindex=-1 if i else 0,
             )
@@ -389,20 +389,19 @@ def _hidden(state: str, *parts: str, stays: int | None = None) -> str:
     return element("g", *parts, class_="told", data_s=state, data_stays=stays, style="display:none")
 
 
-def _told(model: str, token: str, moved: list[str], leaks: list[str], anything: bool) -> str:
+def _told(token: str, moved: list[str], leaks: list[str], anything: bool) -> str:
     quoted = [", ".join(f"“{name}”" for name in names) for names in (moved, leaks)]
-    change = f"{model}, with “{token}” changed: "
-    may = f"{quoted[0]} may move, and does. " if len(moved) == 1 else f"{quoted[0]} may move, and do. "
-    change += may if moved else "no output that may move does. " if anything else "no output may move. "
-    return change + (
-        f"LEAK: {quoted[1]} must not move, and yet {'does' if len(leaks) == 1 else 'do'}." if leaks else "No leak."
-    )
+    may = f"{quoted[0]} may move, and {'does' if len(moved) == 1 else 'do'}"
+    may = may if moved else "no output that may move does" if anything else "no output may move"
+    if not leaks:
+        return f"No leak when “{token}” is changed: {may}."
+    return f"Leak: {quoted[1]} must not move when “{token}” is changed, and yet {'does' if len(leaks) == 1 else 'do'}."
 
 
 def _counts(models: Mapping[str, Tensor], may: Tensor, tolerance: float) -> str:
     forbidden = int((~may).sum())
     found = {name: int(((x.detach().cpu() > tolerance) & ~may).sum()) for name, x in models.items()}
-    return "Leaks: " + ", ".join(f"{name} {n} of {forbidden} forbidden pairs" for name, n in found.items()) + "."
+    return f"Of {forbidden} forbidden pairs, " + ", ".join(f"“{name}” leaks in {n}" for name, n in found.items()) + "."
 
 
 def _number(x: float) -> str:

@@ -161,7 +161,7 @@ def _status(matrix: Tensor, queries: list[str], keys: list[str], title: str) -> 
     shown = [rounded(x) for x in matrix.double().flatten().tolist()]
     best = sorted(range(len(shown)), key=lambda n: -shown[n])[:NAMED]
     listed = (f"{queries[n // len(keys)]} to {keys[n % len(keys)]} {fixed(shown[n])}" for n in best)
-    return f"{title}: {', '.join(listed)}."
+    return f"Largest weights, {title}: {', '.join(listed)}."
 
 
 def _layers(weights: Tensor) -> Tensor:

@@ -28,13 +28,14 @@ __all__ = ["attention_calculator", "scale_explorer"]
 _MOST = 4  # tokens and features of the calculator
 _LARGEST = 10.0  # size of a number in it, so that the results fit their cells
 _CELL, _ROW, _LEFT, _TOP = 48, 30, 18, 24  # width and height of a cell, and where the first begins
-_STEPS = ("score", "scaled score", "weight", "output")
+_STEPS = ("Score", "Scaled score", "Weight", "Output")
 # Only here: fields so narrow that the arrows of a number field would cover the number.
 _CSS = (
     "attention-view .steps{display:flex;flex-wrap:wrap;gap:.6rem .7rem;margin-bottom:.8rem}"
     "attention-view .numbers{display:grid;gap:4px;align-items:center}"
     "attention-view .numbers input{width:100%;box-sizing:border-box;padding:2px;font-size:.88em;text-align:center;"
     "appearance:textfield}"
+    "attention-view .changed rect{stroke:var(--output);stroke-width:2.5}"
     "attention-view .numbers input::-webkit-inner-spin-button{appearance:none;margin:0}"
 )
 
@@ -93,9 +94,10 @@ def attention_calculator(query: Tensor, key: Tensor, value: Tensor) -> View:
         + element("div", *(_step(i, *step) for i, step in enumerate(steps)), class_="steps"),
         data=data,
         hint="Change a number of query, key or value, then choose a number below to see how it comes about.",
-        note=f"Numbers from −{_LARGEST:g} to {_LARGEST:g}. Point at a result, tap it, or reach it with Tab and the "
+        note="Framed cells have just changed. "
+        f"Numbers from −{_LARGEST:g} to {_LARGEST:g}. Point at a result, tap it, or reach it with Tab and the "
         "arrow keys.",
-        status=f"{_STEPS[0]} 1,1 = {_products(q[0].tolist(), k[0].tolist())} = {fixed(scores[0, 0].item())}",
+        status=f"{_STEPS[0]} q1,k1 = {_products(q[0].tolist(), k[0].tolist())} = {fixed(scores[0, 0].item())}",
     )
 
 
@@ -137,6 +139,7 @@ def _fields(name: str, tensor: Tensor) -> str:
 def _step(number: int, title: str, step: Tensor, below: str) -> str:
     """One of the four matrices, its cells named by step, row and column."""
     parts = [words(_LEFT, 9, title, class_="start output" if number == 3 else "start")]
+    label = (lambda j: f"k{j + 1}") if below == "key" else (lambda j: f"{j + 1}")
     for i, row in enumerate(step.tolist()):
         parts.append(words(7, _TOP + _ROW * (i + 0.5), f"q{i + 1}", class_="small query"))
         for j, result in enumerate(row):
@@ -150,13 +153,14 @@ def _step(number: int, title: str, step: Tensor, below: str) -> str:
                     class_="cell high" if shade > HIGH else "cell",
                     data_k=f"c{i}",
                     role="button",
-                    aria_label=f"{_STEPS[number]} {i + 1},{j + 1}",
+                    aria_label=f"{_STEPS[number]} q{i + 1},{label(j)}",
                 )
             )
     for j in range(step.shape[1]):
-        label = f"k{j + 1}" if below == "key" else f"{j + 1}"
         x = _LEFT + _CELL * (j + 0.5)
-        parts.append(words(x, _TOP + _ROW * len(step) + 10, label, class_="small key" if below == "key" else "small"))
+        parts.append(
+            words(x, _TOP + _ROW * len(step) + 10, label(j), class_="small key" if below == "key" else "small")
+        )
     width, height = _LEFT + _CELL * step.shape[1] + 2, _TOP + _ROW * len(step) + 20
     return element("div", drawing(width, height, *parts, label=title), style=f"flex:0 1 {width}px")
 
@@ -211,7 +215,7 @@ def scale_explorer(query: Tensor, key: Tensor) -> View:
         title="Scores as the number of features grows",
         description=_described(widths, states),
         body=slider("d", "features d", 0, len(widths) - 1, start)
-        .replace("<input ", '<input style="width:12rem" ')
+        .replace("<input ", '<input style="width:12rem;margin-left:.6rem" ')
         .replace(f">{start}</output>", f">{widths[start]}</output>")
         + panels(
             *(
@@ -221,8 +225,8 @@ def scale_explorer(query: Tensor, key: Tensor) -> View:
         ),
         data={"widths": widths, "states": states, "full": full},
         hint="Say what the spread will be with four times as many features, then move the slider.",
-        status=f"{widths[start]} features. Without division: {_numbers(states[start][0])}. With it: "
-        f"{_numbers(states[start][1])}.",
+        status=f"With {widths[start]} features, the spread is {states[start][0][1]} without the division and "
+        f"{states[start][1][1]} with it.",
         note="The outermost bars, marked ≤ and ≥, hold all the scores beyond the ruler." if any(beyond) else "",
     )
 
@@ -283,10 +287,6 @@ def _panel(which: int, title: str, state: list, reach: float, beyond: bool, full
     return drawing(
         _WIDE, base + 112, *parts, label=f"{title}: histogram of the scores, spread, keys in use, derivative"
     )
-
-
-def _numbers(state: list) -> str:
-    return f"spread {state[1]}, keys in use {state[2]}, derivative {state[3]}"
 
 
 def _described(widths: list[int], states: list) -> str:

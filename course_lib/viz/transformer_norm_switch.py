@@ -92,6 +92,7 @@ def norm_switch(
             slider("depth", "layers", 0, at, at).replace(f">{at}</output>", f">{depths[at]}</output>"),
             choice("guess", "I expect:", [("", "choose …"), *_LEARNED]),
             button("train", "train", pressed=False),
+            element("strong", data_k="verdict"),
             slider("step", "training steps", 0, len(steps) - 1, 0)
             .replace("<input ", "<input disabled ")
             .replace(">0</output>", f">{steps[0]}</output>"),
@@ -101,7 +102,7 @@ def norm_switch(
               "said": dict(_LEARNED)},
         hint="Choose how many layers, say which of the two will learn, then press “train”.",
         status=f"{depths[at]} layers, {steps[0]} training steps: "
-        + "; ".join(_told(name, stacks[at]) for name, stacks in kept.items()) + ".",
+        + ", ".join(f"{name}-norm loss {fixed(stacks[at]['loss'][0], 2)}" for name, stacks in kept.items()) + ".",
         note="Afterwards the slider of the training steps moves. "
         f"Upper bars: {what}, one per layer, logarithmic. Lower bar: the loss.",
     )  # fmt: skip
@@ -156,12 +157,6 @@ def _stack(
         label=f"{name}-norm: {what} in each layer, logarithmic, and the loss",
     )  # fmt: skip
     return element("div", _wiring(name), chart)
-
-
-def _told(name: str, stack: Mapping[str, list]) -> str:
-    """The numbers before training, as the script says them."""
-    row = stack["layers"][0]
-    return f"{name}-norm loss {fixed(stack['loss'][0], 2)}, first layer {_small(row[0])}, last layer {_small(row[-1])}"
 
 
 def _small(x: float) -> str:

@@ -226,7 +226,7 @@ def three_attentions(
         data={**data, "source": source, "target": target},
         hint="Choose a cell to see which rows of the other two maps belong to it; then choose a head.",
         note="Rows are queries, columns are keys. Point at a cell, tap it, or walk with the arrow keys.",
-        status=f"average of the heads: in cross-attention, {_most(cross.detach().double().mean(0), source, target)}.",
+        status=f"In cross-attention, average of the heads: {_most(cross.detach().double().mean(0), source, target)}.",
     )
 
 

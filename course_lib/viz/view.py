@@ -309,6 +309,11 @@ def rounded(number: float, digits: int = 3) -> float:
     return float(fixed(number, digits).replace(MINUS, "-"))
 
 
+def sentence(words: str) -> str:
+    """These words with a capital letter at the beginning; a quoted token stays as it is."""
+    return words[:1].upper() + words[1:]
+
+
 def element(tag: str, *children: str, **attributes: Any) -> str:
     """An element of HTML or SVG: `class_`, `data_k`, `aria_label` become class, data-k, aria-label; None is left out.
 

@@ -108,7 +108,8 @@ def test_a_query_walks_with_the_arrow_keys_and_says_where_it_is(show):
     assert shown(page) == pytest.approx(numbers, abs=5.1e-4)
     best = max(range(3), key=lambda i: numbers[i])
     output = as_shown(numbers[3])
-    assert said(page, at) == f"Query at {at}: {NAMES[best]} gets {numbers[best]:.3f}, the output is {output}."
+    wanted = f"With the query at {at}, “{NAMES[best]}” gets {numbers[best]:.3f}, and the output is {output}."
+    assert said(page, at) == wanted
     clean(seen)
 
 

@@ -60,11 +60,15 @@ def test_probabilities_are_torchs_in_the_same_order_of_filters(show, vocabulary,
         bars = wanted[:12].tolist() + ([wanted[12:].sum().item()] if vocabulary > 12 else [])
         remain = int((wanted > 0).sum())
         entropy = torch.special.entr(wanted).sum().item()
-        said(page, f"{remain} of {vocabulary} tokens remain,\nentropy {entropy:.3f} nats.")
+        said(page, f"Of {vocabulary} tokens, {remain} remain; the entropy is {entropy:.3f} nats")
         assert said(page, " has ").endswith(f" has {wanted[0]:.3f}.")
         rows = shown(page)
+        pale = (logits.double() / temperature).softmax(0).sort(descending=True).values
+        longest = max(*bars, *pale[:12].tolist(), pale[12:].sum().item())
+        full = next(x for x in (0.25, 0.5, 1) if x == 1 or x >= longest)
+        assert page.locator("[data-k=full]").text_content() == f"{full:g}"
         assert [number for number, *_ in rows] == [f"{x:.3f}" for x in bars]
-        assert [bar for _, bar, _ in rows] == pytest.approx([140 * x for x in bars], abs=1e-3)
+        assert [bar for _, bar, _ in rows] == pytest.approx([140 * x / full for x in bars], abs=1e-3)
         assert [out for *_, out in rows] == [x == 0 for x in bars]
     clean(seen)
 
@@ -73,9 +77,9 @@ def test_all_that_equal_the_kth_stay(show):
     logits = torch.tensor([1.0, 3.0, 1.0, 1.0, 0.0])
     page = show(next_token_bars(logits, list("abcde"))).page
     page.locator("[data-k=k]").fill("1")
-    said(page, "4 of 5 tokens remain")
+    said(page, "Of 5 tokens, 4 remain")
     page.locator("[data-k=k]").fill("0")
-    said(page, "1 of 5 tokens remain,\nentropy 0.000 nats. “b” has 1.000.")
+    said(page, "Of 5 tokens, 1 remain; the entropy is 0.000 nats, and “b” has 1.000.")
 
 
 def test_a_pale_bar_is_the_probability_before_the_filters(show):
@@ -83,10 +87,11 @@ def test_a_pale_bar_is_the_probability_before_the_filters(show):
     page = show(next_token_bars(logits)).page
     set_to(page, 0.5, 2, 1, [1, 2])
     page.locator("[data-k=k]").fill("1")
-    said(page, "2 of 6 tokens remain")
+    said(page, "Of 6 tokens, 2 remain")
     pale = page.evaluate("[...document.querySelectorAll('.token')].map(r => +r.children[1].getAttribute('width'))")
     before = (logits.double() / 0.5).softmax(0).sort(descending=True).values
-    assert pale == pytest.approx((140 * before).tolist(), abs=1e-3)
+    full = float(page.locator("[data-k=full]").text_content())
+    assert pale == pytest.approx((140 / full * before).tolist(), abs=1e-3)
 
 
 @layouts
@@ -97,17 +102,17 @@ def test_sliders_are_moved_by_keyboard_and_finger(show, width, scheme, touch):
     page.locator("[data-k=k]").focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
-    said(page, "19 of 30 tokens remain")
+    said(page, "Of 30 tokens, 19 remain")
     assert page.locator("[data-k=k-value]").text_content() == "19"
     assert page.locator("[data-k=k]").get_attribute("aria-valuetext") == "19"
     page.keyboard.press("End")
-    said(page, "30 of 30 tokens remain")
+    said(page, "Of 30 tokens, 30 remain")
     assert page.locator("[data-k=k-value]").text_content() == "all"
     box = page.locator("[data-k=t]").bounding_box()
     press_at = page.touchscreen.tap if touch else page.mouse.click
     press_at(box["x"] + 2, box["y"] + box["height"] / 2)
     wanted = filtered(logits, 0.2, "all", 1)
-    said(page, f"entropy {torch.special.entr(wanted).sum():.3f} nats.")
+    said(page, f"entropy is {torch.special.entr(wanted).sum():.3f} nats")
     assert page.locator("[data-k=t-value]").text_content() == "0.2"
     clean(seen)
 
@@ -138,7 +143,7 @@ def test_a_beam_is_pruned_by_hand_and_compared(show, width, scheme, touch):
     said(page, "1 more to pick.")
     assert pick(page, "b").get_attribute("aria-pressed") == "true"
     press(pick(page, "a"), touch)
-    said(page, "Step 1 keeps “a” −0.400, “c” −1.000. You picked 1 of these.")
+    said(page, "You picked 1 of 2. Step 1 keeps “a” and “c”.")
     assert [step.is_visible() for step in steps.all()] == [True, True, False, False]
     assert steps.nth(0).locator("text.sum:visible").all_text_contents() == [
         "sum", "−0.400", "✓", "−1.000", "✓", "−2.000",
@@ -149,10 +154,10 @@ def test_a_beam_is_pruned_by_hand_and_compared(show, width, scheme, touch):
     assert not steps.nth(2).is_visible()
     press(pick(page, "<eos>", "c"), touch)
     press(pick(page, "y", "c"), touch)
-    said(page, "Step 2 keeps “<eos>” −1.200, “y” −1.700. You picked 2 of these.")
+    said(page, "You picked 2 of 2. Step 2 keeps “c <eos>” and “c y”.")
     press(pick(page, "z", "c y"), touch)
     press(pick(page, "<eos>", "c y"), touch)
-    said(page, "You picked 2 of these.")
+    said(page, "You picked 2 of 2.")
     assert [step.is_visible() for step in steps.all()] == [True] * 4
     clean(seen)
 
@@ -165,7 +170,7 @@ def test_a_pick_can_be_taken_back_until_the_last(show):
     said(page, "2 more to pick.")
     pick(page, "c").click()
     pick(page, "a").click()
-    said(page, "You picked 2 of these.")
+    said(page, "You picked 2 of 2.")
 
 
 def test_it_is_pruned_by_keyboard(show):
@@ -177,7 +182,7 @@ def test_it_is_pruned_by_keyboard(show):
     page.keyboard.press("ArrowDown")
     assert page.evaluate("getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth") == "4px"
     page.keyboard.press(" ")
-    said(page, "Step 1 keeps “a” −0.400, “c” −1.000. You picked 2 of these.")
+    said(page, "You picked 2 of 2. Step 1 keeps “a” and “c”.")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.ariaLabel").startswith("“x” after “a”, log-probability −1.500")
     clean(seen)
@@ -214,7 +219,7 @@ def test_it_starts_again(show, width, scheme, touch):
     page = seen.page
     press(pick(page, "a"), touch)
     press(pick(page, "b"), touch)
-    said(page, "You picked 1 of these.")
+    said(page, "You picked 1 of 2.")
     press(page.locator("[data-k=reset]"), touch)
     said(page, "2 more to pick.")
     assert [step.is_visible() for step in page.locator(".step").all()] == [True, False, False, False]
@@ -308,8 +313,8 @@ def test_each_step_shows_its_work(show, width, scheme, touch):
         total = [total[0] + now, total[1] + one]
         said(
             page,
-            f"Step {t}: {now:,} multiply-adds without a cache, {one:,} with one; "
-            f"so far {total[0] / total[1]:.2f} times as many.",
+            f"So far {total[0] / total[1]:.2f} times as much work without a cache; "
+            f"step {t}: {now:,} multiply-adds, with one {one:,}.",
         )
         texts = [page.locator(f"[data-k=text{i}]").text_content() for i in range(10)]
         assert texts[:5] == [f"{t} × {t} = {t * t}", f"{t}", f"{now:,}", f"{total[0]:,}", f"{total[0] / total[1]:.2f}"]

@@ -5,6 +5,7 @@ import torch
 from driving import clean, drag_by_touch, everywhere, said
 
 from course_lib.viz import logit_lens_view
+from course_lib.viz.view import sentence
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -29,7 +30,7 @@ def is_chosen(page, layer, position):
     best = ", ".join(f"“{WORDS[i]}” {x:.3f}" for i, x in zip(ids.tolist(), values.tolist(), strict=True))
     goal = chances[-1].argmax().item()
     rank = [1 + int((row > row[goal]).sum()) for row in chances]
-    words = said(page, f"{ROWS[layer]} at “{READ[position]}”: {best}.")
+    words = said(page, f"{sentence(ROWS[layer])} at “{READ[position]}”: {best}.")
     assert words.endswith(
         f"“{WORDS[goal]}”, the top token of layer 3, has rank {rank[layer]} and probability "
         f"{chances[layer, goal]:.3f} here."
@@ -108,3 +109,15 @@ def test_the_names_of_the_rows_stand_beside_their_cells(show):
         name, row = names.nth(n).bounding_box(), rows.nth(n).bounding_box()
         assert name["y"] == pytest.approx(row["y"], abs=0.6)
         assert name["height"] == pytest.approx(row["height"], abs=0.6)
+
+
+def test_a_map_wider_than_the_phone_says_that_it_scrolls(show):
+    for width, wide in ((1000, False), (390, True)):
+        page = show(logit_lens_view(given(), READ, WORDS), width=width).page
+        page.wait_for_timeout(200)
+        box = page.locator(".scroll")
+        assert box.evaluate("n => n.scrollWidth > n.clientWidth") == wide
+        assert page.locator(".cells").evaluate("n => getComputedStyle(n, '::before').content != 'none'") == wide
+        # the names of the rows stay beside the rows
+        name, row = page.locator(".places > div").first, page.locator("[role=row]").first
+        assert abs(name.bounding_box()["y"] - row.bounding_box()["y"]) < 30

@@ -6,6 +6,7 @@ from driving import clean, everywhere, said
 from shown import as_shown
 
 from course_lib.viz import patching_view
+from course_lib.viz.view import sentence
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -47,7 +48,7 @@ def is_chosen(page, place, position):
     patched = given().double()
     shares = (patched - CLEAN) / (OTHER - CLEAN)
     value, share = patched[place, position].item(), shares[place, position].item()
-    assert said(page, f"{PLACES[place]} at “{HUND[position]}”: ").endswith(
+    assert said(page, f"{sentence(PLACES[place])} at “{HUND[position]}”: ").endswith(
         f"d is 3.250 without the patch, {minus(value)} with it, and −1.500 in the other run: share {minus(share)}."
     )
     where = "there" if HUND[position] == KATZE[position] else f"at “{KATZE[position]}”"
@@ -122,3 +123,15 @@ def test_purple_goes_to_the_other_run_and_green_away_from_it(show):
     assert toward[3] == away[3] == pytest.approx(255 * 0.74, abs=1)
     assert toward[2] > toward[0] > toward[1]
     assert away[1] > away[2] > away[0]
+
+
+def test_a_map_wider_than_the_phone_says_that_it_scrolls(show):
+    for width, wide in ((1000, False), (390, True)):
+        page = show(patching_view(torch.linspace(-2, 3, 24).view(3, 8), 0, 1), width=width).page
+        page.wait_for_timeout(200)
+        box = page.locator(".scroll")
+        assert box.evaluate("n => n.scrollWidth > n.clientWidth") == wide
+        assert page.locator(".cells").evaluate("n => getComputedStyle(n, '::before').content != 'none'") == wide
+        # the names of the rows stay beside the rows
+        name, row = page.locator(".places > div").first, page.locator("[role=row]").first
+        assert abs(name.bounding_box()["y"] - row.bounding_box()["y"]) < 30

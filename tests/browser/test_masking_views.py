@@ -82,16 +82,17 @@ def test_a_mask_is_painted_with_the_mouse_after_a_prediction(show, width, scheme
     page = seen.page
     assert weights(page) == ["?"] * 25
     cell_at(page, 2, 1).click()
-    said(page, "Query “sat”, key “cat”, score 1.500: closed. Weights: ?")
+    assert said(page, "Query “sat”, key “cat”, score 1.500: closed.").endswith("closed.")
     assert weights(page) == ["?"] * 25  # painting does not give them away
     page.locator('[data-k="show"]').click()
     assert not painted(page)[2, 1]
+    said(page, "11 of 25 cells are closed. Query “sat” has the weights " + ", ".join(weights(page)[10:15]) + ".")
     is_drawn(page)
     agree(page)
     cell_at(page, 1, 4).click()
     assert painted(page)[1, 4]
     agree(page)
-    said(page, "Query “cat”, key “it”, score 1.000: open. Weights: " + weights(page)[5])
+    said(page, "Query “cat”, key “it”, score 1.000: open. Query “cat” has the weights " + weights(page)[5])
     page.locator('[data-k="show"]').click()
     assert weights(page) == ["?"] * 25
     clean(seen)
@@ -203,7 +204,7 @@ def as_torch(page, model, token):
     visible = page.locator('[data-k^="out"]:visible').all_text_contents()
     words = {
         (True, True): "moves",
-        (True, False): "✗ LEAK",
+        (True, False): "LEAK",
         (False, True): "still",
         (False, False): "still",
     }
@@ -241,17 +242,19 @@ def test_a_leak_is_predicted_and_found_with_the_mouse(show, width, scheme):
     unseen(page)  # marking gives nothing away
     page.locator('[data-k="change"]').click()
     as_torch(page, "good", 3)
-    assert "No leak. You predicted otherwise for “sat”." in said(page, "good, with “on” changed")
+    assert said(page, "You were wrong about “sat”.").startswith("No leak when “on” is changed: ")
+    assert page.locator(".judged").all_text_contents() == ["✓", "✓", "✗", "✓", "✓"]
     page.locator("select").select_option(label="off by one")
     unseen(page)  # another model is another question
     assert marked(page) == [False] * 5
+    assert page.locator(".judged").all_text_contents() == [""] * 5
     for i in (2, 3, 4):
         page.locator(".guess").nth(i).click()
     page.locator('[data-k="change"]').click()
     as_torch(page, "off by one", 3)
-    text = said(page, "off by one, with “on” changed")
-    assert "LEAK: “sat” must not move" in text
-    assert text.endswith("You predicted all of it.")
+    text = said(page, "Leak: “sat” must not move when “on” is changed, and yet does.")
+    assert text.endswith("You were right about every output.")
+    assert page.locator(".judged").all_text_contents() == ["✓"] * 5
     pressed = page.locator(".input").evaluate_all("nodes => nodes.map(n => n.getAttribute('aria-pressed'))")
     assert pressed == ["false", "false", "false", "true", "false"]
     assert page.locator("path[stroke-dasharray]:visible").count() == 1
@@ -265,6 +268,8 @@ def test_a_leak_does_not_look_like_what_is_allowed(show, width, scheme):
     page = seen.page
     page.locator("select").select_option(label="off by one")
     page.locator('[data-k="change"]').click()
+    assert said(page, "Leak").endswith("and yet does.")  # nothing was ticked, so nothing is said of it
+    assert page.locator(".judged").all_text_contents() == [""] * 5
     leak, allowed = (
         page.locator(f"[data-s='1.2']:not([data-stays]) path{which}").first.evaluate("n => getComputedStyle(n).stroke")
         for which in (".leak", ":not(.leak)")
@@ -283,7 +288,7 @@ def test_the_whole_map_is_shown_and_all_begins_again(show):
     page = seen.page
     page.locator("select").select_option(label="off by one")
     page.locator('[data-k="all"]').click()
-    assert said(page, "Leaks:") == "Leaks: off by one 4 of 10 forbidden pairs."
+    assert said(page, "forbidden") == "Of 10 forbidden pairs, “off by one” leaks in 4."
     assert columns(page) == [0, 1, 2, 3, 4]
     assert page.locator("[data-stays] text:visible").filter(has_text="✗").count() == 4
     page.locator(".guess").nth(0).click()
@@ -292,7 +297,7 @@ def test_the_whole_map_is_shown_and_all_begins_again(show):
     assert columns(page) == []
     page.locator("select").select_option(label="off by one")
     page.locator(".input").nth(4).click()
-    assert said(page, "with “it” changed").endswith("must not move, and yet does.")  # nothing was predicted
+    assert said(page, "“it” is changed").endswith("and yet does.")  # nothing was predicted
     page.locator('[data-k="reset"]').click()
     said(page, "If “sat” is changed, which outputs move? Marked: none.")
     unseen(page)
@@ -321,7 +326,7 @@ def test_a_leak_is_found_with_the_keyboard(show):
     page.locator('[data-k="change"]').focus()
     page.keyboard.press("Enter")
     as_torch(page, "off by one", 1)
-    said(page, "LEAK: “the” must not move")
+    said(page, "Leak: “the” must not move")
     clean(seen)
 
 
@@ -334,5 +339,6 @@ def test_a_leak_is_found_by_touch(show):
         page.locator(name).nth(4).tap()
     page.locator('[data-k="change"]').tap()
     as_torch(page, "good", 4)
-    assert said(page, "good, with “it” changed: “it” may move, and does. No leak.").endswith("You predicted all of it.")
+    text = said(page, "No leak when “it” is changed: “it” may move, and does.")
+    assert text.endswith("You were right about every output.")
     clean(seen)

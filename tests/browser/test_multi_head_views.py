@@ -424,4 +424,4 @@ def test_what_a_head_has_less_is_as_visible_as_it_was(show):
 def test_an_average_of_one_head_has_one_head(show):
     page = show(head_grid(torch.full((1, 2, 2), 0.5), ["a", "b"])).page
     page.locator("[data-k=mean]").click()
-    assert said(page, "average of 1").startswith("average of 1 head: ")
+    assert said(page, "average of 1").startswith("Largest weights, average of 1 head: ")

@@ -77,12 +77,12 @@ def test_every_number_follows_a_changed_field(show, width, scheme):
 
 
 FORMULAS = [
-    ("score 2,1", "score 2,1 = 0·1 + 1·0 + 1·0 + 0·1 = 0.000"),
-    ("score 3,3", "score 3,3 = 1·1 + 1·(−1) + (−1)·1 + 1·1 = 0.000"),
-    ("scaled score 2,2", "scaled score 2,2 = 4 / √4 = 2.000"),
-    ("weight 2,2", "weight 2,2 = e^2 / (e^0 + e^2 + e^0) = 0.787"),
-    ("output 2,1", "output 2,1 = 0.107·3 + 0.787·0 + 0.107·3 = 0.639"),
-    ("output 2,2", "output 2,2 = 0.107·0 + 0.787·3 + 0.107·3 = 2.680"),
+    ("Score q2,k1", "Score q2,k1 = 0·1 + 1·0 + 1·0 + 0·1 = 0.000"),
+    ("Score q3,k3", "Score q3,k3 = 1·1 + 1·(−1) + (−1)·1 + 1·1 = 0.000"),
+    ("Scaled score q2,k2", "Scaled score q2,k2 = 4 / √4 = 2.000"),
+    ("Weight q2,k2", "Weight q2,k2 = e^2 / (e^0 + e^2 + e^0) = 0.787"),
+    ("Output q2,1", "Output q2,1 = 0.107·3 + 0.787·0 + 0.107·3 = 0.639"),
+    ("Output q2,2", "Output q2,2 = 0.107·0 + 0.787·3 + 0.107·3 = 2.680"),
 ]
 
 
@@ -101,7 +101,7 @@ def test_a_tap_shows_the_formula_and_its_target_is_large_enough(show, width):
     for name, formula in FORMULAS:
         cell(seen.page, name).tap()
         assert said(seen.page, name) == formula
-    box = cell(seen.page, "output 2,1").bounding_box()
+    box = cell(seen.page, "Output q2,1").bounding_box()
     assert min(box["width"], box["height"]) >= 24
     box = field(seen.page, "value", 0, 0).bounding_box()
     assert min(box["width"], box["height"]) >= 24
@@ -119,39 +119,43 @@ def test_the_keyboard_fills_fields_and_walks_along_the_steps(show):
     agree(page, query=changed(QUERY, 0, 0, 2.5))
     for _ in range(30):
         page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "score 1,1"
-    assert said(page, "score 1,1") == "score 1,1 = 2.5·1 + 0·0 + 0·0 + 2·1 = 4.500"
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Score q1,k1"
+    assert said(page, "Score q1,k1") == "Score q1,k1 = 2.5·1 + 0·0 + 0·0 + 2·1 = 4.500"
     for _ in range(3):
         page.keyboard.press("ArrowRight")
-    assert said(page, "scaled score") == "scaled score 1,1 = 4.5 / √4 = 2.250"
+    assert said(page, "Scaled score") == "Scaled score q1,k1 = 4.5 / √4 = 2.250"
     page.keyboard.press("ArrowDown")
-    said(page, "scaled score 2,1")
+    said(page, "Scaled score q2,k1")
     clean(seen)
 
 
 def test_the_formula_looked_at_follows_a_change(show):
     seen = calculator(show)
     page = seen.page
-    cell(page, "score 2,2").click()
-    said(page, "score 2,2 = 0·0 + 1·2 + 1·2 + 0·0 = 4.000")
+    cell(page, "Score q2,k2").click()
+    said(page, "Score q2,k2 = 0·0 + 1·2 + 1·2 + 0·0 = 4.000")
     field(page, "key", 1, 1).fill("-3")
-    said(page, "score 2,2 = 0·0 + 1·(−3) + 1·2 + 0·0 = −1.000")
+    said(page, "Score q2,k2 = 0·0 + 1·(−3) + 1·2 + 0·0 = −1.000")
+    framed = page.locator(".changed").evaluate_all("nodes => nodes.map(n => n.ariaLabel)")
+    assert "Score q2,k2" in framed
+    assert "Score q1,k2" not in framed  # 0 before and after
+    assert not [label for label in framed if label.startswith("Score") and not label.endswith("k2")]
     clean(seen)
 
 
 @pytest.mark.parametrize(
     ("name", "i", "j", "words"),
     [
-        ("query", 1, 0, "score 2,3 = 7·1 + 1·(−1) + 1·1 + 0·1 = 7.000"),  # the same cell of the changed query
-        ("key", 0, 1, "score 1,1 = 2·1 + 0·7 + 0·0 + 2·1 = 4.000"),  # the changed key for the same query
-        ("value", 1, 0, "output 1,1 = "),
+        ("query", 1, 0, "Score q2,k3 = 7·1 + 1·(−1) + 1·1 + 0·1 = 7.000"),  # the same cell of the changed query
+        ("key", 0, 1, "Score q1,k1 = 2·1 + 0·7 + 0·0 + 2·1 = 4.000"),  # the changed key for the same query
+        ("value", 1, 0, "Output q1,1 = "),
     ],
 )
 def test_a_change_says_a_number_that_depends_on_it(show, name, i, j, words):
     seen = calculator(show)
     page = seen.page
-    cell(page, "score 1,3").click()
-    said(page, "score 1,3")
+    cell(page, "Score q1,k3").click()
+    said(page, "Score q1,k3")
     field(page, name, i, j).fill("7")
     said(page, words)
     clean(seen)
@@ -165,7 +169,7 @@ def test_a_number_out_of_range_is_refused_at_once(show, typed):
     first.fill(typed)
     spoken = said(page, "must lie between −10 and 10")
     shown = typed.replace("-", "−")
-    assert spoken == f"query 1, feature 1: the number must lie between −10 and 10. {shown} is not used, 2 is."
+    assert spoken == f"The number must lie between −10 and 10: {shown} is not used, and query 1, feature 1 stays 2."
     assert first.get_attribute("aria-invalid") == "true"
     agree(page)
     page.keyboard.press("Tab")
@@ -258,10 +262,7 @@ def test_the_slider_moves_by_mouse_and_keyboard_and_says_what_it_shows(show):
     page.keyboard.press("ArrowRight")
     numbers = [f"{x:.3f}" for x in shown(page)]
     text = said(page, "128 features")
-    assert text.startswith(
-        f"128 features. Without division: spread {numbers[0]}, keys in use {numbers[1]}, derivative "
-    )
-    assert f"With it: spread {numbers[3]}, keys in use {numbers[4]}" in text
+    assert text == f"With 128 features, the spread is {numbers[0]} without the division and {numbers[3]} with it."
     box = page.get_by_label("features d").bounding_box()
     page.mouse.click(box["x"] + box["width"] - 3, box["y"] + box["height"] / 2)
     said(page, "1024 features")

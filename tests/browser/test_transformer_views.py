@@ -126,7 +126,7 @@ def test_three_attentions_are_linked_by_their_words(show, width, scheme, touch):
     seen = show(view, width=width, scheme=scheme, touch=touch)
     page = seen.page
     press(page.locator("[data-k='cross2,1']"), touch)
-    said(page, f"cross: “z” looks at “b” with {cross.mean(0)[2, 1]:.3f}.")
+    said(page, f"“z” looks at “b” with {cross.mean(0)[2, 1]:.3f} (cross).")
     rows = {
         name: float(page.locator(f"[data-k={name}-row]").get_attribute("y")) for name in ("encoder", "decoder", "cross")
     }
@@ -135,11 +135,11 @@ def test_three_attentions_are_linked_by_their_words(show, width, scheme, touch):
     page.locator("[data-k=head]").select_option(label="head 2")
     page.keyboard.press("Tab")
     page.locator("[data-k='cross2,1']").focus()
-    said(page, f"with {cross[1, 2, 1]:.3f}.")
+    said(page, f"with {cross[1, 2, 1]:.3f} ")
     page.keyboard.press("ArrowRight")
-    said(page, f"“z” looks at “c” with {cross[1, 2, 2]:.3f}.")
+    said(page, f"“z” looks at “c” with {cross[1, 2, 2]:.3f} ")
     page.keyboard.press("ArrowUp")
-    said(page, f"“y” looks at “c” with {cross[1, 1, 2]:.3f}.")
+    said(page, f"“y” looks at “c” with {cross[1, 1, 2]:.3f} ")
     shade = page.locator("[data-k='encoder3,0'] rect").get_attribute("fill-opacity")
     assert float(shade) == pytest.approx(encoder[1, 3, 0].item(), abs=1e-6)
     clean(seen)
@@ -171,12 +171,15 @@ def test_it_is_predicted_and_trained(show, width, scheme, touch):
     page.clock.run_for(900)
     said(
         page,
-        "3 layers, 10 training steps: post-norm loss 2.35, first layer under 0.001, last layer 2.000; pre-norm loss",
+        "3 layers, 10 training steps: post-norm loss 2.35, pre-norm loss 1.20.",
     )
     assert train.get_attribute("aria-pressed") == "true"
     page.clock.run_for(900)
-    text = said(page, "3 layers, 80 training steps")
-    assert text.endswith("So only pre-norm learns; you predicted: both learn.")
+    verdict = page.locator("[data-k=verdict]")
+    assert verdict.text_content() == "Only pre-norm learns; you predicted: both learn."
+    assert said(page, "3 layers, 80 training steps").startswith(verdict.text_content())
+    button, answer = train.bounding_box(), verdict.bounding_box()
+    assert -1 <= answer["y"] - button["y"] < 100  # beside the button, or in the next line
     assert train.get_attribute("aria-pressed") == "false"
     heights = [float(page.locator(f"[data-k=post-bar{i}]").get_attribute("height")) for i in range(3)]
     low, span = math.log10(0.0001), math.log10(3.0 / 0.0001)
@@ -197,19 +200,20 @@ def test_another_depth_is_another_question(show):
     page.locator("[data-k=guess]").select_option("pre")
     page.locator("[data-k=train]").click()
     page.clock.run_for(3000)
-    assert said(page, "3 layers, 80 training steps").endswith("So only pre-norm learns, as you predicted.")
+    assert said(page, "3 layers, 80 training steps").startswith("Only pre-norm learns, as you predicted. ")
     page.locator("[data-k=depth]").focus()
     page.keyboard.press("ArrowLeft")
     page.clock.run_for(900)
-    said(page, "2 layers, 0 training steps: post-norm loss 2.40, first layer 0.500, last layer 0.600;")
+    said(page, "2 layers, 0 training steps: post-norm loss 2.40, pre-norm loss 2.20.")
     assert page.locator("[data-k=depth-value]").text_content() == "2"
+    assert page.locator("[data-k=verdict]").text_content() == ""
     assert page.locator("[data-k=step]").is_disabled()
     assert page.locator("[data-k=guess]").input_value() == ""
     assert float(page.locator("[data-k=post-bar2]").get_attribute("height")) == 0  # there is no third layer
     page.locator("[data-k=guess]").select_option("none")
     page.locator("[data-k=train]").click()
     page.clock.run_for(3000)
-    assert said(page, "2 layers, 80 training steps").endswith("So both learn; you predicted: neither learns.")
+    assert said(page, "2 layers, 80 training steps").startswith("Both learn; you predicted: neither learns. ")
     page.keyboard.press("Tab")
     page.locator("[data-k=depth]").fill("1")
     page.clock.run_for(900)

@@ -2,6 +2,7 @@
 and axe-core finds no fault."""
 
 import html
+import re
 
 import pytest
 import torch
@@ -141,7 +142,7 @@ FIRST = {
     "attention_calculator": ("[data-k=c0]", "focus"),
     "head_split": ("select", "input"),
     "head_grid": (".heads [aria-pressed=true]", "click"),
-    "mask_painter": (".paint [tabindex='0']", "focus"),
+    "mask_painter": ("select", "input"),
     "rotary_pair": ("[data-k=m]", "input"),
     "three_attentions": ("select", "input"),
     "next_token": ("[data-k=t]", "input"),
@@ -171,6 +172,26 @@ def test_the_status_line_begins_with_what_the_script_says(show, name):
     )
     page.wait_for_function("document.querySelector('.say').textContent != ''")
     assert line.text_content() == before
+
+
+@each_view
+def test_what_is_said_begins_with_a_capital_letter(show, name):
+    """Or with a number or a quoted token; at first, and after each control was operated."""
+    page = show(VIEWS[name]()).page
+    nodes = "attention-view :is(input,select,button):not([data-k=reset],:disabled)"
+    heard = [page.locator(".say").text_content()]
+    for i in range(min(page.locator(nodes).count(), 8)):
+        page.locator(nodes).nth(i).evaluate(
+            """node => {
+                if (node.options) node.selectedIndex = node.options.length - 1;
+                else if ("min" in node) node.value = node.min || 3;
+                for (const kind of ["input", "change"]) node.dispatchEvent(new Event(kind, {bubbles: true}));
+                node.onclick?.();
+            }"""
+        )
+        page.wait_for_timeout(150)
+        heard.append(page.locator(".say").text_content())
+    assert [text for text in heard if text and not re.match("[A-Z0-9“]", text)] == []
 
 
 STATE = """[document.querySelector("attention-view").innerHTML,

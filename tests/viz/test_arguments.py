@@ -207,7 +207,7 @@ CALLS = {
     ),
     "next_token_bars": Call(
         html(viz.next_token_bars),
-        {"logits": floats(3), "tokens": WORDS, "shown": 2, "title": "next"},
+        {"logits": floats(3), "tokens": WORDS, "shown": 2, "title": "next", "top_p": 0.5},
         open={"tokens": LABELS, **TITLED},
         called={"logits": "tokens"},
     ),

@@ -61,10 +61,11 @@ def test_keys_and_query_are_drawn_where_their_features_are():
     radii = [r for _, _, r in discs[::2]]
     assert sorted(range(3), key=radii.__getitem__) == torch.softmax(KEY @ query, 0).argsort().tolist()
     names = [
-        (float(x), float(y)) for x, y in re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="key small">k\d<', body)
+        (float(x), float(y))
+        for x, y in re.findall(r'<text x="([\d.]+)" y="([\d.]+)" data-k="name\d" class="key small">k\d<', body)
     ]
     assert [x for x, _ in names] == pytest.approx([x for x, _, _ in discs[::2]], abs=1e-3)
-    assert [y for _, y in names] == pytest.approx([y - 14 for _, y, _ in discs[::2]], abs=1e-3)
+    assert [y for _, y in names] == pytest.approx([y - r - 8 for _, y, r in discs[::2]], abs=1e-3)
 
 
 def test_bars_are_as_long_as_the_weights_and_each_value_stands_beside_its_key():

@@ -45,9 +45,24 @@ def test_bars_are_the_softmax_of_the_logits():
     assert widths[0] == pytest.approx([140 * p[1].item()] * 2, abs=1e-3)
     assert widths[2] == pytest.approx([140 * (p[0] + p[2]).item()] * 2, abs=1e-3)
     entropy = fixed(torch.distributions.Categorical(logits=logits.double()).entropy().item())
-    assert f"4 of 4 tokens remain,\nentropy {entropy} nats." in view.body
+    assert view.status.startswith(f"Of 4 tokens, 4 remain; the entropy is {entropy} nats, and “two” has ")
     assert f"“two” {fixed(p[1].item())}, “one”" in view.description
-    assert f"4 of 4 tokens remain, entropy {entropy} nats." in view.description
+    assert f"Of 4 tokens, 4 remain; the entropy is {entropy} nats." in view.description
+
+
+def test_it_starts_with_the_filter_it_is_given_and_its_scale_ends_above_the_longest_bar():
+    logits = torch.tensor([0.31, 0.27, 0.22, 0.15, 0.05]).double().log()
+    view = next_token_bars(logits, list("abcde"), top_p=0.7)
+    assert 'value="0.7"' in view.body
+    assert view.status.startswith("Of 5 tokens, 3 remain; ")
+    rows = classed(view, "token")
+    assert [row[-1].text for row in rows] == [fixed(x / 0.8) for x in (0.31, 0.27, 0.22)] + ["0.000"] * 2
+    assert ["out" in row.get("class").split() for row in rows] == [False] * 3 + [True] * 2
+    assert parts(view)["full"].text == "0.5"
+    assert float(rows[0][1].get("width")) == pytest.approx(140 * 0.31 / 0.5, rel=1e-4)
+    assert float(rows[0][2].get("width")) == pytest.approx(140 * 0.31 / 0.8 / 0.5, rel=1e-4)
+    with pytest.raises(ValueError, match=r"top_p must be a multiple of 0\.05 from 0\.05 to 1"):
+        next_token_bars(logits, top_p=0.93)
 
 
 def test_no_bar_for_others_where_all_are_shown():
@@ -59,7 +74,7 @@ def test_no_bar_for_others_where_all_are_shown():
 
 def test_one_token_is_certain():
     view = next_token_bars(torch.tensor([3.0]), ["only"])
-    assert "1 of 1 tokens remain,\nentropy 0.000 nats." in view.body
+    assert "Of 1 tokens, 1 remain; the entropy is 0.000 nats" in view.status
     assert view.data == {"gaps": [0], "sizes": ["all"], "shown": 1}
 
 
@@ -124,9 +139,9 @@ def test_the_largest_sums_survive():
         ("3", "z", "−4.700"),
     ]
     assert search().data["told"] == [
-        "Step 1 keeps “a” −0.400, “c” −1.000.",
-        "Step 2 keeps “<eos>” −1.200, “y” −1.700.",
-        "Step 3 keeps “<eos>” −1.800, “z” −4.700.",
+        "Step 1 keeps “a” and “c”.",
+        "Step 2 keeps “c <eos>” and “c y”.",
+        "Step 3 keeps “c y <eos>” and “c y z”.",
     ]
 
 
@@ -163,7 +178,7 @@ def test_the_penalty_decides_who_wins(penalty, winner, shown):
 
 def test_a_likely_token_does_not_save_an_unlikely_hypothesis():
     view = beam_tree([["a", "b"], ["x", "y", "z"]], [[-1, -1], [0, 0, 1]], [[-0.1, -3.0], [-1.0, -1.5, -0.2]], 2)
-    assert view.data["told"][1] == "Step 2 keeps “x” −1.100, “y” −1.600."
+    assert view.data["told"][1] == "Step 2 keeps “a x” and “a y”."
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -192,7 +207,7 @@ def test_the_survivors_are_those_of_a_search_in_the_whole_vocabulary(seed):
             for i in range(11)
         }  # fmt: skip
         survivors = sorted(full, key=full.get, reverse=True)[:2]
-        wanted.append([str(path[-1]) for path in survivors])
+        wanted.append([" ".join(map(str, path[1:])) for path in survivors])
         everything = {path: full[path] for path in survivors if path[-1] != 10}
         alive = {i: path for i, path in enumerate(paths) if path in everything}
     view = beam_tree(tokens, parents, log_probs, 2, eos="10")
@@ -208,7 +223,7 @@ def test_parents_and_log_probabilities_may_be_tensors():
 
 def test_of_equal_sums_the_first_survives():
     view = beam_tree([["a", "b"]], [[-1, -1]], [[-1.0, -1.0]], 1)
-    assert view.data["told"] == ["Step 1 keeps “a” −1.000."]
+    assert view.data["told"] == ["Step 1 keeps “a”."]
 
 
 def test_fewer_candidates_than_beams_all_survive():
@@ -355,7 +370,7 @@ def test_the_picture_shows_the_step_in_the_middle():
     assert texts[0] == "3 × 3 = 9"
     assert texts[5] == "1 × 3 = 3"
     assert said == (
-        f"Step 3: {texts[2]} multiply-adds without a cache, {texts[7]} with one; so far {texts[4]} times as many."
+        f"So far {texts[4]} times as much work without a cache; step 3: {texts[2]} multiply-adds, with one {texts[7]}."
     )
     assert view.data["states"][-1][1] in view.description
 

@@ -153,7 +153,7 @@ def test_every_output_is_said_to_move_to_leak_or_to_be_still():
             for j in range(3):
                 x = matrix[i, j].item()
                 number = "&lt; 0.001" if 0 < x < 0.0005 else f"{x:.3f}"
-                kind = "still" if x == 0 else "✗ LEAK" if j > i else "moves"
+                kind = "still" if x == 0 else "LEAK" if j > i else "moves"
                 assert words[f"{m}.{i}.{j}"] == f"{kind} {number}"
 
 
@@ -161,17 +161,17 @@ def test_leaks_are_said_in_words():
     view = leak_detector(MODELS, tokens=TOKENS)
     assert view.data["said"] == [
         [
-            "good, with “the” changed: “the”, “cat”, “sat” may move, and do. No leak.",
-            "good, with “cat” changed: “cat” may move, and does. No leak.",
-            "good, with “sat” changed: “sat” may move, and does. No leak.",
+            "No leak when “the” is changed: “the”, “cat”, “sat” may move, and do.",
+            "No leak when “cat” is changed: “cat” may move, and does.",
+            "No leak when “sat” is changed: “sat” may move, and does.",
         ],
         [
-            "leaky, with “the” changed: “the”, “cat”, “sat” may move, and do. No leak.",
-            "leaky, with “cat” changed: “cat” may move, and does. LEAK: “the” must not move, and yet does.",
-            "leaky, with “sat” changed: “sat” may move, and does. LEAK: “cat” must not move, and yet does.",
+            "No leak when “the” is changed: “the”, “cat”, “sat” may move, and do.",
+            "Leak: “the” must not move when “cat” is changed, and yet does.",
+            "Leak: “cat” must not move when “sat” is changed, and yet does.",
         ],
     ]
-    assert "Leaks: good 0 of 3 forbidden pairs, leaky 2 of 3 forbidden pairs." in view.description
+    assert "Of 3 forbidden pairs, “good” leaks in 0, “leaky” leaks in 2." in view.description
 
 
 def test_no_answer_is_seen_before_it_is_asked_for():
@@ -194,7 +194,10 @@ def test_what_the_script_compares_with_is_what_moves():
     view = leak_detector(MODELS, tokens=TOKENS)
     for moves, matrix in zip(view.data["moves"], MODELS.values(), strict=True):
         assert torch.equal(torch.tensor(moves), matrix.T > 1e-6)  # of each token its outputs
-    assert view.data["counts"] == ["Leaks: good 0 of 3 forbidden pairs.", "Leaks: leaky 2 of 3 forbidden pairs."]
+    assert view.data["counts"] == [
+        "Of 3 forbidden pairs, “good” leaks in 0.",
+        "Of 3 forbidden pairs, “leaky” leaks in 2.",
+    ]
 
 
 def test_the_token_in_the_middle_is_chosen_or_the_one_given():
@@ -213,7 +216,7 @@ def test_a_leak_has_a_colour_an_arrow_and_a_mark_of_its_own():
     column = re.search(r'<g class="told" data-s="0.1" data-stays="1"[^>]*>(.*?)</g></g>', body).group(1)
     assert re.findall(r'class="(cell[ \w]*)"', column) == ["cell leak", "cell", "cell"]
     assert re.findall(r">(✗|•)<", column) == ["✗", "•"]
-    assert re.findall(r'class="end small leak">([^<]+)<', body) == ["✗ LEAK 0.750", "✗ LEAK &lt; 0.001"]
+    assert re.findall(r'class="end small leak">([^<]+)<', body) == ["LEAK 0.750", "LEAK &lt; 0.001"]
     assert "attention-view .leak rect{fill:var(--leak)" in body
     for dark, colours in enumerate((PALETTE, DARK)):  # in both modes it is the colour of no role
         variables = dict(re.findall(r"--(\w+):(#\w+)", _variables(bool(dark))))
@@ -230,11 +233,11 @@ def test_what_is_allowed_and_what_is_rounding_can_be_told():
     assert "LEAK" not in leak_detector(LEAKY, everything).body
     assert "LEAK" not in leak_detector(CLEAN + 1e-4, tolerance=1e-3).body
     nothing = leak_detector(torch.zeros(2, 2), torch.eye(2, dtype=torch.bool) & False)
-    assert nothing.data["said"][0][0] == "the model, with “0” changed: no output may move. No leak."
+    assert nothing.data["said"][0][0] == "No leak when “0” is changed: no output may move."
     still = leak_detector(torch.zeros(2, 2))
-    assert still.data["said"][0][0] == "the model, with “0” changed: no output that may move does. No leak."
+    assert still.data["said"][0][0] == "No leak when “0” is changed: no output that may move does."
     both = leak_detector(torch.ones(3, 3), torch.zeros(3, 3, dtype=torch.bool)).data["said"][0][0]
-    assert both.endswith("no output may move. LEAK: “0”, “1”, “2” must not move, and yet do.")
+    assert both == "Leak: “0”, “1”, “2” must not move when “0” is changed, and yet do."
 
 
 def test_outputs_may_differ_from_the_tokens():

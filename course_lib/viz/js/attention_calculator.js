@@ -26,9 +26,12 @@
     const [name, i, j] = t.dataset.k.split(" "), numbers = data[name][i], fits = Math.abs(t.value) <= 10, K = key.length;
     t.ariaInvalid = type == "input" && !fits;
     if (type == "change") return t.value = numbers[j];
-    if (!fits) return ui.say(`${t.ariaLabel}: the number must lie between −10 and 10. ${minus(t.value)} is not used, ${minus(numbers[j])} is.`);
+    if (!fits) return ui.say(`The number must lie between −10 and 10: ${minus(t.value)} is not used, and ${t.ariaLabel} stays ${minus(numbers[j])}.`);
     numbers[j] = +t.value;
-    rows.map((row, i) => steps(query[i]).map(([x, , w = 0], j) => ui.cell(row[j], w, fix(x))));
+    rows.map((row, i) => steps(query[i]).map(([x, , w = 0], j) => {
+      row[j].classList.toggle("changed", row[j].textContent != fix(x));
+      ui.cell(row[j], w, fix(x));
+    }));
     // the formula looked at last, or its neighbour that contains the new number
     tell(name[0] == "q" ? +i : at, name[0] == "v" ? 3 * K + +i : name[0] == "k" && cell < 3 * K ? cell - cell % K + +i : cell);
   };

@@ -14,7 +14,7 @@
     const won = nodes.filter(n => n.matches(".won")), left = won.length - nodes.filter(picked).length;
     if (next.hidden = left > 0) return ui.say(`${left} more to pick.`);
     steps[s].className += " told";
-    ui.say(`${told[s]} You picked ${won.filter(picked).length} of these.`);
+    ui.say(`You picked ${won.filter(picked).length} of ${won.length}. ${told[s]}`);
   }));
   ui.input("penalty", a => {
     const scores = ends.map(([, n, total]) => total / n ** a), best = most(scores);

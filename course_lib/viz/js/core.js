@@ -2,6 +2,7 @@
 // there already, and draws them anew when something changes. Lines that start with // and indentation are taken out.
 const $ = (el, key) => el.querySelector(`[data-k="${key}"]`),
   fix = (x, digits = 3) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−"),
+  sentence = words => words[0].toUpperCase() + words.slice(1),
   sum = list => list.reduce((a, b) => a + b, 0),
   dot = (a, b) => sum(a.map((x, i) => x * b[i])),
   softmax = row => {

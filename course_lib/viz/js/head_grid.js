@@ -21,7 +21,7 @@
       ui.all(".part").forEach((node, n) => node.hidden = n != part);
       const shown = now.w.map(w => fix(w, now.digits));
       ui.text("name", now.ariaLabel);
-      ui.say(data.moved[part] || now.ariaLabel + ": " + [...shown.keys()].sort((a, b) => shown[b] - shown[a]).slice(0, 3)
+      ui.say(data.moved[part] || `Largest weights, ${now.ariaLabel}: ` + [...shown.keys()].sort((a, b) => shown[b] - shown[a]).slice(0, 3)
         .map(n => `${queries[n / K | 0]} to ${keys[n % K]} ${shown[n]}`).join(", ") + ".");
     };
   let head = heads[0], now, kept;

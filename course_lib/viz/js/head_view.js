@@ -66,7 +66,7 @@
         const row = (at[0] ? q : k).map((name, n) => [at[0] ? of(h, n, at[1]) : of(h, at[1], n), name])
           .sort((a, b) => b[0] - a[0]).slice(0, 3).map(([x, name]) => `“${name}” ${fix(x / 1e3)}`).join(", ");
         return `Head ${h + 1}: ` + (at[0] ? `“${k[at[1]]}” gets most from ` : `“${q[at[1]]}” looks most at `) + row + ".";
-      }).join(" ") : on.length > 1 ? `Layer ${layer + 1}, heads ${chips.flatMap((_, h) => on.includes(h) ? h + 1 : []).join(", ")}.` : title(head) + ": "
+      }).join(" ") : on.length > 1 ? `Layer ${layer + 1}, heads ${chips.flatMap((_, h) => on.includes(h) ? h + 1 : []).join(", ")}.` : sentence(title(head)) + ": "
         + names.map((name, p) => name + " " + fix(scores[head * P + p] / 1e3)).join(", ") + ".");
     },
     title = n => `layer ${(n / H | 0) + 1}, head ${n % H + 1}`,

@@ -5,17 +5,20 @@
     state = (j = token) => states[model.value + "." + j] ||= {marks: data.names.map(() => false)},
     quoted = names => names.map(name => `“${name}”`).join(", "),
     draw = words => {
-      const {marks, known} = state(), wrong = data.names.filter((_, i) => marks[i] != data.moves[model.value][token][i]);
+      const {marks, known} = state(), judged = known == 1 && marks.includes(true), wrong = data.names.filter((_, i) => marks[i] != data.moves[model.value][token][i]);
       ui.all("[data-s]").forEach(node => {
         const [m, j] = node.dataset.s.split(".");
         node.style.display = m == model.value && (j == token || node.dataset.stays) && state(j).known ? "" : "none";
       });
       ui.all("[data-u]").forEach((node, j) => node.style.display = state(j).known ? "none" : "");
       inputs.forEach((node, j) => node.ariaPressed = j == token);
-      outputs.forEach((node, i) => node.ariaPressed = marks[i]);
+      outputs.forEach((node, i) => {
+        node.ariaPressed = marks[i];
+        node.lastChild.textContent = judged ? "✓✗"[+wrong.includes(data.names[i])] : "";
+      });
       set(ui.$("frame"), {x: data.left + data.size * token});
-      ui.say(words || (known ? data.said[model.value][token] + (known > 1 ? "" : wrong.length
-        ? " You predicted otherwise for " + quoted(wrong) + "." : " You predicted all of it.")
+      ui.say(words || (known ? data.said[model.value][token] + (!judged ? "" : wrong.length
+        ? " You were wrong about " + quoted(wrong) + "." : " You were right about every output.")
         : `If “${data.inputs[token]}” is changed, which outputs move? Marked: ${quoted(data.names.filter((_, i) => marks[i])) || "none"}.`));
     };
   model.oninput = () => draw();

@@ -20,10 +20,13 @@
         bar("own" + m, own[m][j]);
       });
       set(ui.$("frame"), {y: 37 + 24 * i});
-      ui.say(at + `${read[j]}”: ` + list.map(([token, chance]) => `“${names[token]}” ${fix(chance / 1e3)}`).join(", ")
+      ui.say(sentence(at) + `${read[j]}”: ` + list.map(([token, chance]) => `“${names[token]}” ${fix(chance / 1e3)}`).join(", ")
         + `. “${goals[j]}”, ${what}, has rank ${rank[n][j]} and probability ${fix(own[n][j] / 1e3)} here.`);
     };
   ui.grid(cells, choose);
+  const box = el.querySelector(".scroll");
+  // says so where the map is wider than the page
+  new ResizeObserver(() => box.parentNode.classList.toggle("wide", box.scrollWidth > box.clientWidth)).observe(box);
   // passing over the cells chooses none; Tab goes to the one that is chosen
   cells.flat().forEach(node => {
     node.onpointerenter = null;

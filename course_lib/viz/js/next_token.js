@@ -8,20 +8,19 @@
       top = first(logits.filter(x => !(x < logits[k - 1])).length);
     let mass = 0;
     const kept = first(p < 1 && top.findIndex(x => (mass += x) >= p) + 1 || top.length),
-      bars = [first(), kept], rows = ui.all(".token");
+      rows = ui.all(".token"),
+      // before the filters, and after; the last row is for all that have none
+      bars = [first(), kept].map(list => rows.map((_, i) => sum(list.slice(i, i < shown ? i + 1 : 1e9)))),
+      full = [.25, .5].find(x => x >= Math.max(...bars.flat())) || 1;
     rows.forEach((row, i) => {
       row.classList.toggle("out", i >= kept.length);
-      // before the filters, and after; the last row is for all that have none
-      bars.forEach((list, n) => {
-        const x = sum(list.slice(i, i < shown ? i + 1 : 1e9));
-        set(row.children[n + 1], {width: 140 * x});
-        row.lastChild.textContent = fix(x);
-      });
+      bars.forEach((list, n) => set(row.children[n + 1], {width: 140 * list[i] / full}));
+      row.lastChild.textContent = fix(bars[1][i]);
     });
+    ui.text("full", full);
     ui.text("k-value", k);
     set(ui.$("k"), {"aria-valuetext": k});
-    ui.say(ui.text("remain", `${kept.length} of ${gaps.length} tokens remain,\nentropy ${fix(-sum(kept.map(x => x && x * Math.log(x))))} nats.`)
-      + ` “${rows[0].firstChild.textContent}” has ${fix(kept[0])}.`);
+    ui.say(`Of ${gaps.length} tokens, ${kept.length} remain; the entropy is ${fix(-sum(kept.map(x => x && x * Math.log(x))))} nats, and “${rows[0].firstChild.textContent}” has ${fix(kept[0])}.`);
   };
   ui.all("input").forEach(node => ui.input(node.dataset.k, draw));
 }

@@ -18,15 +18,17 @@
           ui.text(name + "-last", "last layer " + small(row[n - 1]));
           ui.text(name + "-loss", "loss " + fix(loss[at], 2));
           set(ui.$(name + "-loss-bar"), {width: 318 * loss[at] / data.top});
-          return `${name}-norm loss ${fix(loss[at], 2)}, first layer ${small(row[0])}, last layer ${small(row[n - 1])}`;
+          return `${name}-norm loss ${fix(loss[at], 2)}`;
         });
       ui.text("depth-value", n);
       ui.text("step-value", data.steps[at]);
       set(depth, {"aria-valuetext": n + " layers"});
       set(step, {"aria-valuetext": data.steps[at] + " steps"});
       step.disabled = !known[n];
-      ui.say(`${n} layers, ${data.steps[at]} training steps: ${said.join("; ")}.` + (at < last || !known[n] ? ""
-        : ` So ${data.said[learned]}` + (known[n] == learned ? ", as you predicted." : "; you predicted: " + data.said[known[n]] + ".")));
+      // beside the button, and first of what is said
+      ui.say((at < last || !known[n] ? ui.text("verdict", "")
+        : ui.text("verdict", sentence(data.said[learned]) + (known[n] == learned ? ", as you predicted." : `; you predicted: ${data.said[known[n]]}.`)) + " ")
+        + `${n} layers, ${data.steps[at]} training steps: ${said.join(", ")}.`);
     },
     // another depth is another question
     ask = () => {

@@ -20,7 +20,7 @@
           item.textContent = link(p / L | 0, p % L);
           return item;
         }));
-      ui.say(`${names[n]}: words of A put ${fix(share[1] / 1e3)} of their weight on words of B, words of B ${fix(share[3] / 1e3)} on words of A.`);
+      ui.say(`${sentence(names[n])}: words of A put ${fix(share[1] / 1e3)} of their weight on words of B, words of B ${fix(share[3] / 1e3)} on words of A.`);
     };
   let w;
   box.oninput = draw;

@@ -9,8 +9,11 @@
       + (tokens[j] == others[j] ? "there." : `at “${others[j]}”.`));
     ui.text("now", fix(x));
     ui.$("marker").style.transform = `translate(${50 + 240 * (share - low) / (high - low)}px)`;
-    ui.say(`${places[n]} at “${tokens[j]}”: ${measure} is ${fix(clean)} without the patch, ${fix(x)} with it, and ${fix(other)} in the other run: share ${fix(share)}.`);
+    ui.say(sentence(places[n]) + ` at “${tokens[j]}”: ${measure} is ${fix(clean)} without the patch, ${fix(x)} with it, and ${fix(other)} in the other run: share ${fix(share)}.`);
   });
+  const box = el.querySelector(".scroll");
+  // says so where the map is wider than the page
+  new ResizeObserver(() => box.parentNode.classList.toggle("wide", box.scrollWidth > box.clientWidth)).observe(box);
   // passing over the cells chooses none; Tab goes to the one that is chosen
   cells.flat().forEach(node => {
     node.onpointerenter = null;

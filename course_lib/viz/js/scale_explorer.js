@@ -6,9 +6,9 @@
       ui.text(`text${k}${j}`, x);
       set(ui.$(`bar${k}${j}`), {width: 110 * x / full[j]});
     });
-    return `spread ${shown[0]}, keys in use ${shown[1]}, derivative ${shown[2]}`;
+    return shown[0];
   });
   ui.text("d-value", widths[i]);
   set(ui.$("d"), {"aria-valuetext": widths[i] + " features"});
-  ui.say(`${widths[i]} features. Without division: ${said[0]}. With it: ${said[1]}.`);
+  ui.say(`With ${widths[i]} features, the spread is ${said[0]} without the division and ${said[1]} with it.`);
 })

@@ -16,7 +16,7 @@
       frame(name, i);
       if (name != "encoder") frame(name == "cross" ? "decoder" : "cross", i);
       if (name == "cross") frame("encoder", j);
-      ui.say(`${name}: ${words}.`);
+      ui.say(`${words} (${name}).`);
     });
   }
   head.oninput = () => {
@@ -25,6 +25,6 @@
       const row = data.source.map((_, j) => at("cross", i, j)), j = most(row);
       return [fix(row[j]), `“${word}” looks most at “${data.source[j]}” (${fix(row[j])})`];
     });
-    ui.say(`${head.selectedOptions[0].text}: in cross-attention, ` + best.sort((a, b) => b[0] - a[0]).slice(0, 3).map(told => told[1]).join(", ") + ".");
+    ui.say(`In cross-attention, ${head.selectedOptions[0].text}: ` + best.sort((a, b) => b[0] - a[0]).slice(0, 3).map(told => told[1]).join(", ") + ".");
   };
 }
