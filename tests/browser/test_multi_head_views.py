@@ -160,6 +160,15 @@ def test_a_wide_head_at_zero_is_outlined_where_no_numbers_are(show):
     assert page.locator('[data-k="n0.3.0"]').text_content() == "0.000"
 
 
+def test_a_feature_that_was_zero_already_is_outlined_with_its_head(show):
+    layer, values, heads, _, _ = attended()
+    heads[0, 1, 0] = 0.0
+    page = show(head_split(values, heads, layer.out_proj.weight, layer.out_proj.bias)).page
+    page.locator("[data-k=zero]").click()
+    said(page, "Head 1 at zero")
+    assert marked(page)[0] == {(t, j) for t in range(3) for j in range(2)}
+
+
 def test_on_a_phone_the_heads_stay_in_sight_beside_the_last_table(show):
     page = show(split_view(), width=390, height=700, touch=True).page
     page.locator('[data-k="n0.7.5"]').scroll_into_view_if_needed()
