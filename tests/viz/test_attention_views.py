@@ -81,6 +81,12 @@ def test_bars_are_as_long_as_the_weights_and_each_value_stands_beside_its_key():
         assert row[-1] == as_shown(value, 2)
 
 
+def test_all_keys_with_the_largest_weight_are_named():
+    status = query_plane(torch.tensor([[1.0, 1.0], [-1.0, 0.0], [1.0, 1.0]]), VALUE, torch.tensor([0.5, 0.25])).status
+    assert status.startswith("With the query at 0.50, 0.25, “k0”, “k2” each get 0.")
+    assert "“k0” gets 0." in query_plane(KEY, VALUE).status
+
+
 def test_the_query_starts_on_the_way_to_the_first_key():
     assert query_plane(KEY, VALUE).data["query"] == pytest.approx([1.2, 0.3])
     assert "k0" in texts(query_plane(KEY, VALUE))
