@@ -10,6 +10,7 @@ from torch import Tensor
 
 from course_lib._checks import check_whole, got
 from course_lib.viz.describing import checked, describe, shortened
+from course_lib.viz.inspection_inputs import DELIMITERS
 from course_lib.viz.view import (
     HIGH,
     View,
@@ -146,6 +147,7 @@ _MOST_WORDS = 40  # a row of the picture for each
 _PITCH, _TOP = 26, 38  # from row to row, and the middle of the first
 _MOST_VALUES = 8  # rows or columns up to which the weights are printed into the cells
 _NAMED = 3  # keys that are named as the largest of a row
+_IDLE, _CHOSEN = 0.1, 0.4  # background of a word
 _FAINT = 0.01  # weights below this get no line: it would be hardly thicker than a tenth of a unit
 
 
@@ -157,7 +159,7 @@ def alignment(
     title: str = "Alignment",
     start: int | None = None,
 ) -> View:
-    """Words joined by lines as thick as the weights, beside the heat map; a word or a cell shows its row of weights.
+    """Words joined by lines as thick as the weights, beside the heat map; a query shows its row, a key its column.
 
     Args:
         weights: `(L_q, L_k)`, each in [0, 1], 1 to 40 of either. Rows need not sum to one; the description names those
@@ -165,8 +167,8 @@ def alignment(
         queries: a word a row; q0, q1, … if not given.
         keys: a word a column; k0, k1, … if not given.
         title: what the picture is called.
-        start: index of the query that is chosen at first. If not given, it is the one whose lines cross the most
-            weight of other lines; where none cross, the one whose weights are spread most.
+        start: index of the query that is chosen at first. If not given, it is the one whose strong lines cross the
+            strongest lines of others; where none cross, the one whose weights are spread most. End tokens come last.
 
     Raises:
         TypeError: weights is not a tensor: None (the fused path computes none), or a pair (output, weights).
@@ -185,7 +187,7 @@ def alignment(
     left = 16 + 7 * max(4, *map(len, query_names))  # where the cells of the map begin
     width = min(40, (316 - left) / len(key_names))
     if start is None:
-        start = _telling(weights)
+        start = _telling(weights, query_names)
     else:
         check_whole(start=start, least=0, most=len(rows) - 1, hint="; it is the index of a query")
     return View(
@@ -205,22 +207,28 @@ def alignment(
             "height": _PITCH,
             "start": start,
         },
-        hint="Choose a word on the left, or a cell of the map, to see where that word looks.",
-        note="Point at it, tap it, or reach it with Tab and the arrow keys.",
+        hint="Choose a word on the left to see where it looks, or a word on the right to see which words look at it.",
+        note="A cell of the map gives one weight. Point at words and cells, tap them, or reach them with Tab and the "
+        "arrow keys.",
         status=_looks(query_names[start], key_names, rows[start]),
         reset=False,
     )
 
 
-def _telling(weights: Tensor) -> int:
-    """The query whose lines cross the most weight of other lines; without crossings, the most spread one."""
+def _telling(weights: Tensor, queries: Sequence[str]) -> int:
+    """The query whose lines cross the strongest lines of others; without crossings, the most spread one.
+
+    Weights are squared, so that one clear line counts for more than many faint ones.
+    """
+    words_only = torch.tensor([[name not in DELIMITERS and any(map(str.isalnum, name))] for name in queries])
     w = weights.detach().cpu().double()
-    after = w.flip(1).cumsum(1).flip(1) - w  # (L_q, L_k), the weight on later keys
+    w = (w * words_only if words_only.any() else w).square()
+    after = w.flip(1).cumsum(1).flip(1) - w  # (L_q, L_k), on later keys
     before = w.cumsum(1) - w
     # lines of earlier queries cross those that end before theirs, lines of later queries those that end after theirs
     earlier, later = after.cumsum(0) - after, before.flip(0).cumsum(0).flip(0) - before
     crossed = (w * (earlier + later)).sum(1)
-    told = crossed if crossed.max() > _FAINT else torch.special.entr(w).sum(1)
+    told = crossed if crossed.max() > _FAINT else torch.special.entr(w.sqrt()).sum(1)
     return int(told.mul(1000).round().argmax())
 
 
@@ -244,20 +252,29 @@ def _joined(rows: list[list[float]], queries: list[str], keys: list[str], start:
     for i, row in enumerate(rows):
         lines = [
             element(
-                "path", d=f"M{left + 6} {_middle(i):g}L{right - 6} {_middle(j):g}", stroke_width=f"{12 * weight:.2f}"
+                "path", d=f"M{left + 6} {_middle(i):g}L{right - 6} {_middle(j):g}",
+                stroke_width=f"{12 * weight:.2f}", data_j=j,
             )
             for j, weight in enumerate(row)
             if weight >= _FAINT
-        ]
+        ]  # fmt: skip
         parts.append(element("g", *lines, stroke="var(--weight)", opacity=1 if i == start else 0.08, data_k=f"l{i}"))
     for i, name in enumerate(queries):
-        top = _middle(i) - _PITCH / 2 + 1
-        box = element("rect", x=0.0, y=top, width=left + 4.0, height=_PITCH - 2.0, rx=4, fill_opacity=0)
-        label = words(left, _middle(i), name, class_="end")
-        parts.append(element("g", box, label, data_k=f"q{i}", role="button", aria_label=f"query {name}"))
-    parts += [words(right, _middle(j), name, class_="start") for j, name in enumerate(keys)]
+        parts.append(_word(f"q{i}", f"query {name}", name, 0, left + 4, left, "end", chosen=i == start))
+    for j, name in enumerate(keys):
+        parts.append(_word(f"k{j}", f"key {name}", name, right - 4, 324 - right, right, "start", chosen=False))
     height = _TOP + _PITCH * max(len(queries), len(keys)) - 6
     return drawing(320, height, *parts, label="Queries joined to keys by lines, thick where the weight is large")
+
+
+def _word(key: str, label: str, name: str, x: int, width: int, at: int, class_: str, *, chosen: bool) -> str:
+    """A word that can be chosen, on a background that shows so."""
+    middle = _middle(int(key[1:]))
+    box = element(
+        "rect", x=float(x), y=middle - _PITCH / 2 + 1, width=float(width), height=_PITCH - 2.0, rx=4,
+        fill="var(--muted)", fill_opacity=_CHOSEN if chosen else _IDLE,
+    )  # fmt: skip
+    return element("g", box, words(at, middle, name, class_=class_), data_k=key, role="button", aria_label=label)
 
 
 def _heat_map(rows: list[list[float]], queries: list[str], keys: list[str], left: int, width: float, start: int) -> str:

@@ -243,8 +243,13 @@ def test_the_keyboard_walks_from_word_to_word_and_into_the_row(show):
     for _ in range(9):  # the end of the row is the end
         page.keyboard.press("ArrowRight")
     said(page, "“fliegt” to “an” (0.000).")
-    page.keyboard.press("Tab")  # one stop for the whole picture
+    page.keyboard.press("Tab")  # one stop for the queries with their rows
     assert not page.evaluate("document.activeElement.closest('attention-view')")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")  # and one for the keys
+    said(page, "“time” gets most from “gern” (0.125), “fliegt” (0.100).")
+    page.keyboard.press("ArrowDown")
+    said(page, "“flies” gets most from “gern” (0.375), “fliegt” (0.200).")
     clean(seen)
 
 
@@ -260,6 +265,30 @@ def test_a_tap_shows_a_word_and_a_cell(show, width):
         "“fliegt” looks most at “like” (0.700), “flies” (0.200), “time” (0.100)."
     )
     assert lit(page) == [0]
+    clean(seen)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1000, "dark")])
+def test_a_key_shows_which_queries_look_at_it(show, width, scheme):
+    seen = joined(show, width=width, scheme=scheme, touch=True)
+    page = seen.page
+    box = page.locator('[data-k="k2"]').bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    page.locator('[data-k="k2"]').tap()
+    assert said(page, "“like” gets") == "“like” gets most from “fliegt” (0.700), “gern” (0.250)."
+    bright = page.locator('[data-k^="l"] path[opacity="1"]').evaluate_all("list => list.map(n => n.dataset.j)")
+    assert bright == ["2", "2"]
+    assert lit(page) == [0, 1]
+    cells = [page.locator(f'[data-k="r{i}"] rect').nth(2).bounding_box() for i in (0, 1)]
+    both = {**cells[0], "height": cells[0]["height"] + cells[1]["height"]}
+    assert same_place(frame(page), both)
+    marked = '[role=button] > rect[fill-opacity="0.4"]'
+    assert page.locator(marked).evaluate_all("list => list.map(n => n.parentNode.dataset.k)") == ["k2"]
+    page.locator('[data-k="q1"]').tap()
+    said(page, "“gern” looks most")
+    assert lit(page) == [1]
+    assert page.locator('[data-k="l1"] path[opacity="0.08"]').count() == 0
+    assert page.locator(marked).evaluate_all("list => list.map(n => n.parentNode.dataset.k)") == ["q1"]
     clean(seen)
 
 

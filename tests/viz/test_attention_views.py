@@ -195,7 +195,7 @@ def test_it_takes_one_token_to_forty(shape):
     weights = torch.softmax(torch.randn(shape, generator=torch.Generator().manual_seed(1)), -1)
     view = alignment(weights)
     assert len(re.findall('data-k="q', view.body)) == shape[0]
-    assert len(re.findall('<rect[^>]*fill-opacity="[01]', view.body)) == weights.numel() + shape[0]
+    assert len(re.findall('<rect[^>]*fill-opacity="[01]', view.body)) == weights.numel() + sum(shape)
     assert len(view.html()) < 220_000
     values = [text for text in texts(view) if re.fullmatch(r"\d\.\d\d", text)]
     assert len(values) == (weights.numel() if max(shape) <= 8 else 0)
@@ -260,6 +260,27 @@ def test_without_crossings_it_starts_with_the_most_spread_query():
     assert alignment(torch.eye(3)).data["start"] == 0
     weights[0], weights[1] = torch.tensor([1.0, 0, 0]), torch.tensor([0.4, 0.6, 0])
     assert alignment(weights).data["start"] == 1
+
+
+def test_one_clear_crossing_counts_for_more_than_many_faint_ones():
+    weights = torch.tensor(
+        [[0.9, 0.1, 0, 0, 0], [0, 0, 0, 0.7, 0.3], [0, 0, 0.9, 0.1, 0], [0.1, 0.3, 0.2, 0.2, 0.2], [0, 0.1, 0, 0, 0.9]]
+    )
+    assert alignment(weights).data["start"] == 1
+
+
+def test_an_end_token_is_chosen_last():
+    weights = torch.tensor([[0.9, 0.1, 0], [0.2, 0.8, 0], [0.6, 0.4, 0], [1.0, 0, 0]])
+    assert alignment(weights).data["start"] == 3
+    assert alignment(weights, ["a", "b", ".", "<eos>"]).data["start"] == 1
+    assert alignment(weights, [".", ".", ".", "<eos>"]).data["start"] in range(4)
+
+
+def test_every_word_on_either_side_can_be_chosen():
+    body = alignment(WEIGHTS, ["a", "b"], ["x", "y", "z"], start=1).body
+    shades = re.findall(r'fill-opacity="([\d.]+)"[^>]*></rect><text[^>]*>(\w)</text></g>', body)
+    assert shades == [("0.1", "a"), ("0.4", "b"), ("0.1", "x"), ("0.1", "y"), ("0.1", "z")]
+    assert re.findall(r'role="button" aria-label="(\w+ \w)"', body) == ["query a", "query b", "key x", "key y", "key z"]
 
 
 def test_an_alignment_starts_where_it_is_told_to():
