@@ -14,7 +14,7 @@ from torch import Tensor
 from course_lib._checks import check_sequence, check_whole
 from course_lib.viz.describing import describe
 from course_lib.viz.inspection_inputs import Attention, attention_of, thousandths
-from course_lib.viz.inspection_lines import lines_data, lines_panel
+from course_lib.viz.inspection_lines import CROWD, CROWDED_LEAST, lines_data, lines_panel
 from course_lib.viz.inspection_patterns import SIGNS, STRONG, Patterns, patterns_of
 from course_lib.viz.view import View, choice, controls, element, fixed, sentence, slider
 
@@ -32,6 +32,7 @@ attention-view .maps button[hidden]{display:none}
 attention-view .maps button::after{content:attr(data-t);white-space:pre;font-size:10px;display:block;overflow:hidden}
 attention-view .maps [aria-pressed=true]{background:none;color:inherit;border-color:var(--output)}
 attention-view .maps [aria-pressed=true]{box-shadow:0 0 0 2px var(--output)}
+attention-view .maps:not(:has(button:not([hidden])))::before{content:"no head";grid-column:1/-1;padding:1rem 0}
 attention-view .maps i{display:block;background:var(--weight);image-rendering:pixelated;aspect-ratio:var(--a)}
 </style>"""
 
@@ -76,9 +77,9 @@ def head_view(
         description=describe(
             shown, attention.queries, attention.keys, title=attention.name(layer * attention.num_heads + heads[0])
         ),
-        body=lines_panel(attention, patterns, layer, heads),
+        body=lines_panel(attention, patterns, layer, heads, held_back=True),
         data=lines_data(attention, patterns, layer, heads),
-        hint="Choose heads by number, then point at a token to see where it looks, or tap it to keep it.",
+        hint="Point at a token to see where it looks, or tap it to keep it; then choose another head by its number.",
         note=_LINES_NOTE,
         status=_status(attention, patterns, layer, heads),
     )
@@ -87,17 +88,18 @@ def head_view(
 def _status(attention: Attention, patterns: Patterns, layer: int, heads: Sequence[int]) -> str:
     """What the script says of the chosen heads."""
     numbers = [str(head + 1) for head in sorted(heads)]
-    if len(numbers) > 1:
-        return f"Layer {layer + 1}, heads {', '.join(numbers)}."
     number = layer * attention.num_heads + heads[0]
-    scores = zip(patterns.names, thousandths(patterns.scores[number]), strict=True)
-    told = ", ".join(f"{name} {fixed(score / 1000)}" for name, score in scores)
-    return f"{sentence(attention.name(number))}: {told}."
+    if len(numbers) > 1:
+        few = f"; lines start at {fixed(CROWDED_LEAST / 1000, 1)} until a token is chosen" if len(numbers) > CROWD else ""
+        return f"Layer {layer + 1} shows heads {', '.join(numbers)}, and the bars of head {heads[0] + 1}{few}."
+    scores = thousandths(patterns.scores[number])
+    name, score = max(zip(patterns.names, scores, strict=True), key=lambda pair: pair[1])
+    return f"Layer {layer + 1}, head {heads[0] + 1} follows the pattern “{name}” most ({fixed(score / 1000)})."
 
 
 _LINES_NOTE = (
     "A query on the left shows where it looks; a key on the right shows which queries look at it. The shade of a token "
-    "is its weight, averaged over the chosen heads. With the keyboard: Tab to a column of tokens, arrow keys along it, "
+    "is its weight, averaged over the chosen heads. Press “several” to show a further head beside the first. With the keyboard: Tab to a column of tokens, arrow keys along it, "
     "Enter keeps a token or releases it."
 )
 

@@ -16,6 +16,7 @@ __all__ = ["colour", "lines_data", "lines_panel"]
 WIDTH, ROW, TOP = 340, 24, 46
 LEFT, RIGHT = 118, 222  # where lines begin and end
 SHADES = 20
+CROWD, CROWDED_LEAST = 3, 500  # with more heads than these, only lines of this many thousandths are drawn
 MOST_CHARACTERS = 9
 LISTED = 6
 
@@ -23,7 +24,6 @@ STYLE = """<style>
 attention-view .line{stroke-width:2.4;stroke-linecap:round;pointer-events:none}
 attention-view .chips{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:.4rem 0}
 attention-view .chips button{border-left:7px solid var(--c);min-width:32px;padding:2px 6px}
-attention-view .chips~.foot .say::first-letter{text-transform:uppercase}
 attention-view .token rect{stroke:none}
 attention-view .token.cell text.small{fill:currentColor}
 attention-view .mark text{font-style:italic}
@@ -39,7 +39,9 @@ def colour(head: int, num_heads: int) -> str:
     return f"oklch(.62 .17 {360 * head / num_heads:.0f})"
 
 
-def lines_panel(attention: Attention, patterns: Patterns, layer: int, heads: Sequence[int]) -> str:
+def lines_panel(
+    attention: Attention, patterns: Patterns, layer: int, heads: Sequence[int], *, held_back: bool = False
+) -> str:
     """The controls, the two columns with their lines, and beside them what the first of the heads does."""
     num_layers, num_heads = attention.weights.shape[:2]
     chips = [
@@ -51,12 +53,13 @@ def lines_panel(attention: Attention, patterns: Patterns, layer: int, heads: Seq
     if attention.second is not None:
         options = [("", "all"), ("AA", "A → A"), ("AB", "A → B"), ("BA", "B → A"), ("BB", "B → B")]
         rows.append(choice("part", "sentences", options, ""))
+    several = element("button", "several", type="button", data_k="several", aria_pressed=str(len(heads) > 1).lower())
     every = element("button", "all", type="button", data_k="every", aria_pressed=str(len(heads) == num_heads).lower())
     return (
         STYLE
         + controls(*rows)
-        + element("div", "heads ", *chips, every, class_="chips", role="group", aria_label="heads of this layer")
-        + panels(_columns(attention, layer, heads), _facts(attention, patterns, layer * num_heads + heads[0]))
+        + element("div", "heads ", *chips, several, every, class_="chips", role="group", aria_label="heads of this layer")
+        + panels(_columns(attention, layer, heads), _facts(attention, patterns, layer * num_heads + heads[0], held_back))
     )
 
 
@@ -80,7 +83,8 @@ def lines_data(attention: Attention, patterns: Patterns, layer: int, heads: Sequ
 def _columns(attention: Attention, layer: int, heads: Sequence[int]) -> str:
     num_heads = attention.num_heads
     height = TOP + ROW * max(len(attention.queries), len(attention.keys)) + 4
-    drawn = [_strokes(attention.weights[layer, h], colour(h, num_heads)) for h in heads]
+    least = CROWDED_LEAST if len(heads) > CROWD else 0
+    drawn = [_strokes(attention.weights[layer, h], colour(h, num_heads), least) for h in heads]
     return drawing(
         WIDTH, height,
         words(LEFT, 12, "query", class_="end query"),
@@ -122,12 +126,12 @@ def _short(token: str) -> str:
     return cut(shortened(token), MOST_CHARACTERS)
 
 
-def _strokes(weights: Tensor, hue: str) -> str:
-    """The lines of one head: a path for each strength; weights below 0.025 have none."""
+def _strokes(weights: Tensor, hue: str, least: int) -> str:
+    """The lines of one head: a path for each strength; weights below 0.025 or `least` thousandths have none."""
     found: dict[int, str] = {}
     for place, weight in enumerate(thousandths(weights)):
         i, j = divmod(place, weights.shape[1])
-        if shade := (weight * SHADES + 500) // 1000:
+        if (shade := (weight * SHADES + 500) // 1000) and weight >= least:
             ends = f"M{LEFT} {TOP + ROW * i + ROW // 2}L{RIGHT} {TOP + ROW * j + ROW // 2}"
             found[shade] = found.get(shade, "") + ends
     return "".join(
@@ -136,8 +140,8 @@ def _strokes(weights: Tensor, hue: str) -> str:
     )
 
 
-def _facts(attention: Attention, patterns: Patterns, head: int) -> str:
-    """Bars of the five patterns, and the strongest links of one head."""
+def _facts(attention: Attention, patterns: Patterns, head: int, held_back: bool) -> str:
+    """Bars of the five patterns, and the strongest links of one head, which may wait until a token is chosen."""
     height = 30 + 24 * len(patterns.names)
     drawn = [words(2, 12, attention.name(head), key="name", class_="start")]
     for p, (name, score) in enumerate(zip(patterns.names, patterns.scores[head].tolist(), strict=True)):
@@ -152,9 +156,11 @@ def _facts(attention: Attention, patterns: Patterns, head: int) -> str:
     return element(
         "div",
         drawing(WIDTH, height, *drawn, label="What this head does: weight on each pattern"),
-        element("p", "Strongest links of this head:"),
-        element("ol", links, data_k="links", class_="facts"),
-    )
+        element(
+            "div", element("p", "Strongest links of this head:"), element("ol", links, data_k="links", class_="facts"),
+            data_k="strongest", hidden="" if held_back else None,
+        ),
+    )  # fmt: skip
 
 
 def _links(attention: Attention, head: int) -> list[str]:

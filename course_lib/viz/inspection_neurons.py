@@ -187,11 +187,7 @@ def _told(drawn: _Drawn, key: int, name: str) -> str:
     order = drawn.order(key)
     listed = ", ".join(f"{f} ({_signed(parts[f].item())})" for f in order[:NAMED])
     rest = f"; the other {len(order) - NAMED} together {_signed(parts[order[NAMED:]].sum().item())}"
-    return (
-        f"“{name}”: score {fixed(drawn.scores[key].item())}, "
-        f"{f'weight {fixed(drawn.weights[key].item())}' if drawn.allowed[key] else 'masked'}. "
-        f"The features that change the score most: {listed}{rest if len(order) > NAMED else ''}."
-    )
+    return f"The features that change the score of “{name}” most: {listed}{rest if len(order) > NAMED else ''}."
 
 
 def _signed(x: float) -> str:

@@ -29,7 +29,8 @@ __all__ = ["pair_view"]
 
 MOST_TOKENS = 64
 LISTED = 6
-AVERAGE = "average of all heads"
+AVERAGE = "average over all heads"
+FINGER = 25  # side of a cell that a finger can hit
 
 _STYLE = """<style>
 attention-view .pair rect{width:1px;height:1px;fill:var(--weight);stroke:var(--grid);vector-effect:non-scaling-stroke}
@@ -37,6 +38,7 @@ attention-view .pair rect:focus{outline:none;stroke:var(--output);stroke-width:4
 attention-view .pair.across .within{opacity:.12}
 attention-view .band{fill:var(--muted);fill-opacity:.16;pointer-events:none}
 attention-view .border{stroke:currentColor;stroke-width:1.5;fill:none;pointer-events:none}
+attention-view .wide{overflow-x:auto}
 attention-view .facts{margin:0;padding:0;list-style:none;font-size:.92em}
 attention-view .track{fill:var(--grid)}
 attention-view .fill{fill:var(--weight)}
@@ -112,9 +114,9 @@ def pair_view(
             "packed": packed(maps),
             "shares": [thousandths(share) for share in shares],
         },
-        hint="Choose a head to see which words of one sentence look at words of the other.",
-        status=f"{sentence(names[chosen])}: words of A put {across_[0]} of their weight on words of B, "
-        f"words of B {across_[1]} on words of A.",
+        hint="Point at a cell, or tap it, to read one weight; choose a head to see which words look at the other sentence.",
+        status=f"{'In' if chosen else 'On'} {names[chosen]}, words of A put {across_[0]} of their weight on words of B, "
+        f"and words of B {across_[1]} on words of A.",
         note="Rows are queries, columns are keys; the strength of a cell is √weight. Grey bands mark delimiters such "
         "as [CLS] and [SEP]; lines divide the sentences. With the keyboard: Tab to the map, arrow keys between cells.",
     )  # fmt: skip
@@ -165,7 +167,8 @@ def _map(weights: Tensor, attention: Attention) -> str:
     tokens, second = attention.queries, attention.second
     length = len(tokens)
     left, top, size = frame(tokens, tokens)
-    top += 16
+    top, size = top + 16, max(size, FINGER)
+    width = max(WIDTH, left + size * length + 3)
     rows = []
     for i, row in enumerate(weights.tolist()):
         cells = "".join(
@@ -176,15 +179,17 @@ def _map(weights: Tensor, attention: Attention) -> str:
     bands = "".join(f"M{i} 0h1v{length}h-1zM0 {i}h{length}v1h-{length}z" for i in marks)
     border = f"M{left + size * second:g} {top:g}v{size * length:g}M{left:g} {top + size * second:g}h{size * length:g}"
     middle = [size * second / 2, size * (second + length) / 2]
-    return drawing(
-        WIDTH, top + size * length + 4,
+    map_ = drawing(
+        width, top + size * length + 4,
         *(words(left + x, 10, f"to {name}", class_="small key") for name, x in zip("AB", middle, strict=True)),
         *axis_labels(tokens, tokens, left, top, size),
         element("g", *rows, f'<path class="band" d="{bands}"/>', class_="pair", data_k="map",
                 transform=f"translate({left:g} {top:g})scale({size:.4g})"),
         element("path", d=border, class_="border"),
         label="The chosen map: queries on rows, keys on columns, sentence A before sentence B",
-    )  # fmt: skip
+    ).replace("style=\"", f"style=\"min-width:{width:g}px;", 1)  # fmt: skip
+    # where the page is narrower, the map is moved sideways; on a wide one it stands above the facts
+    return element("div", map_, class_="wide", style=f"flex-basis:{width:g}px" if width > WIDTH else None)
 
 
 def _within(i: int, j: int, second: int) -> str:
@@ -206,9 +211,11 @@ def _facts(weights: Tensor, share: Tensor, attention: Attention, name: str) -> s
     return element(
         "div",
         drawing(WIDTH, 188, *drawn, label="Where the weight of the words of A and of B goes"),
-        element("p", "Strongest links between words across:"),
-        element("ol", links, data_k="links", class_="facts"),
-    )
+        element(
+            "div", element("p", "Strongest links between words across:"),
+            element("ol", links, data_k="links", class_="facts"), data_k="strongest", hidden="",
+        ),
+    )  # fmt: skip
 
 
 _SHARES = ("A → A", "A → B", "A → delimiters", "B → A", "B → B", "B → delimiters")

@@ -29,6 +29,7 @@ __all__ = ["contextual_words"]
 
 WIDTH, HEIGHT, MARGIN = 340, 300, 26
 MOST_WORDS, MOST_SENSES, MOST_LAYERS = 40, 4, 64
+APART, STEPS = 26, 400  # least distance between marks, and how many steps are taken to reach it
 CHART_TOP, CHART_HEIGHT, CHART_LEFT, CHART_WIDTH = 40, 110, 34, 296
 
 _HUES = (265, 45, 155, 335)
@@ -38,9 +39,10 @@ attention-view .point{transition:transform .35s}
 attention-view .point text{fill:#fff;font-size:12px}
 attention-view .point.chosen path{stroke:currentColor;stroke-width:3}
 attention-view .words{list-style:none;margin:.4rem 0;padding:0;font-size:.92em}
-attention-view .words svg{display:inline-block;width:22px;vertical-align:middle;margin-right:.4em}
+attention-view .words svg{display:inline-block;width:26px;vertical-align:middle;margin-right:.4em}
 attention-view .curve{fill:none;stroke-width:2.5}
 attention-view .across{stroke-dasharray:5 4}
+attention-view .leader{stroke:currentColor;stroke-opacity:.45;fill:none}
 attention-view .at{stroke:currentColor;stroke-dasharray:2 3}
 </style>"""
 # around the origin: a circle, a square, a diamond, a triangle
@@ -84,10 +86,11 @@ def contextual_words(
         raise ValueError(f"expected at most {MOST_SENSES} senses, got {len(kinds)}: {', '.join(kinds[:6])}")
     numbers = [kinds.index(sense) for sense in named]
     places, explained = _planes(layers)
+    drawn = _apart(places)
     figures = [_figures(layer, numbers) for layer in layers]
     last = len(layers) - 1
     noun = "sense" if word else "group"
-    told = [_told(n, figures[n], explained[n], count, noun) for n in range(len(layers))]
+    told = [_told(n, figures[n], explained[n], places[n], noun) for n in range(len(layers))]
     about = f"“{word}” in {count} sentences" if word else f"{count} vectors"
     return View(
         kind="contextual_words",
@@ -95,21 +98,23 @@ def contextual_words(
         description=f"{about}, {len(kinds)} {noun}{'s' * (len(kinds) > 1)} ({', '.join(kinds)}), from the "
         f"embedding (layer 0) to layer {last}. {told[0]} {told[last]}",
         body=_STYLE
-        + controls(slider("layer", "layer", 0, last, last))
+        + controls(slider("layer", "layer", 0, last, 0))
         + panels(
-            _plane(places[last], numbers, sentences),
-            element("div", _chart(figures, last, noun), _list(sentences, numbers, kinds)),
+            _plane(drawn[0], places[0], numbers, sentences),
+            element("div", _chart(figures, 0, noun), _list(sentences, numbers, kinds)),
         ),
         data={
-            "places": [[[round(x, 1) for x in point] for point in layer.tolist()] for layer in places],
-            "near": [[[j, fixed(c)] for j, c in figure.nearest] for figure in figures],
+            "places": _rounded(places),
+            "drawn": _rounded(drawn),
+            "near": [[[j, _minus(fixed(c))] for j, c in figure.nearest] for figure in figures],
             "told": told,
             "labels": sentences,
             "senses": named,
         },
         hint=f"Move the slider from the embedding up through the layers, and watch the {noun}s separate.",
-        status=told[last],
-        note=f"Shape and colour stand for the {noun}. Choose a point to read its sentence and its nearest neighbour. "
+        status=told[0],
+        note=f"Shape and colour stand for the {noun}. Points that would cover each other are moved apart, and a thin "
+        "line leads to the place of each. Choose a point to read its sentence and its nearest neighbour. "
         "With the keyboard: arrow keys move the slider, and walk through the points.",
     )
 
@@ -154,6 +159,29 @@ def _planes(layers: Tensor) -> tuple[Tensor, list[float]]:
     return torch.stack(found[::-1]), explained[::-1]
 
 
+def _rounded(places: Tensor) -> list[list[list[float]]]:
+    return [[[round(x, 1) for x in point] for point in layer.tolist()] for layer in places]
+
+
+def _apart(places: Tensor) -> Tensor:
+    """Where the marks are drawn: at their places, moved apart where they would cover each other."""
+    count = places.shape[1]
+    angles = torch.arange(count) * 2.4  # points in the same place leave it in different directions
+    moved = places + 0.01 * torch.stack([angles.cos(), angles.sin()], -1)
+    low, high = torch.tensor([15.0, 15.0]), torch.tensor([WIDTH - 15.0, HEIGHT - 15.0])
+    touched = torch.zeros(places.shape[:2], dtype=torch.bool)
+    for _ in range(STEPS):
+        between = moved[:, :, None] - moved[:, None]  # (layers, n, n, 2)
+        distance = between.norm(dim=-1).clamp(min=1e-6) + 1e9 * torch.eye(count)
+        short = (APART + 0.1 - distance).clamp(min=0)
+        if not (short > 0.1).any():
+            break
+        touched |= (short > 0).any(-1)
+        step = (between / distance[..., None] * short[..., None]).sum(2)
+        moved = (moved + 0.4 * step).clamp(low, high)
+    return torch.where(touched[..., None], moved, places)
+
+
 @dataclass(frozen=True)
 class _Figures:
     """Of one layer: mean cosine within a sense and across senses (None without such pairs), each word's nearest word
@@ -181,15 +209,22 @@ def _figures(layer: Tensor, senses: list[int]) -> _Figures:
     return _Figures(mean(same & other), mean(~same), nearest, right)
 
 
-def _told(layer: int, figures: _Figures, explained: float, count: int, noun: str) -> str:
+def _minus(number: str) -> str:
+    return number.replace("-", "−")
+
+
+def _told(layer: int, figures: _Figures, explained: float, places: Tensor, noun: str) -> str:
+    count = len(places)
+    same = int(((torch.cdist(places, places) < 1).sum(1) > 1).sum())  # the point itself is one
     cosines = [
-        f"{fixed(value)} {where}"
+        f"{_minus(fixed(value))} {where}"
         for value, where in ((figures.within, f"within a {noun}"), (figures.across, f"across {noun}s"))
         if value is not None
     ]
     return (
         f"Layer {layer}: mean cosine {' and '.join(cosines)}; the nearest one has the same {noun} for {figures.right} "
-        f"of {count}; the plane shows {fixed(explained)} of the variance."
+        f"of {count}; the plane shows {fixed(explained)} of the variance"
+        + (f", and {same} points in it coincide with others." if same else ".")
     )
 
 
@@ -197,18 +232,23 @@ def _mark(sense: int, number: int) -> str:
     return f'<path d="{_SHAPES[sense]}" style="fill:oklch(.5 .15 {_HUES[sense]})"/>' + words(0, 1, number + 1)
 
 
-def _plane(places: Tensor, senses: list[int], labels: list[str]) -> str:
+def _plane(drawn: Tensor, places: Tensor, senses: list[int], labels: list[str]) -> str:
+    leaders = [
+        f'<path class="leader" d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"/>'
+        for (x, y), (to_x, to_y) in zip(drawn.tolist(), places.tolist(), strict=True)
+    ]
     points = [
         element(
-            "g", _mark(senses[i], i), class_="point", role="button", tabindex=-1 if i else 0,
-            aria_label=f"{i + 1}: {labels[i]}", style=f"transform:translate({x:.1f}px,{y:.1f}px)",
+            "g", '<circle r="13" fill-opacity="0"/>', _mark(senses[i], i), class_="point", role="button",
+            tabindex=-1 if i else 0, aria_label=f"{i + 1}: {labels[i]}", style=f"transform:translate({x:.1f}px,{y:.1f}px)",
         )
-        for i, (x, y) in enumerate(places.tolist())
+        for i, (x, y) in enumerate(drawn.tolist())
     ]  # fmt: skip
     frame = f'<rect x="1" y="1" width="{WIDTH - 2}" height="{HEIGHT - 2}" rx="6" fill="none" stroke="var(--grid)"/>'
     return drawing(
-        WIDTH, HEIGHT, frame, element("g", *points, data_k="points"), label="The word's vectors in the plane"
-    )
+        WIDTH, HEIGHT, frame, element("g", *leaders, data_k="leaders"), element("g", *points, data_k="points"),
+        label="The word's vectors in the plane",
+    )  # fmt: skip
 
 
 def _chart(figures: list[_Figures], chosen: int, noun: str) -> str:
@@ -224,7 +264,7 @@ def _chart(figures: list[_Figures], chosen: int, noun: str) -> str:
     parts = [
         words(0, 10, f"mean cosine: ── within a {noun}, ╌╌ across", class_="start small"),
         words(CHART_LEFT - 6, height(1), "1", class_="end small"),
-        words(CHART_LEFT - 6, height(low), fixed(low, 1), class_="end small"),
+        words(CHART_LEFT - 6, height(low), _minus(fixed(low, 1)), class_="end small"),
         words(CHART_LEFT + CHART_WIDTH, CHART_TOP + CHART_HEIGHT + 30, "layer", class_="end small"),
         f'<path class="line" d="M{CHART_LEFT} {height(low):g}h{CHART_WIDTH}"/>',
     ]

@@ -196,7 +196,7 @@ def test_it_takes_one_token_to_forty(shape):
     view = alignment(weights)
     assert len(re.findall('data-k="q', view.body)) == shape[0]
     assert len(re.findall('<rect[^>]*fill-opacity="[01]', view.body)) == weights.numel() + sum(shape)
-    assert len(view.html()) < 220_000
+    assert len(view.html()) < 225_000
     values = [text for text in texts(view) if re.fullmatch(r"\d\.\d\d", text)]
     assert len(values) == (weights.numel() if max(shape) <= 8 else 0)
 
@@ -270,7 +270,7 @@ def test_one_clear_crossing_counts_for_more_than_many_faint_ones():
 
 
 def test_an_end_token_is_chosen_last():
-    weights = torch.tensor([[0.9, 0.1, 0], [0.2, 0.8, 0], [0.6, 0.4, 0], [1.0, 0, 0]])
+    weights = torch.tensor([[0, 1.0, 0], [0, 0.8, 0.2], [0, 1.0, 0], [1.0, 0, 0]])
     assert alignment(weights).data["start"] == 3
     assert alignment(weights, ["a", "b", ".", "<eos>"]).data["start"] == 1
     assert alignment(weights, [".", ".", ".", "<eos>"]).data["start"] in range(4)

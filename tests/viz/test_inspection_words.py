@@ -64,16 +64,49 @@ def test_equal_vectors_lie_in_the_middle():
     assert "mean cosine 1.000 within a group and 1.000 across groups" in data["told"][0]
 
 
+def test_marks_that_would_cover_each_other_are_drawn_apart():
+    vectors = torch.randn(2, 40, 7)
+    vectors[0, :9], vectors[0, 9:12] = vectors[0, 0], vectors[0, 9]
+    data = contextual_words(vectors).data
+    places, drawn = torch.tensor(data["places"]), torch.tensor(data["drawn"])
+    assert torch.cdist(places[0, :9], places[0, :9]).max() == 0
+    for layer in drawn:
+        assert (torch.cdist(layer, layer) + 99 * torch.eye(40)).min() >= 25
+        assert (layer >= 13).all()
+        assert (layer <= torch.tensor([327.0, 287.0])).all()
+    assert data["told"][0].endswith(" and 12 points in it coincide with others.")
+    assert "coincide" not in data["told"][1]
+
+
+def test_marks_that_are_clear_of_others_stay_in_their_place():
+    vectors = torch.tensor([[[0.0, 5.0], [5.0, 0.0], [-5.0, 0.0], [-5.0, 0.0], [0.0, -5.0]]])
+    data = contextual_words(vectors).data
+    places, drawn = torch.tensor(data["places"][0]), torch.tensor(data["drawn"][0])
+    assert (drawn != places).any(1).tolist() == [False, False, True, True, False]
+    leaders = re.findall(r'class="leader" d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"', contextual_words(vectors).body)
+    assert torch.tensor([[float(x) for x in leader] for leader in leaders]) == pytest.approx(
+        torch.cat([drawn, places], 1), abs=0.051
+    )
+
+
+def test_negative_cosines_have_a_minus_sign():
+    view = contextual_words(torch.tensor([[[1.0, 0.0], [-1.0, 0.2], [0.1, -1.0]]]))
+    assert "−0." in view.data["told"][0]
+    assert "-" not in view.data["told"][0] + "".join(text for _, text in view.data["near"][0])
+
+
 def test_one_feature_is_a_line():
     places = torch.tensor(contextual_words(torch.randn(2, 5, 1)).data["places"])
     assert (places[..., 1] == 150).all()
 
 
-def test_the_picture_begins_with_the_last_layer_and_names_all():
+def test_the_picture_begins_with_the_embedding_and_names_all():
     view = contextual_words(torch.randn(3, 5, 4), SENTENCES, SENSES, word="<b>")
     assert "<b>" not in view.body
     shown = re.findall(r'aria-label="(\d): (s\d)" style="transform:translate\(([\d.]+)px,([\d.]+)px\)"', view.body)
-    assert [(float(x), float(y)) for *_, x, y in shown] == [tuple(p) for p in view.data["places"][2]]
+    assert [(float(x), float(y)) for *_, x, y in shown] == [tuple(p) for p in view.data["drawn"][0]]
+    assert view.status == view.data["told"][0]
+    assert 'max="2" step="1" value="0"' in view.body
     assert [int(n) for n, *_ in shown] == [1, 2, 3, 4, 5]
     assert re.findall(r"(s\d) \((\w)\)</li>", view.body) == list(zip(SENTENCES, SENSES, strict=True))
     assert view.data["senses"] == SENSES

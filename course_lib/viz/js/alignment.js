@@ -1,10 +1,12 @@
 (el, {weights, queries, keys, x, y, width, height, start}, ui) => {
-  const named = (i, j) => `“${keys[j]}” (${fix(weights[i][j])})`, lines = ui.all("[data-j]"), Q = queries.length,
+  const named = (i, j) => `“${keys[j]}” (${fix(weights[i][j])})`, Q = queries.length,
+    // every line with its key; weights below 0.01 have none
+    lines = weights.flatMap((row, i) => [...row.keys()].filter(j => row[j] >= .01).map((j, n) => [ui.$("l" + i).children[n], j])),
     best = list => [...list.keys()].sort((a, b) => list[b] - list[a]).slice(0, 3),
     // the lines, the words and the frame of one query, or of one key
     show = (i, k, box) => {
       queries.forEach((_, n) => set(ui.$("l" + n), {opacity: i < 0 || n == i ? 1 : .08}));
-      lines.forEach(line => set(line, {opacity: k < 0 || line.dataset.j == k ? 1 : .08}));
+      lines.forEach(([line, j]) => set(line, {opacity: k < 0 || j == k ? 1 : .08}));
       for (const [side, list, at] of [["q", queries, i], ["k", keys, k]])
         list.forEach((_, n) => set(ui.$(side + n).firstChild, {"fill-opacity": n == at ? .4 : .1}));
       set(ui.$("frame"), box);

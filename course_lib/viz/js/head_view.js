@@ -1,5 +1,5 @@
 (el, data, ui) => {
-  const {q, k, H, names, second, own, marks, signs} = data, Q = q.length, K = k.length, P = names.length, ROW = 24,
+  const {q, k, H, names, second, marks, signs} = data, Q = q.length, K = k.length, P = names.length, ROW = 24,
     // one character up to 80 thousandths, two above, two for a run of zeros: see `encoded` of inspection_inputs.py
     decode = text => {
       const list = [], at = i => { const c = text.charCodeAt(i); return (c == 33 ? 60 : c == 32 ? 92 : c) - 35 };
@@ -13,7 +13,7 @@
     },
     w = decode(data.w), scores = decode(data.scores), N = scores.length / P,
     of = (h, i, j) => w[((layer * H + h) * Q + i) * K + j],
-    maps = ui.all(".maps button"), chips = ui.all(".chips [data-h]"), every = ui.$("every"),
+    maps = ui.all(".maps button"), chips = ui.all(".chips [data-h]"), every = ui.$("every"), several = ui.$("several"),
     sides = ["q", "k"].map(side => [...ui.$(side).querySelectorAll("g")]),
     part = ui.$("part"), box = ui.$("lines"), by = ui.$("by"), least = ui.$("least"),
     rank = p => [...Array(N).keys()].sort((a, b) => p < 0 ? 0 : scores[b * P + p] - scores[a * P + p]),
@@ -23,12 +23,13 @@
       return (!at || at[1] == (at[0] ? j : i)) && (!wanted || (i < second ? "A" : "B") + (j < second ? "A" : "B") == wanted);
     },
     draw = () => {
-      const at = over || kept, head = layer * H + on[0];
+      const at = over || kept, head = layer * H + on[0], own = scores.slice(head * P, head * P + P), p = most(own);
       box.replaceChildren(...on.flatMap(h => {
         const found = {};
         for (let i = 0; i < Q; i++) for (let j = 0; j < K; j++) {
           const shade = (of(h, i, j) + 25) / 50 | 0;
-          if (shade && seen(i, j)) found[shade] = (found[shade] || "") + `M118 ${58 + ROW * i}L222 ${58 + ROW * j}`;
+          // many heads without a token are a tangle: only their strong lines
+          if (shade && seen(i, j) && (at || on.length < 4 || of(h, i, j) > 499)) found[shade] = (found[shade] || "") + `M118 ${58 + ROW * i}L222 ${58 + ROW * j}`;
         }
         return Object.keys(found).map(shade => {
           const line = document.createElementNS(box.namespaceURI, "path");
@@ -38,12 +39,12 @@
       }));
       // a token is as dark as its weight under the chosen one
       sides.forEach((tokens, side) => tokens.forEach((node, n) => {
-        const own = at && at[0] == side,
-          value = at && !own && (side ? seen(at[1], n) : seen(n, at[1]))
+        const same = at && at[0] == side,
+          value = at && !same && (side ? seen(at[1], n) : seen(n, at[1]))
             ? sum(on.map(h => side ? of(h, at[1], n) : of(h, n, at[1]))) / on.length / 1e3 : 0;
         ui.cell(node, value);
-        node.classList.toggle("chosen", !!own && at[1] == n);
-        node.lastChild.textContent = at && !own && on.length == 1 ? fix(value) : "";
+        node.classList.toggle("chosen", !!same && at[1] == n);
+        node.lastChild.textContent = at && !same && on.length == 1 ? fix(value) : "";
       }));
       chips.forEach((chip, h) => chip.ariaPressed = on.includes(h));
       every.ariaPressed = on.length == H;
@@ -55,8 +56,9 @@
         ui.text("score" + p, fix(score));
       });
       const place = head * Q * K;
+      if (at) ui.$("strongest").hidden = false;
       ui.$("links").replaceChildren(...[...Array(Q * K).keys()]
-        .filter(n => !marks.includes(n % K) && !(own && n % (K + 1) == 0))
+        .filter(n => !marks.includes(n % K) && !(data.own && n % (K + 1) == 0))
         .sort((a, b) => w[place + b] - w[place + a]).slice(0, 6).map(n => {
           const item = document.createElement("li");
           item.textContent = `“${q[n / K | 0]}” → “${k[n % K]}” ${fix(w[place + n] / 1e3)}`;
@@ -66,8 +68,9 @@
         const row = (at[0] ? q : k).map((name, n) => [at[0] ? of(h, n, at[1]) : of(h, at[1], n), name])
           .sort((a, b) => b[0] - a[0]).slice(0, 3).map(([x, name]) => `“${name}” ${fix(x / 1e3)}`).join(", ");
         return `Head ${h + 1}: ` + (at[0] ? `“${k[at[1]]}” gets most from ` : `“${q[at[1]]}” looks most at `) + row + ".";
-      }).join(" ") : on.length > 1 ? `Layer ${layer + 1}, heads ${chips.flatMap((_, h) => on.includes(h) ? h + 1 : []).join(", ")}.` : sentence(title(head)) + ": "
-        + names.map((name, p) => name + " " + fix(scores[head * P + p] / 1e3)).join(", ") + ".");
+      }).join(" ") : on.length > 1 ? `Layer ${layer + 1} shows heads ${chips.flatMap((_, h) => on.includes(h) ? h + 1 : []).join(", ")}, and the bars of head ${on[0] + 1}`
+        + (on.length > 3 ? "; lines start at 0.5 until a token is chosen." : ".")
+        : `Layer ${layer + 1}, head ${on[0] + 1} follows the pattern “${names[p]}” most (${fix(own[p] / 1e3)}).`);
     },
     title = n => `layer ${(n / H | 0) + 1}, head ${n % H + 1}`,
     // small maps: those with the score, best first
@@ -85,7 +88,10 @@
         open(n / H | 0, [n % H]);
       });
       least.disabled = p < 0;
-      if (p >= 0) ui.say(`${order.length} of ${N} heads` + (order.length ? `; most: ${title(order[0])} with ${fix(scores[order[0] * P + p] / 1e3)}.` : "."));
+      if (p >= 0) {
+        const [best] = rank(p), told = ` ${title(best)} with ${fix(scores[best * P + p] / 1e3)}.`;
+        ui.say(order.length ? `${order.length} of ${N} heads; most:` + told : `No head reaches ${least.value} for “${names[p]}”; the most has` + told);
+      }
     },
     open = (l, heads) => {
       layer = l;
@@ -94,11 +100,12 @@
       draw();
     };
   let {layer, on} = data, kept, over;
-  chips.forEach((chip, h) => chip.onclick = () => {
+  chips.forEach((chip, h) => chip.onclick = e => {
     const rest = on.filter(x => x != h);
     // one head at least; the newest comes first
-    open(layer, on.includes(h) ? rest.length ? rest : on : [h, ...on]);
+    open(layer, several.ariaPressed == "false" && !e.shiftKey ? [h] : on.includes(h) ? rest.length ? rest : on : [h, ...on]);
   });
+  ui.press("several", yes => yes || open(layer, [on[0]]));
   every.onclick = () => open(layer, on.length == H ? [on[0]] : [on[0], ...Array(H).keys()].filter((h, i, list) => list.indexOf(h) == i));
   ui.$("layer").oninput = e => open(+e.target.value, on);
   if (part) part.oninput = draw;

@@ -31,7 +31,7 @@
         ui.text("at-" + what, feature < 0 ? "" : `feature ${feature}: ${fix(values[feature])}`);
       });
       set(ui.$("at"), {d: feature < 0 ? "" : `M${16 + step * (order.indexOf(feature) + .5)} 38v206`});
-      ui.text("told", `“${keys[now]}”: score ${fix(scores[now])}, ${open[now] ? "weight " + fix(w[now]) : "masked"}. The features that change the score most: `
+      ui.text("told", `The features that change the score of “${keys[now]}” most: `
         + far.slice(0, 3).map(f => `${f} (${signed(mine[f])})`).join(", ")
         + (D > 3 ? `; the other ${D - 3} together ${signed(sum(far.slice(3).map(f => mine[f])))}` : "") + ".");
       ui.say((feature < 0 ? "" : `Feature ${feature}: ${fix(query[feature])} × ${fix(k[now][feature])} × ${fix(scale)} = ${fix(mine[feature])}. `)

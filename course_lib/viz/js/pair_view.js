@@ -20,11 +20,14 @@
           item.textContent = link(p / L | 0, p % L);
           return item;
         }));
-      ui.say(`${sentence(names[n])}: words of A put ${fix(share[1] / 1e3)} of their weight on words of B, words of B ${fix(share[3] / 1e3)} on words of A.`);
+      ui.say(`${n ? "In" : "On"} ${names[n]}, words of A put ${fix(share[1] / 1e3)} of their weight on words of B, and words of B ${fix(share[3] / 1e3)} on words of A.`);
     };
   let w;
   box.oninput = draw;
   draw();
   ui.press("across", on => ui.$("map").classList.toggle("across", on));
-  ui.grid(rows, (i, j) => ui.say(link(i, j)));
+  ui.grid(rows, (i, j) => {
+    ui.$("strongest").hidden = false;
+    ui.say(link(i, j) + ".");
+  });
 }
