@@ -90,7 +90,9 @@ def _status(attention: Attention, patterns: Patterns, layer: int, heads: Sequenc
     numbers = [str(head + 1) for head in sorted(heads)]
     number = layer * attention.num_heads + heads[0]
     if len(numbers) > 1:
-        few = f"; lines start at {fixed(CROWDED_LEAST / 1000, 1)} until a token is chosen" if len(numbers) > CROWD else ""
+        few = (
+            f"; lines start at {fixed(CROWDED_LEAST / 1000, 1)} until a token is chosen" if len(numbers) > CROWD else ""
+        )
         return f"Layer {layer + 1} shows heads {', '.join(numbers)}, and the bars of head {heads[0] + 1}{few}."
     scores = thousandths(patterns.scores[number])
     name, score = max(zip(patterns.names, scores, strict=True), key=lambda pair: pair[1])

@@ -58,8 +58,12 @@ def lines_panel(
     return (
         STYLE
         + controls(*rows)
-        + element("div", "heads ", *chips, several, every, class_="chips", role="group", aria_label="heads of this layer")
-        + panels(_columns(attention, layer, heads), _facts(attention, patterns, layer * num_heads + heads[0], held_back))
+        + element(
+            "div", "heads ", *chips, several, every, class_="chips", role="group", aria_label="heads of this layer"
+        )
+        + panels(
+            _columns(attention, layer, heads), _facts(attention, patterns, layer * num_heads + heads[0], held_back)
+        )
     )
 
 

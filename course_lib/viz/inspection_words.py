@@ -240,7 +240,8 @@ def _plane(drawn: Tensor, places: Tensor, senses: list[int], labels: list[str]) 
     points = [
         element(
             "g", '<circle r="13" fill-opacity="0"/>', _mark(senses[i], i), class_="point", role="button",
-            tabindex=-1 if i else 0, aria_label=f"{i + 1}: {labels[i]}", style=f"transform:translate({x:.1f}px,{y:.1f}px)",
+            tabindex=-1 if i else 0, aria_label=f"{i + 1}: {labels[i]}",
+            style=f"transform:translate({x:.1f}px,{y:.1f}px)",
         )
         for i, (x, y) in enumerate(drawn.tolist())
     ]  # fmt: skip

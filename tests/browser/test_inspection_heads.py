@@ -75,7 +75,9 @@ def test_a_small_map_opens_its_head_with_the_mouse(show, width, scheme):
     assert page.locator('[data-k="name"]').text_content() == "layer 3, head 2"
     assert page.locator('[data-k="layer"]').input_value() == "2"
     assert page.locator('.maps [aria-pressed="true"]').get_attribute("aria-label").startswith("layer 3, head 2,")
-    said(page, "layer 3, head 2: previous token")
+    assert re.search(
+        r"^Layer 3, head 2 follows the pattern “[a-z ]+” most \(0\.\d{3}\)\.$", said(page, "Layer 3, head 2")
+    )
     assert page.locator('[data-k="score1"]').text_content() == f"{weights[2, 1].diagonal(1)[WORDS].mean():.3f}"
     column(page, "q").nth(5).click()
     assert numbers_of(page, "k") == three(weights[2, 1, 5])
@@ -120,7 +122,7 @@ def test_small_maps_and_tokens_are_reached_with_the_keyboard(show):
     assert "layer 2, head 2" in page.evaluate("document.activeElement.getAttribute('aria-label')")
     page.keyboard.press("Enter")
     are_lines_of(page, weights[1, 1])
-    for _ in range(1 + 1 + 4 + 1 + 1):  # layer, sentences, heads, all, queries
+    for _ in range(1 + 1 + 4 + 1 + 1 + 1):  # layer, sentences, heads, several, all, queries
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     assert numbers_of(page, "k") == three(weights[1, 1, 1])
@@ -162,10 +164,13 @@ def test_several_heads_tokens_and_sentences_are_filtered(show, width, scheme):
     seen = show(head_view(weights, TOKENS, layer=0, heads=[0]), width=width, scheme=scheme)
     page = seen.page
     are_lines_of(page, weights[0, 0])
+    page.get_by_role("button", name="several").click()
     page.get_by_role("button", name="head 3").click()
     are_lines_of(page, weights[0, 2], weights[0, 0])
+    said(page, "Layer 1 shows heads 1, 3, and the bars of head 3.")
+    assert page.locator('[data-k="name"]').text_content() == "layer 1, head 3"
     colours = page.locator('[data-k="lines"] path').evaluate_all("nodes => nodes.map(n => getComputedStyle(n).stroke)")
-    chips = page.locator('.chips [aria-pressed="true"]').evaluate_all(
+    chips = page.locator('.chips [data-h][aria-pressed="true"]').evaluate_all(
         "nodes => nodes.map(n => getComputedStyle(n).borderLeftColor)"
     )
     assert set(colours) == set(chips)
@@ -186,6 +191,59 @@ def test_several_heads_tokens_and_sentences_are_filtered(show, width, scheme):
     page.get_by_role("button", name="head 3").click()
     assert page.get_by_role("button", name="all", exact=True).get_attribute("aria-pressed") == "false"
     clean(seen)
+
+
+def test_a_click_on_a_head_replaces_and_with_shift_adds(show):
+    weights = given()
+    seen = show(head_view(weights, TOKENS, layer=0, heads=[0]))
+    page = seen.page
+    page.get_by_role("button", name="head 3").click()
+    are_lines_of(page, weights[0, 2])
+    page.get_by_role("button", name="head 2").click(modifiers=["Shift"])
+    are_lines_of(page, weights[0, 1], weights[0, 2])
+    page.get_by_role("button", name="several").click()
+    page.get_by_role("button", name="head 1").click()
+    assert page.locator('.chips [data-h][aria-pressed="true"]').count() == 3
+    page.get_by_role("button", name="several").click()
+    are_lines_of(page, weights[0, 0])
+    clean(seen)
+
+
+def test_of_many_heads_only_strong_lines_are_drawn_until_a_token_is_chosen(show):
+    weights = given()
+    page = show(head_view(weights, TOKENS, layer=1, heads=[2])).page
+    page.get_by_role("button", name="all", exact=True).click()
+    said(page, "Layer 2 shows heads 1, 2, 3, 4, and the bars of head 3; lines start at 0.5 until a token is chosen.")
+    assert {(i, j) for i, j, _ in drawn(page)} == {(i, j) for _, i, j in (weights[1] >= 0.4995).nonzero().tolist()}
+    column(page, "q").nth(2).click()
+    assert len(drawn(page)) == (weights[1, :, 2] >= 0.0255).sum()
+
+
+def test_the_strongest_links_wait_until_a_token_is_chosen(show):
+    page = show(head_view(given(), TOKENS)).page
+    links = page.locator('[data-k="links"]')
+    page.get_by_role("button", name="head 3").click()
+    assert not links.is_visible()
+    column(page, "q").nth(2).hover()
+    assert links.is_visible()
+    page.locator("[data-k=reset]").click()
+    assert not links.is_visible()
+    assert show(model_view(given(), TOKENS)).page.locator('[data-k="links"]').is_visible()
+
+
+def test_where_no_head_has_the_score_the_view_says_so(show):
+    weights = given()
+    page = show(model_view(weights, TOKENS)).page
+    page.locator('[data-k="by"]').select_option(label="by previous token")
+    page.locator('[data-k="least"]').fill("1")
+    scores = weights.diagonal(-1, 2, 3)[..., [0, 1, 2, 4, 5]].mean(-1).flatten()
+    layer, head = divmod(int(scores.argmax()), 4)
+    said(
+        page,
+        "No head reaches 1 for “previous token”; the most has "
+        f"layer {layer + 1}, head {head + 1} with {scores.max():.3f}.",
+    )
+    assert "no head" in page.locator(".maps").evaluate("n => getComputedStyle(n, '::before').content")
 
 
 def test_the_last_head_cannot_be_switched_off(show):

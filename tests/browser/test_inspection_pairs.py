@@ -50,9 +50,9 @@ def test_heads_are_chosen_with_the_mouse(show, width, scheme):
     for value, expected in (("5", weights[1, 1]), ("0", weights.flatten(0, 1).mean(0)), ("1", weights[0, 0])):
         page.locator('[data-k="head"]').select_option(value)
         is_map(page, expected)
-    said(page, "layer 1, head 1: words of A put")
+    said(page, "In layer 1, head 1, words of A put")
     cell(page, 2, 4).hover()
-    assert said(page, "“cat” (A) → “it” (B)").endswith(f"{weights[0, 0, 2, 4]:.3f}")
+    assert said(page, "“cat” (A) → “it” (B)").endswith(f"{weights[0, 0, 2, 4]:.3f}.")
     assert float(cell(page, 2, 1).evaluate("n => getComputedStyle(n).opacity")) == 1
     page.locator('[data-k="across"]').click()
     assert float(cell(page, 2, 1).evaluate("n => getComputedStyle(n).opacity")) < 0.2
@@ -72,7 +72,7 @@ def test_the_map_is_walked_with_the_keyboard(show):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert said(page, "“the” (A) → “cat” (A)").endswith(f"{weights[1, 2, 1, 2]:.3f}")
+    assert said(page, "“the” (A) → “cat” (A)").endswith(f"{weights[1, 2, 1, 2]:.3f}.")
     assert page.evaluate("getComputedStyle(document.activeElement).strokeWidth") == "4px"
     clean(seen)
 
@@ -84,7 +84,33 @@ def test_cells_are_tapped(show):
     box = cell(page, 5, 2).bounding_box()
     assert min(box["width"], box["height"]) >= 24
     cell(page, 5, 2).tap()
-    assert said(page, "“ran” (B) → “cat” (A)").endswith(f"{weights[0, 1, 5, 2]:.3f}")
+    assert said(page, "“ran” (B) → “cat” (A)").endswith(f"{weights[0, 1, 5, 2]:.3f}.")
     page.locator('[data-k="across"]').tap()
     assert page.locator('[data-k="across"]').get_attribute("aria-pressed") == "true"
     clean(seen)
+
+
+def test_the_strongest_links_wait_until_a_cell_is_chosen(show):
+    page = show(pair_view(given(), TOKENS)).page
+    links = page.locator('[data-k="links"]')
+    assert not links.is_visible()
+    page.locator('[data-k="head"]').select_option("1")
+    assert not links.is_visible()
+    cell(page, 2, 4).hover()
+    said(page, "“cat” (A) → “it” (B)")
+    assert links.is_visible()
+    page.locator("[data-k=reset]").click()
+    assert not links.is_visible()
+
+
+def test_a_long_pair_has_cells_for_fingers_and_is_moved_sideways_on_a_phone(show):
+    tokens = ["[CLS]", *"abcdef", "[SEP]", *"ghijkl", "[SEP]"]
+    torch.manual_seed(5)
+    weights = torch.randn(1, 1, 15, 15).softmax(-1)
+    seen = show(pair_view(weights, tokens), width=390, touch=True)
+    box = seen.page.locator('[data-k="map"] rect').nth(20).bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    assert seen.page.locator(".wide").evaluate("n => n.scrollWidth > n.clientWidth")
+    clean(seen)
+    seen = show(pair_view(weights, tokens), width=1000)
+    assert seen.page.locator(".wide").evaluate("n => n.scrollWidth == n.clientWidth")

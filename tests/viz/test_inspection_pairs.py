@@ -58,7 +58,7 @@ def test_all_maps_and_their_average_are_handed_over_in_three_decimals():
     data = pair_view(given, TOKENS).data
     expected = torch.cat([given.double().flatten(0, 1).mean(0)[None], given.flatten(0, 1).double()])
     assert [fixed(x) for x in unpacked(data["packed"])] == [fixed(x) for x in expected.flatten().tolist()]
-    assert data["names"][:2] == ["average of all heads", "layer 1, head 1"]
+    assert data["names"][:2] == ["average over all heads", "layer 1, head 1"]
     assert (data["second"], data["marks"]) == (4, [0, 3, 6])
 
 
