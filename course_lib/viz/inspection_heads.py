@@ -101,8 +101,8 @@ def _status(attention: Attention, patterns: Patterns, layer: int, heads: Sequenc
 
 _LINES_NOTE = (
     "A query on the left shows where it looks; a key on the right shows which queries look at it. The shade of a token "
-    "is its weight, averaged over the chosen heads. Press “several” to show a further head beside the first. With the keyboard: Tab to a column of tokens, arrow keys along it, "
-    "Enter keeps a token or releases it."
+    "is its weight, averaged over the chosen heads. Press “several” to show a further head beside the first. With the "
+    "keyboard: Tab to a column of tokens, arrow keys along it, Enter keeps a token or releases it."
 )
 
 

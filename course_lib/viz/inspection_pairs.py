@@ -114,8 +114,10 @@ def pair_view(
             "packed": packed(maps),
             "shares": [thousandths(share) for share in shares],
         },
-        hint="Point at a cell, or tap it, to read one weight; choose a head to see which words look at the other sentence.",
-        status=f"{'In' if chosen else 'On'} {names[chosen]}, words of A put {across_[0]} of their weight on words of B, "
+        hint="Point at a cell, or tap it, to read one weight; choose a head to see which words look at the "
+        "other sentence.",
+        status=f"{'In' if chosen else 'On'} {names[chosen]}, "
+        f"words of A put {across_[0]} of their weight on words of B, "
         f"and words of B {across_[1]} on words of A.",
         note="Rows are queries, columns are keys; the strength of a cell is √weight. Grey bands mark delimiters such "
         "as [CLS] and [SEP]; lines divide the sentences. With the keyboard: Tab to the map, arrow keys between cells.",

@@ -126,23 +126,64 @@ def test_three_attentions_are_linked_by_their_words(show, width, scheme, touch):
     seen = show(view, width=width, scheme=scheme, touch=touch)
     page = seen.page
     press(page.locator("[data-k='cross2,1']"), touch)
-    said(page, f"“z” looks at “b” with {cross.mean(0)[2, 1]:.3f} (cross).")
-    rows = {
-        name: float(page.locator(f"[data-k={name}-row]").get_attribute("y")) for name in ("encoder", "decoder", "cross")
-    }
-    sizes = {name: float(page.locator(f"[data-k={name}-row]").get_attribute("height")) for name in rows}
-    assert {name: (rows[name] - 62) / sizes[name] for name in rows} == {"encoder": 1, "decoder": 2, "cross": 2}
+    said(
+        page, f"In row “z”, cross-attention reads “b” ({cross.mean(0)[2, 1]:.3f}); row “b” of the encoder is outlined."
+    )
+    for name, row in (("encoder", 1), ("decoder", 2), ("cross", 2)):
+        y = page.locator(f"[data-k='{name}{row},0'] rect").get_attribute("y")
+        assert page.locator(f"[data-k={name}-row]").get_attribute("y") == y
+    where = page.locator("[data-k=cross-cell]").bounding_box(), page.locator("[data-k='cross2,1']").bounding_box()
+    assert all(abs(where[0][side] - where[1][side]) < 4 for side in where[0])
+    assert min(where[1]["width"], where[1]["height"]) >= 24
+    press(page.locator("[data-k='decoder1,0']"), touch)
+    said(page, "In row “y”, the decoder reads “x”")
+    assert page.locator("[data-k=cross-cell]").get_attribute("width") == "0"
     page.locator("[data-k=head]").select_option(label="head 2")
     page.keyboard.press("Tab")
     page.locator("[data-k='cross2,1']").focus()
-    said(page, f"with {cross[1, 2, 1]:.3f} ")
+    said(page, f"“b” ({cross[1, 2, 1]:.3f});")
     page.keyboard.press("ArrowRight")
-    said(page, f"“z” looks at “c” with {cross[1, 2, 2]:.3f} ")
+    said(page, f"In row “z”, cross-attention reads “c” ({cross[1, 2, 2]:.3f});")
     page.keyboard.press("ArrowUp")
-    said(page, f"“y” looks at “c” with {cross[1, 1, 2]:.3f} ")
+    said(page, f"In row “y”, cross-attention reads “c” ({cross[1, 1, 2]:.3f});")
     shade = page.locator("[data-k='encoder3,0'] rect").get_attribute("fill-opacity")
     assert float(shade) == pytest.approx(encoder[1, 3, 0].item(), abs=1e-6)
     clean(seen)
+
+
+@layouts
+def test_cross_attention_is_covered_until_the_reader_has_said_which_way_it_moves(show, width, scheme, touch):
+    cross = torch.eye(4)[[3, 2, 1]].expand(2, 3, 4)
+    view = three_attentions(*attentions()[:2], cross, ["a", "b", "c", "d"], ["x", "y", "z"], predict=True)
+    seen = show(view, width=width, scheme=scheme, touch=touch)
+    page = seen.page
+    cell = page.locator("[data-k='cross0,3']")
+    assert not cell.is_visible()
+    assert page.locator("[data-k='decoder0,0']").is_visible()
+    page.locator("[data-k=head]").select_option("1")
+    said(page, "Choose first what you expect of cross-attention.")
+    press(page.get_by_role("button", name="forwards", exact=True), touch)
+    said(page, "Not as you expected: from row to row, the largest weight moves backwards.")
+    assert cell.is_visible()
+    press(page.get_by_role("button", name="backwards"), touch)
+    said(page, "As you expected: from row to row, the largest weight moves backwards.")
+    pressed = page.locator("[aria-pressed=true]").all_text_contents()
+    assert pressed == ["backwards"]
+    press(page.locator("[data-k=reset]"), touch)
+    said(page, "stays covered")
+    assert not cell.is_visible()
+    clean(seen)
+
+
+def test_the_three_maps_of_seven_steps_share_a_screen(show):
+    own, source, target = torch.eye(7).expand(2, 7, 7), list("1234567"), ["start", *"234567"]
+    page = show(three_attentions(own, own, own, source, target), width=390, height=844, touch=True).page
+    foot = page.locator(".foot").bounding_box()["height"]
+    assert page.locator(".three").bounding_box()["height"] + foot <= 844
+    page = show(three_attentions(own, own, own, source, target), width=1000).page
+    assert len({round(box.bounding_box()["y"]) for box in page.locator(".three > div").all()}) == 1
+    sizes = page.locator(".three text").evaluate_all("list => list.map(n => 12 * n.ownerSVGElement.getScreenCTM().a)")
+    assert min(sizes) >= 10
 
 
 def stacks():
@@ -294,5 +335,5 @@ def test_choosing_a_head_says_where_it_looks(show):
     page = show(three_attentions(own, own, cross, ["a", "b"], ["x", "y"])).page
     page.locator("[data-k=head]").select_option("1")
     assert said(page, "head 2") == (
-        "head 2: in cross-attention, “x” looks most at “b” (0.800), “y” looks most at “a” (0.700)."
+        "In head 2 of cross-attention, “x” looks most at “b” (0.800), “y” looks most at “a” (0.700)."
     )

@@ -181,6 +181,7 @@ CALLS = {
             "cross": weights(2, 5, 3),
             "source": WORDS,
             "target": OTHERS,
+            "predict": True,
         },
         open={"source": "another text inside", "target": "another text inside"},
         called={"encoder": "decoder", "source": "encoder", "target": "decoder"},

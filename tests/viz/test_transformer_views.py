@@ -82,9 +82,30 @@ def test_three_maps_show_the_average_of_the_heads():
                 assert float(drawn[f"{name}{i},{j}"][0].get("fill-opacity")) == pytest.approx(weight, abs=1e-5)
     best = SOURCE[cross.mean(0)[1].argmax()]
     assert f"“y” looks most at “{best}”" in view.description
-    framed = float(drawn["encoder-row"].get("y")) - 62  # the row of what the first target token looks at
-    assert framed / float(drawn["encoder-row"].get("height")) == int(cross.mean(0)[0].argmax())
-    assert float(drawn["cross-row"].get("y")) == float(drawn["decoder-row"].get("y")) == 62
+    looked_at = int(cross.mean(0)[0].argmax())
+    for name, row in (("encoder", looked_at), ("decoder", 0), ("cross", 0)):
+        assert drawn[f"{name}-row"].get("y") == drawn[f"{name}{row},0"][0].get("y")
+
+
+@pytest.mark.parametrize(
+    ("best", "pattern"),
+    [([0, 1, 2], 0), ([3, 2, 0], 1), ([3, 2, 2], 1), ([1, 3, 1], 2), ([2, 2, 2], 2), ([0, 2, 1], 2)],
+)
+def test_cross_attention_moves_forwards_backwards_or_neither_way(best, pattern):
+    cross = torch.eye(4)[best].expand(2, 3, 4)
+    view = three_attentions(*attentions()[:2], cross, SOURCE, TARGET, predict=True)
+    assert view.data["pattern"] == pattern
+
+
+def test_a_reader_who_predicts_is_not_told_the_answer():
+    cross = torch.eye(4)[[3, 2, 1]].expand(2, 3, 4)
+    view = three_attentions(*attentions()[:2], cross, SOURCE, TARGET, predict=True)
+    drawn = parts(view)
+    assert "looks most" not in view.status
+    assert drawn["encoder-row"].get("y") == drawn["encoder0,0"][0].get("y")
+    assert view.data["guesses"] == ["forwards", "backwards", "neither way"]
+    assert re.findall(r'data-k="guess\d" aria-pressed="false">([^<]+)<', view.body) == view.data["guesses"]
+    assert "guess" not in three_attentions(*attentions(), SOURCE, TARGET).body
 
 
 def test_heads_are_offered_by_numbers_from_one():
