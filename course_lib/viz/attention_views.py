@@ -255,7 +255,7 @@ def _joined(rows: list[list[float]], queries: list[str], keys: list[str], start:
                 "path", d=f"M{left + 6} {_middle(i):g}L{right - 6} {_middle(j):g}", stroke_width=f"{12 * weight:.2f}"
             )
             for j, weight in enumerate(row)
-            if float(fixed(weight)) >= _FAINT  # as the script, which has three decimals, finds them
+            if rounded(weight) >= _FAINT  # as the script, which has three decimals, finds them
         ]
         parts.append(element("g", *lines, stroke="var(--weight)", opacity=1 if i == start else 0.08, data_k=f"l{i}"))
     for i, name in enumerate(queries):

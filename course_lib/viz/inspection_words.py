@@ -106,7 +106,7 @@ def contextual_words(
         data={
             "places": _rounded(places),
             "drawn": _rounded(drawn),
-            "near": [[[j, _minus(fixed(c))] for j, c in figure.nearest] for figure in figures],
+            "near": [[[j, fixed(c)] for j, c in figure.nearest] for figure in figures],
             "told": told,
             "labels": sentences,
             "senses": named,
@@ -209,15 +209,11 @@ def _figures(layer: Tensor, senses: list[int]) -> _Figures:
     return _Figures(mean(same & other), mean(~same), nearest, right)
 
 
-def _minus(number: str) -> str:
-    return number.replace("-", "−")
-
-
 def _told(layer: int, figures: _Figures, explained: float, places: Tensor, noun: str) -> str:
     count = len(places)
     same = int(((torch.cdist(places, places) < 1).sum(1) > 1).sum())  # the point itself is one
     cosines = [
-        f"{_minus(fixed(value))} {where}"
+        f"{fixed(value)} {where}"
         for value, where in ((figures.within, f"within a {noun}"), (figures.across, f"across {noun}s"))
         if value is not None
     ]
@@ -265,7 +261,7 @@ def _chart(figures: list[_Figures], chosen: int, noun: str) -> str:
     parts = [
         words(0, 10, f"mean cosine: ── within a {noun}, ╌╌ across", class_="start small"),
         words(CHART_LEFT - 6, height(1), "1", class_="end small"),
-        words(CHART_LEFT - 6, height(low), _minus(fixed(low, 1)), class_="end small"),
+        words(CHART_LEFT - 6, height(low), fixed(low, 1), class_="end small"),
         words(CHART_LEFT + CHART_WIDTH, CHART_TOP + CHART_HEIGHT + 30, "layer", class_="end small"),
         f'<path class="line" d="M{CHART_LEFT} {height(low):g}h{CHART_WIDTH}"/>',
     ]
