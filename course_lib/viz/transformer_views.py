@@ -279,7 +279,7 @@ def _map(name: str, title: str, weights: Tensor, rows: Sequence[str], columns: S
     longest = 7 * max(map(len, columns))
     level = longest < size
     top = 36.0 if level else min(62.0, 26 + 0.87 * longest)
-    width = left + size * len(columns) + 2
+    width = max(190.0, left + size * len(columns) + 2)  # room for the title
     parts = [words(0, 8, title, class_="start small")]
     for j, word in enumerate(columns):
         x = left + size * (j + 0.5)
