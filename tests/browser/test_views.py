@@ -211,7 +211,8 @@ def test_reset_brings_the_beginning_back(show, name):
                 for (const kind of ["input", "change"]) node.dispatchEvent(new Event(kind, {bubbles: true}));
             }
             for (const node of document.querySelectorAll(
-                "attention-view button:not([data-k=reset]), attention-view svg [role=button]")) node.onclick?.(new MouseEvent("click"));"""
+                "attention-view button:not([data-k=reset]), attention-view svg [role=button]"))
+                node.onclick?.(new MouseEvent("click"));"""
         )
         page.wait_for_timeout(300)
         assert page.evaluate(STATE) != before
