@@ -20,7 +20,6 @@ from course_lib.viz.view import (
     fixed,
     packed,
     panels,
-    sentence,
     text_of,
     words,
 )
