@@ -84,10 +84,10 @@ def test_it_shows_without_a_script(browser, tmp_path, name):
 
 @each_view
 def test_all_that_can_be_moved_is_reached_by_tab(show, name):
-    """Every button, slider, list, field and handle; of a map of cells one cell, from which arrows go on."""
+    """Every button, slider, list, field, fold and handle; of a map of cells one cell, from which arrows go on."""
     page = show(VIEWS[name]()).page
     wanted = page.evaluate(
-        "[...document.querySelectorAll('button,input,select,[tabindex=\"0\"]')]"
+        "[...document.querySelectorAll('button,input,select,summary,[tabindex=\"0\"]')]"
         ".filter(n => n.checkVisibility() && !n.disabled && n.tabIndex >= 0).length"
     )
     reached = set()
