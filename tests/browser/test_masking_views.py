@@ -244,6 +244,9 @@ def test_a_leak_is_predicted_and_found_with_the_mouse(show, width, scheme):
     as_torch(page, "good", 3)
     assert said(page, "You were wrong about “sat”.").startswith("No leak when “on” is changed: ")
     assert page.locator(".judged").all_text_contents() == ["✓", "✓", "✗", "✓", "✓"]
+    before = marked(page)
+    page.locator(".guess").nth(2).click()  # a prediction stays as it was once the answer is shown
+    assert marked(page) == before == [False, False, True, True, True]
     page.locator("select").select_option(label="off by one")
     unseen(page)  # another model is another question
     assert marked(page) == [False] * 5
