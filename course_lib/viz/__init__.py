@@ -15,14 +15,17 @@ from course_lib.viz.inspection_pairs import pair_view
 from course_lib.viz.inspection_patching import patching_view
 from course_lib.viz.inspection_words import contextual_words
 from course_lib.viz.labels import readable
-from course_lib.viz.masking_views import leak_detector, mask_painter
+from course_lib.viz.masking_leaks import leak_detector
+from course_lib.viz.masking_painter import mask_painter
 from course_lib.viz.multi_head_grid import head_grid
 from course_lib.viz.multi_head_split import head_split
 from course_lib.viz.positional_encoding_views import rotary_pair, sinusoid_probe
 from course_lib.viz.scaled_dot_product_views import attention_calculator, scale_explorer
 from course_lib.viz.style import PALETTE, SERIES, WEIGHTS, use_style
+from course_lib.viz.transformer_budget import parameter_calculator
+from course_lib.viz.transformer_maps import three_attentions
 from course_lib.viz.transformer_norm_switch import norm_switch
-from course_lib.viz.transformer_views import block_stepper, parameter_calculator, three_attentions
+from course_lib.viz.transformer_steps import block_stepper
 
 __all__ = [
     "PALETTE",

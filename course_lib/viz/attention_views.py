@@ -11,22 +11,9 @@ from torch import Tensor
 from course_lib._checks import check_whole, got
 from course_lib.viz.describing import checked, describe, shortened
 from course_lib.viz.inspection_inputs import DELIMITERS
-from course_lib.viz.view import (
-    HIGH,
-    View,
-    button,
-    check_drawable,
-    controls,
-    drawing,
-    element,
-    fixed,
-    labels_for,
-    numbers,
-    panels,
-    rounded,
-    text_of,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import HIGH, button, controls, drawing, element, labels_for, panels, text_of, words
+from course_lib.viz.view_numbers import check_drawable, fixed, numbers, rounded
 
 __all__ = ["alignment", "query_plane"]
 

@@ -10,7 +10,9 @@ from torch import Tensor
 from course_lib._checks import check_finite, check_instance, check_number, check_sequence, check_texts, check_whole
 from course_lib.viz.describing import cut
 from course_lib.viz.labels import readable_labels
-from course_lib.viz.view import View, cell, drawing, element, fixed, panels, slider, words
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import cell, drawing, element, panels, slider, words
+from course_lib.viz.view_numbers import fixed
 
 __all__ = ["beam_tree"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from course_lib._checks import check_whole
-from course_lib.viz.view import View, drawing, element, fixed, panels, slider, words
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import drawing, element, panels, slider, words
+from course_lib.viz.view_numbers import fixed
 
 __all__ = ["cache_work"]
 

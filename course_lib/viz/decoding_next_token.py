@@ -10,17 +10,9 @@ from torch import Tensor
 
 from course_lib._checks import check_finite, check_whole
 from course_lib.viz.describing import cut, shortened
-from course_lib.viz.view import (
-    View,
-    check_drawable,
-    drawing,
-    element,
-    fixed,
-    labels_for,
-    panels,
-    slider,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import drawing, element, labels_for, panels, slider, words
+from course_lib.viz.view_numbers import check_drawable, fixed
 
 __all__ = ["next_token_bars"]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from course_lib._checks import check_instance
 from course_lib.viz.labels import readable_labels
-from course_lib.viz.view import labels_for
+from course_lib.viz.view_elements import labels_for
 
 __all__ = ["describe"]
 

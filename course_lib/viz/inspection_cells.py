@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_lib.viz.view import element, text_of
+from course_lib.viz.view_elements import element, text_of
 
 __all__ = ["MOST_CELLS", "Cell", "cell_map", "check_cells"]
 

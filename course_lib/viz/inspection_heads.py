@@ -16,7 +16,9 @@ from course_lib.viz.describing import describe
 from course_lib.viz.inspection_inputs import Attention, attention_of, thousandths
 from course_lib.viz.inspection_lines import CROWD, CROWDED_LEAST, lines_data, lines_panel
 from course_lib.viz.inspection_patterns import SIGNS, STRONG, Patterns, patterns_of
-from course_lib.viz.view import View, choice, controls, element, fixed, slider
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import choice, controls, element, slider
+from course_lib.viz.view_numbers import fixed
 
 __all__ = ["head_view", "model_view"]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from course_lib._checks import check_instance, check_texts
 from course_lib.viz.describing import checked
-from course_lib.viz.view import labels_for
+from course_lib.viz.view_elements import labels_for
 
 __all__ = ["Attention", "attention_of", "encoded", "thousandths"]
 

@@ -12,7 +12,9 @@ from course_lib._checks import check_ids, check_sequence, check_whole
 from course_lib.viz.describing import cut, joined
 from course_lib.viz.inspection_cells import MOST_CELLS, Cell, cell_map, check_cells
 from course_lib.viz.inspection_inputs import thousandths
-from course_lib.viz.view import View, drawing, fixed, labels_for, panels, sentence, words
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import drawing, labels_for, panels, sentence, words
+from course_lib.viz.view_numbers import fixed
 
 __all__ = ["logit_lens_view"]
 

@@ -9,7 +9,8 @@ from torch import Tensor
 from course_lib.viz.describing import cut, shortened
 from course_lib.viz.inspection_inputs import DELIMITERS, Attention, encoded, thousandths
 from course_lib.viz.inspection_patterns import Patterns
-from course_lib.viz.view import choice, controls, drawing, element, fixed, panels, text_of, words
+from course_lib.viz.view_elements import choice, controls, drawing, element, panels, text_of, words
+from course_lib.viz.view_numbers import fixed
 
 __all__ = ["colour", "lines_data", "lines_panel"]
 

@@ -10,24 +10,21 @@ from torch import Tensor
 
 from course_lib._checks import check_finite, check_instance, check_whole
 from course_lib.viz.describing import shortened
-from course_lib.viz.view import (
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import (
     HIGH,
-    MINUS,
-    View,
     button,
-    check_drawable,
     choice,
     controls,
     drawing,
     element,
-    fixed,
     labels_for,
-    numbers,
     panels,
     slider,
     text_of,
     words,
 )
+from course_lib.viz.view_numbers import MINUS, check_drawable, fixed, numbers
 
 __all__ = ["neuron_view"]
 

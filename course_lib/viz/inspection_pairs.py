@@ -10,19 +10,9 @@ from torch import Tensor
 from course_lib._checks import check_texts, check_whole
 from course_lib.viz.inspection_inputs import DELIMITERS, Attention, attention_of, thousandths
 from course_lib.viz.map_axes import WIDTH, axis_labels, frame
-from course_lib.viz.view import (
-    View,
-    button,
-    choice,
-    controls,
-    drawing,
-    element,
-    fixed,
-    packed,
-    panels,
-    text_of,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import button, choice, controls, drawing, element, panels, text_of, words
+from course_lib.viz.view_numbers import fixed, packed
 
 __all__ = ["pair_view"]
 

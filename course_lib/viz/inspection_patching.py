@@ -9,18 +9,9 @@ from torch import Tensor
 from course_lib._checks import check_finite, check_instance, check_texts
 from course_lib.viz.describing import joined
 from course_lib.viz.inspection_cells import Cell, cell_map, check_cells
-from course_lib.viz.view import (
-    View,
-    check_drawable,
-    check_pair,
-    drawing,
-    element,
-    fixed,
-    labels_for,
-    sentence,
-    text_of,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import drawing, element, labels_for, sentence, text_of, words
+from course_lib.viz.view_numbers import check_drawable, check_pair, fixed
 
 __all__ = ["patching_view"]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from course_lib.viz.inspection_inputs import DELIMITERS, Attention
-from course_lib.viz.view import fixed
+from course_lib.viz.view_numbers import fixed
 
 __all__ = ["Patterns", "patterns_of"]
 

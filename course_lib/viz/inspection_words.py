@@ -11,19 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_lib._checks import check_instance
-from course_lib.viz.view import (
-    View,
-    check_drawable,
-    controls,
-    drawing,
-    element,
-    fixed,
-    labels_for,
-    panels,
-    slider,
-    text_of,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import controls, drawing, element, labels_for, panels, slider, text_of, words
+from course_lib.viz.view_numbers import check_drawable, fixed
 
 __all__ = ["contextual_words"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from course_lib.viz.describing import cut, shortened
-from course_lib.viz.view import element, text_of, words
+from course_lib.viz.view_elements import element, text_of, words
 
 __all__ = ["WIDTH", "axis_labels", "frame", "short"]
 

@@ -10,20 +10,9 @@ from course_lib._checks import check_sequence, check_whole
 from course_lib.viz.describing import checked, cut
 from course_lib.viz.map_axes import WIDTH, axis_labels, frame
 from course_lib.viz.multi_head_removal import moved_outputs, output_table, told
-from course_lib.viz.view import (
-    View,
-    button,
-    controls,
-    drawing,
-    element,
-    fixed,
-    labels_for,
-    numbers,
-    packed,
-    panels,
-    rounded,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import button, controls, drawing, element, labels_for, panels, words
+from course_lib.viz.view_numbers import fixed, numbers, packed, rounded
 
 __all__ = ["head_grid"]
 

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from course_lib._checks import got
 from course_lib.viz.map_axes import WIDTH, short
-from course_lib.viz.view import check_drawable, drawing, element, fixed, words
+from course_lib.viz.view_elements import drawing, element, words
+from course_lib.viz.view_numbers import check_drawable, fixed
 
 __all__ = ["moved_outputs", "output_table", "told"]
 

@@ -10,21 +10,9 @@ from torch import Tensor
 from course_lib._checks import check_instance, got
 from course_lib.viz.describing import cut
 from course_lib.viz.map_axes import WIDTH, short
-from course_lib.viz.view import (
-    MINUS,
-    View,
-    button,
-    check_drawable,
-    choice,
-    controls,
-    drawing,
-    element,
-    fixed,
-    labels_for,
-    panels,
-    text_of,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import button, choice, controls, drawing, element, labels_for, panels, text_of, words
+from course_lib.viz.view_numbers import MINUS, check_drawable, fixed
 
 __all__ = ["head_split"]
 

@@ -8,20 +8,9 @@ import torch
 from torch import Tensor
 
 from course_lib._checks import check_finite, check_floats, check_whole
-from course_lib.viz.view import (
-    View,
-    button,
-    check_drawable,
-    check_pair,
-    controls,
-    drawing,
-    element,
-    fixed,
-    numbers,
-    panels,
-    slider,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import button, controls, drawing, element, panels, slider, words
+from course_lib.viz.view_numbers import check_drawable, check_pair, fixed, numbers
 
 __all__ = ["rotary_pair", "sinusoid_probe"]
 

@@ -8,20 +8,9 @@ import math
 import torch
 from torch import Tensor
 
-from course_lib.viz.view import (
-    HIGH,
-    View,
-    check_drawable,
-    drawing,
-    element,
-    fixed,
-    number_box,
-    numbers,
-    panels,
-    slider,
-    text_of,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import HIGH, drawing, element, number_box, panels, slider, text_of, words
+from course_lib.viz.view_numbers import check_drawable, fixed, numbers
 
 __all__ = ["attention_calculator", "scale_explorer"]
 

@@ -8,20 +8,9 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from course_lib._checks import check_finite, check_floats, check_instance, check_whole
-from course_lib.viz.view import (
-    View,
-    button,
-    check_drawable,
-    choice,
-    controls,
-    drawing,
-    element,
-    fixed,
-    panels,
-    rounded,
-    slider,
-    words,
-)
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import button, choice, controls, drawing, element, panels, slider, words
+from course_lib.viz.view_numbers import check_drawable, fixed, rounded
 
 __all__ = ["norm_switch"]
 

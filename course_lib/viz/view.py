@@ -3,9 +3,9 @@
 A view is one piece of HTML that needs nothing from elsewhere, so that it is the same in the built book, in JupyterLab,
 VS Code and Colab, and in a file. The page's text for those who see no HTML is the view's description.
 
-A view function builds its picture with the helpers below, names the parts that move by keys (`data-k`), and hands the
-numbers over as data. The script of that kind, `js/<kind>.js`, finds the parts by their keys; what all views share
-is in `js/core.js`.
+A view function builds its picture with the helpers of `view_elements` and `view_numbers`, names the parts that move by
+keys (`data-k`), and hands the numbers over as data. The script of that kind, `js/<kind>.js`, finds the parts by their
+keys; what all views share is in `js/core.js`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,16 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from course_lib._checks import check_instance, check_sequence, check_texts, check_whole, got
+from course_lib._checks import check_instance
 from course_lib._files import write_whole
-from course_lib.viz.labels import readable_labels
 from course_lib.viz.style import DARK, PALETTE
+from course_lib.viz.view_elements import button
 
 __all__ = ["View"]
 
@@ -138,10 +134,8 @@ def _digest(kind: str) -> str:
     return hashlib.sha256(both.encode()).hexdigest()[:6]
 
 
-# Up to this shade the text of a cell is black on white paper and white on black paper, above it the other way round:
-# at this shade both have the same contrast, 4.5 or more. The two colours of the weights are chosen so that one shade
-# does for light and dark. `leak` marks what must not happen.
-HIGH = 0.7
+# The two colours of the weights are chosen so that one shade (HIGH) does for light and dark. `leak` marks what must not
+# happen.
 _PAGES = (
     (PALETTE, {"weight": "#3b3480", "on": "#fff", "off": "#000", "paper": "#fff", "leak": "#b5003a"}),
     (DARK, {"weight": "#a09ad3", "on": "#000", "off": "#fff", "paper": "#121212", "leak": "#ff7094"}),
@@ -222,203 +216,3 @@ def _json(data: Any) -> str:
 
 
 # Helpers for view functions -------------------------------------------------------------------------------------------
-
-
-MINUS = "−"
-_LARGEST = 1e21  # from here on, JavaScript's toFixed writes an exponent
-
-
-def check_drawable(**tensors: Tensor) -> None:
-    """Refuse what is not a tensor of real numbers that can be written with decimals.
-
-    Raises:
-        TypeError: it is not a tensor, or holds complex numbers or bools.
-        ValueError: an entry is NaN, infinite or too large.
-    """
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, Tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
-            raise TypeError(f"{name} must be a tensor of real numbers, got {got(tensor)}; convert it, as with .float()")
-        if not torch.isfinite(tensor).all():
-            raise ValueError(
-                f"{name} must be finite, got NaN or infinity; a fully masked row gives NaN through a softmax"
-            )
-        largest = tensor.detach().double().abs().max().item() if tensor.numel() else 0.0
-        if not largest < _LARGEST:
-            raise ValueError(f"{name} must be below {_LARGEST:g} in size, got {largest:g}; scale the tensor down")
-
-
-def check_pair(*, most: tuple[int, int], hint: str = "", **pairs: tuple[int, int]) -> None:
-    """Refuse what is not two whole numbers from 0 to `most`.
-
-    Raises:
-        TypeError: it is not a sequence, or holds something else.
-        ValueError: it has another length, or a number is out of these bounds.
-    """
-    for name, pair in pairs.items():
-        check_sequence(**{name: pair})
-        if len(pair) != 2:
-            raise ValueError(f"{name} must be two numbers, got {len(pair)}; pass a pair such as (0, 0)")
-        for number, limit in zip(pair, most, strict=True):
-            check_whole(**{name: number}, least=0, most=limit, hint=hint)
-
-
-def numbers(tensor: Tensor) -> Any:
-    """A tensor as nested lists for JSON, every float32 to the digits that give it back."""
-    if tensor.dtype != torch.bool:
-        check_drawable(numbers=tensor)
-    array = tensor.detach().cpu()
-    if array.dtype in (torch.float64, torch.int64, torch.int32, torch.bool):
-        return array.tolist()
-    return _nested(array.float(), lambda x: float(f"{x:.9g}"))
-
-
-def _nested(array: Tensor, convert: Any) -> Any:
-    return convert(array.item()) if array.dim() == 0 else [_nested(part, convert) for part in array]
-
-
-_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-
-def packed(weights: Tensor) -> str:
-    """Many weights in [0, 1] as text, two characters each; `unpack` of core.js gives them back.
-
-    A weight is kept as one of 4,001 steps, the nearest whose third decimal is the weight's: a number shown with three
-    decimals is the tensor's.
-    """
-    exact = weights.detach().cpu().double().flatten()
-    thousandths = torch.tensor([int(Decimal(x).scaleb(3).quantize(Decimal(1), ROUND_HALF_UP)) for x in exact.tolist()])
-    # the steps that certainly round to this thousandth: 4t − 1, 4t, 4t + 1
-    steps = torch.minimum(torch.maximum((exact * 4000).round().long(), 4 * thousandths - 1), 4 * thousandths + 1)
-    return "".join(_DIGITS[s // 64] + _DIGITS[s % 64] for s in steps.clamp(0, 4000).tolist())
-
-
-def fixed(number: float, digits: int = 3) -> str:
-    """A number with so many decimals as a view shows it: halves away from zero, no −0, and a minus sign that is as wide
-    as a plus. `fix` of core.js writes the same. A view that computes with the result takes `rounded`."""
-    if not abs(number) < _LARGEST:
-        raise ValueError(
-            f"a view shows finite numbers below {_LARGEST:g} in size, got {number:g}; scale the tensors down, or look "
-            f"for the step that overflows"
-        )
-    text = str(Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
-    return text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text.replace("-", MINUS)
-
-
-def rounded(number: float, digits: int = 3) -> float:
-    """The number that `fixed` shows."""
-    return float(fixed(number, digits).replace(MINUS, "-"))
-
-
-def sentence(words: str) -> str:
-    """These words with a capital letter at the beginning; a quoted token stays as it is."""
-    return words[:1].upper() + words[1:]
-
-
-def element(tag: str, *children: str, **attributes: Any) -> str:
-    """An element of HTML or SVG: `class_`, `data_k`, `aria_label` become class, data-k, aria-label; None is left out.
-
-    Children are markup; escape text with `text_of`.
-    """
-    written = "".join(
-        f' {name.rstrip("_").replace("_", "-") if name not in _CAMEL else name}="{html.escape(_plain(value))}"'
-        for name, value in attributes.items()
-        if value is not None
-    )
-    return f"<{tag}{written}>{''.join(children)}</{tag}>"
-
-
-_CAMEL = {"viewBox"}
-
-
-def _plain(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def text_of(words: object) -> str:
-    """Text, escaped for HTML."""
-    return html.escape(str(words))
-
-
-def drawing(width: float, height: float, *parts: str, label: str, class_: str = "") -> str:
-    """An SVG that fills the width it is given. `label` names it for those who hear the page."""
-    return element(
-        "svg", *parts, viewBox=f"0 0 {width:g} {height:g}", role="group", aria_label=label, class_=class_ or None,
-        style=f"max-width:{width:g}px",
-    )  # fmt: skip
-
-
-def words(x: float, y: float, text: object, *, key: str | None = None, class_: str | None = None) -> str:
-    """A word or number in an SVG, centred at a point (classes `start`, `end`, `small`, and the roles' names)."""
-    return element("text", text_of(text), x=float(x), y=float(y), data_k=key, class_=class_)
-
-
-def cell(
-    x: float, y: float, width: float, height: float, shade: float, text: str = "", *, key: str | None = None,
-    label: str | None = None, role: str | None = None, tabindex: int | None = None, pressed: bool | None = None,
-) -> str:  # fmt: skip
-    """A cell of a map: its colour is as strong as its shade in [0, 1] says, its text stays readable on it."""
-    return element(
-        "g",
-        element("rect", x=float(x), y=float(y), width=float(width), height=float(height), fill_opacity=float(shade)),
-        words(x + width / 2, y + height / 2, text) if text else "",
-        class_="cell high" if shade > HIGH else "cell", data_k=key, role=role, aria_label=label, tabindex=tabindex,
-        aria_pressed=None if pressed is None else str(pressed).lower(),
-    )  # fmt: skip
-
-
-def panels(*parts: str) -> str:
-    """Pictures side by side, or one below the other where the page is narrow: each at most 340 units wide, so that its
-    text is legible on a phone."""
-    return element("div", *parts, class_="panels")
-
-
-def controls(*parts: str) -> str:
-    """A row of controls, which breaks where the page is narrow."""
-    return element("div", *parts, class_="controls")
-
-
-def slider(key: str, label: str, low: float, high: float, value: float, step: float = 1) -> str:
-    """A labelled slider with its value behind it (key `<key>-value`)."""
-    return element(
-        "label", text_of(label), " ",
-        f'<input type="range" data-k="{key}" min="{low:g}" max="{high:g}" step="{step:g}" value="{value:g}">', " ",
-        element("output", text_of(f"{value:g}"), data_k=f"{key}-value"),
-    )  # fmt: skip
-
-
-def button(key: str, label: str, *, pressed: bool | None = None) -> str:
-    """A button; with `pressed` one that stays in."""
-    state = None if pressed is None else str(pressed).lower()
-    return element("button", text_of(label), type="button", data_k=key, aria_pressed=state)
-
-
-def choice(key: str, label: str, options: Iterable[tuple[str, str]], chosen: str | None = None) -> str:
-    """A labelled list of options (value, words) of which one is chosen."""
-    marked = "".join(
-        f'<option value="{html.escape(value)}"{" selected" if value == chosen else ""}>{text_of(said)}</option>'
-        for value, said in options
-    )
-    return element("label", text_of(label), " ", element("select", marked, data_k=key))
-
-
-def number_box(key: str, label: str, value: float, step: float = 0.5) -> str:
-    """A field for one number, named for those who hear the page."""
-    return (
-        f'<input type="number" inputmode="decimal" data-k="{key}" aria-label="{html.escape(label)}" '
-        f'value="{value:g}" step="{step:g}">'
-    )
-
-
-def labels_for(labels: Sequence[str] | None, length: int, name: str, default: str = "") -> list[str]:
-    """The labels given, as pictures show them, or positions.
-
-    Raises:
-        TypeError: labels is not a list of texts.
-        ValueError: as many labels as there are entries are needed.
-    """
-    if labels is None:
-        return [f"{default}{i}" for i in range(length)]
-    texts = check_texts(**{name: labels})
-    if len(texts) != length:
-        raise ValueError(f"{name} must have a label for each of the {length}, got {len(texts)}; pass that many labels")
-    return readable_labels(texts)

@@ -10,7 +10,7 @@ from bert.conftest import BERT, SIZES, save_model
 from course_lib.bert import commands as inspecting
 from course_lib.bert import load_encoder
 from course_lib.cli import main
-from course_lib.viz.view import fixed
+from course_lib.viz.view_numbers import fixed
 from tests.viz.test_inspection_inputs import decoded
 
 

@@ -5,7 +5,7 @@ import torch
 from driving import clean, drag_by_touch, everywhere, said
 
 from course_lib.viz import logit_lens_view
-from course_lib.viz.view import sentence
+from course_lib.viz.view_elements import sentence
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

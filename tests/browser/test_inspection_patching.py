@@ -6,7 +6,7 @@ from driving import clean, everywhere, said
 from shown import as_shown
 
 from course_lib.viz import patching_view
-from course_lib.viz.view import sentence
+from course_lib.viz.view_elements import sentence
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

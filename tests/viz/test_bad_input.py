@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from course_lib import viz
-from course_lib.viz.view import numbers
+from course_lib.viz.view_numbers import numbers
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from course_lib.viz import head_view, model_view
-from course_lib.viz.view import fixed
+from course_lib.viz.view_numbers import fixed
 from tests.viz.test_inspection_inputs import decoded
 
 TOKENS = ["[CLS]", "the", "cat", "sat", "[SEP]", "it", "ran", "[SEP]"]

@@ -8,7 +8,7 @@ from course_lib import MultiHeadAttention, Transformer, TransformerConfig, recor
 from course_lib.inspection import head_scores
 from course_lib.viz.inspection_inputs import attention_of, encoded, thousandths
 from course_lib.viz.inspection_patterns import patterns_of
-from course_lib.viz.view import fixed
+from course_lib.viz.view_numbers import fixed
 
 
 def decoded(text):

@@ -9,7 +9,7 @@ import torch
 from course_lib.interpret.readouts import logit_lens
 from course_lib.models import LanguageModel, Transformer, TransformerConfig
 from course_lib.viz import logit_lens_view
-from course_lib.viz.view import fixed
+from course_lib.viz.view_numbers import fixed
 
 READ = ["the", "cat", "sat"]
 SIZES = {"vocab_size": 17, "d_model": 22, "num_heads": 2, "num_layers": 3, "d_ff": 13, "dropout": 0.0}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib.viz import pair_view
-from course_lib.viz.view import fixed
+from course_lib.viz.view_numbers import fixed
 from tests.viz.test_view import unpacked
 
 TOKENS = ["[CLS]", "a", "b", "[SEP]", "c", "d", "[SEP]"]

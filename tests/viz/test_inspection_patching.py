@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib.viz import patching_view
-from course_lib.viz.view import fixed
+from course_lib.viz.view_numbers import fixed
 
 HUND, KATZE = ["Ein", "Hund", "."], ["Eine", "Katze", "."]
 

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from course_lib.viz import view as module
-from course_lib.viz.view import View, cell, drawing, element, fixed, labels_for, numbers, packed, words
+from course_lib.viz.view import View
+from course_lib.viz.view_elements import HIGH, cell, drawing, element, labels_for, words
+from course_lib.viz.view_numbers import _DIGITS, fixed, numbers, packed
 
 KINDS = sorted(path.stem for path in module._SCRIPTS.glob("*.js") if path.stem != "core")
 
@@ -128,7 +130,7 @@ def test_the_text_of_a_cell_has_a_contrast_of_four_and_a_half(page, shade):
 
 
 def test_the_scripts_change_the_text_of_a_cell_at_the_same_shade():
-    assert f'classList.toggle("high",shade>{module.HIGH:g})'.replace("0.", ".") in module.script("query_plane")
+    assert f'classList.toggle("high",shade>{HIGH:g})'.replace("0.", ".") in module.script("query_plane")
 
 
 def test_the_card_begins_with_what_to_do_and_ends_with_how_to_read_it():
@@ -179,7 +181,7 @@ def test_numbers_that_are_none_are_refused():
 
 
 def unpacked(text):
-    digits = [module._DIGITS.index(c) for c in text]
+    digits = [_DIGITS.index(c) for c in text]
     return [(a * 64 + b) / 4000 for a, b in zip(digits[::2], digits[1::2], strict=True)]
 
 
