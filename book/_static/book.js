@@ -37,6 +37,7 @@ function fit() {
   formulas.forEach((formula, i) => {
     if (scrolls[i]) formula.tabIndex = 0;  // the arrow keys scroll it then
     else formula.removeAttribute("tabindex");
+    formula.style.overflowX = ratios[i] < 1 && !scrolls[i] ? "hidden" : "";  // a pixel is nothing to scroll
   });
   const frames = [...document.querySelectorAll("article a.full-size")];
   const moves = frames.map(frame => frame.scrollWidth > frame.clientWidth + 1);
