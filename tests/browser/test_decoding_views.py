@@ -334,7 +334,7 @@ def test_the_grids_of_a_long_text_fit(show, width, scheme):
     seen = show(cache_work(60, 40, 512, 6), width=width, scheme=scheme)
     page = seen.page
     page.locator("[data-k=step]").fill("40")
-    said(page, "Step 40: ")
+    said(page, "step 40: ")
     outside = page.evaluate(
         """[...document.querySelectorAll('svg')].filter(svg => [...svg.querySelectorAll('text, path')].some(n => {
             const a = n.getBoundingClientRect(), b = svg.getBoundingClientRect();
