@@ -186,7 +186,7 @@ def test_what_is_said_begins_with_a_capital_letter(show, name):
                 if (node.options) node.selectedIndex = node.options.length - 1;
                 else if ("min" in node) node.value = node.min || 3;
                 for (const kind of ["input", "change"]) node.dispatchEvent(new Event(kind, {bubbles: true}));
-                node.onclick?.();
+                node.onclick?.(new MouseEvent("click"));
             }"""
         )
         page.wait_for_timeout(150)
