@@ -135,7 +135,7 @@ def test_search_forgives_a_typing_error_and_opens_the_section(visit, site):
         ("warmup formula", "training.html"),
         ("need weights", "pitfalls.html#need-weights"),
         ("padding mask shpae", "shapes.html"),
-        ("causal mask polrity", "pitfalls.html#true-means-opposite-things"),
+        ("causal mask polrity", "mask_conventions.html#what-true-means"),
     ],
 )
 def test_search_leads_there(visit, query, address):
