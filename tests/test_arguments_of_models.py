@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from wrong_arguments import Call, check_call, floats
+from wrong_arguments import Call, floats, right_and_wrong
 
 import course_lib as cl
 from course_lib.cache import DecoderCache, KeyValueCache
@@ -217,12 +217,4 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_the_documented_shapes_come_out(name):
-    CALLS[name].function(**CALLS[name].arguments)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_wrong_argument_is_refused_by_name_or_computed(name, unchecked, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check_call(CALLS[name])
+test_the_documented_shapes_come_out, test_a_wrong_argument_is_refused_by_name_or_computed = right_and_wrong(CALLS)

@@ -20,6 +20,7 @@ from typing import Any
 
 import jaxtyping
 import numpy as np
+import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -194,6 +195,21 @@ def check_call(call: Call) -> None:
         assert not wrong, f"{fault[0]} = {fault[1]}: {wrong}"
 
     one_fault()
+
+
+def right_and_wrong(calls: Mapping[str, Call]) -> tuple[Callable, Callable]:
+    """Two tests of a table of calls: with right arguments, and with wrong ones."""
+
+    @pytest.mark.parametrize("name", calls)
+    def right(name):
+        calls[name].function(**calls[name].arguments)
+
+    @pytest.mark.parametrize("name", calls)
+    def wrong(name, unchecked, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        check_call(calls[name])
+
+    return right, wrong
 
 
 def _wrong_error(error: Exception, name: str, value: Any) -> str:

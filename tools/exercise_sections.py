@@ -5,13 +5,14 @@ A page says where an exercise stands:
     ```{exercise} softmax
     ```
 
-and `{exercise-list}` becomes a table of all exercises with links. Everything else comes from
+and `{exercise-list}` becomes tables of all exercises with links. Everything else comes from
 `course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the calls that show them.
 """
 
 from __future__ import annotations
 
 import inspect
+from itertools import groupby
 from pathlib import Path
 
 from course_lib.exercises import Exercise, all_exercises, find
@@ -28,16 +29,18 @@ def expand(text: str) -> str:
 
 
 def exercise_list() -> str:
-    """A table of all exercises in reading order, each with a link to its section, as MyST."""
-    rows = ["| chapter | exercise | function or class | difficulty | minutes |", "|---|---|---|---|---|"]
-    chapter = None
-    for exercise in all_exercises().values():
-        first, chapter = exercise.chapter != chapter, exercise.chapter
-        rows.append(
-            f"| {f'{{doc}}`{chapter}`' if first else ''} | {{ref}}`{exercise.title} <{_label(exercise)}>` "
-            f"| `{exercise.name}` | {exercise.difficulty} of 5 | {exercise.minutes} |"
+    """A table per chapter with its exercises in reading order, each with a link to its section, as MyST."""
+    tables = []
+    for chapter, exercises in groupby(all_exercises().values(), key=lambda exercise: exercise.chapter):
+        rows = [
+            f"| {{ref}}`{exercise.title} <{_label(exercise)}>`: `{exercise.name}` "
+            f"| {exercise.difficulty} of 5 | {exercise.minutes} |"
+            for exercise in exercises
+        ]
+        tables.append(
+            "\n".join([f"{{doc}}`{chapter}`\n", "| exercise | difficulty | minutes |", "|---|---|---|", *rows])
         )
-    return "\n".join(rows)
+    return "\n\n".join(tables)
 
 
 def _label(exercise: Exercise) -> str:

@@ -35,3 +35,12 @@ def clean(seen):
     assert seen.errors == []
     assert seen.outside == []
     assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def assert_scrolls(page, wide):
+    """Whether a map scrolls sideways and says so, with the names of the rows beside their rows."""
+    page.wait_for_timeout(200)
+    assert page.locator(".scroll").evaluate("n => n.scrollWidth > n.clientWidth") == wide
+    assert page.locator(".cells").evaluate("n => getComputedStyle(n, '::before').content != 'none'") == wide
+    name, row = page.locator(".places > div").first, page.locator("[role=row]").first
+    assert abs(name.bounding_box()["y"] - row.bounding_box()["y"]) < 30

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from driving import clean, drag_by_touch, everywhere, said
+from driving import assert_scrolls, clean, drag_by_touch, everywhere, said
 
 from course_lib.viz import logit_lens_view
 from course_lib.viz.view_elements import sentence
@@ -113,11 +113,4 @@ def test_the_names_of_the_rows_stand_beside_their_cells(show):
 
 def test_a_map_wider_than_the_phone_says_that_it_scrolls(show):
     for width, wide in ((1000, False), (390, True)):
-        page = show(logit_lens_view(given(), READ, WORDS), width=width).page
-        page.wait_for_timeout(200)
-        box = page.locator(".scroll")
-        assert box.evaluate("n => n.scrollWidth > n.clientWidth") == wide
-        assert page.locator(".cells").evaluate("n => getComputedStyle(n, '::before').content != 'none'") == wide
-        # the names of the rows stay beside the rows
-        name, row = page.locator(".places > div").first, page.locator("[role=row]").first
-        assert abs(name.bounding_box()["y"] - row.bounding_box()["y"]) < 30
+        assert_scrolls(show(logit_lens_view(given(), READ, WORDS), width=width).page, wide)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from driving import clean, everywhere, said
+from driving import assert_scrolls, clean, everywhere, said
 from shown import as_shown
 
 from course_lib.viz import patching_view
@@ -127,11 +127,4 @@ def test_purple_goes_to_the_other_run_and_green_away_from_it(show):
 
 def test_a_map_wider_than_the_phone_says_that_it_scrolls(show):
     for width, wide in ((1000, False), (390, True)):
-        page = show(patching_view(torch.linspace(-2, 3, 24).view(3, 8), 0, 1), width=width).page
-        page.wait_for_timeout(200)
-        box = page.locator(".scroll")
-        assert box.evaluate("n => n.scrollWidth > n.clientWidth") == wide
-        assert page.locator(".cells").evaluate("n => getComputedStyle(n, '::before').content != 'none'") == wide
-        # the names of the rows stay beside the rows
-        name, row = page.locator(".places > div").first, page.locator("[role=row]").first
-        assert abs(name.bounding_box()["y"] - row.bounding_box()["y"]) < 30
+        assert_scrolls(show(patching_view(torch.linspace(-2, 3, 24).view(3, 8), 0, 1), width=width).page, wide)

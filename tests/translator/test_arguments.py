@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from tempfile import TemporaryDirectory
 
-import pytest
 import torch
-from wrong_arguments import Call, check_call, floats
+from wrong_arguments import Call, floats, right_and_wrong
 
 from course_lib.bert import BertConfig
 from course_lib.data import Vocabulary, built_in_corpus, load_corpus
@@ -188,12 +187,4 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_the_documented_shapes_come_out(name):
-    CALLS[name].function(**CALLS[name].arguments)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_wrong_argument_is_refused_by_name_or_computed(name, unchecked, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check_call(CALLS[name])
+test_the_documented_shapes_come_out, test_a_wrong_argument_is_refused_by_name_or_computed = right_and_wrong(CALLS)

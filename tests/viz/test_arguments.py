@@ -6,9 +6,8 @@ import functools
 from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
-import pytest
 import torch
-from wrong_arguments import Call, check_call, floats, weights
+from wrong_arguments import Call, floats, right_and_wrong, weights
 
 import course_lib as cl
 from course_lib import viz
@@ -324,12 +323,4 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_right_arguments_are_drawn(name):
-    CALLS[name].function(**CALLS[name].arguments)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_wrong_argument_is_refused_by_name_or_drawn(name, unchecked, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check_call(CALLS[name])
+test_right_arguments_are_drawn, test_a_wrong_argument_is_refused_by_name_or_drawn = right_and_wrong(CALLS)

@@ -139,16 +139,16 @@ def _has_nan(evidence: Evidence, trial: Trial) -> bool:
     return any(bool(tensor.isnan().any()) for tensor in got)
 
 
+def _comparable(wanted: object, got: object) -> bool:
+    """Whether both are tensors of floats of the same shape."""
+    both = isinstance(wanted, Tensor) and isinstance(got, Tensor) and wanted.shape == got.shape
+    return both and wanted.is_floating_point() and got.is_floating_point()
+
+
 def _turns_infinite(evidence: Evidence, trial: Trial) -> bool:
     wanted, got = leaves(trial.expected.value), leaves(evidence.seen(trial).value)
     return len(wanted) == len(got) and any(
-        isinstance(a, Tensor)
-        and isinstance(b, Tensor)
-        and a.shape == b.shape
-        and a.is_floating_point()
-        and b.is_floating_point()
-        and bool((a.isfinite() & ~b.isfinite()).any())
-        for a, b in zip(wanted, got, strict=True)
+        _comparable(a, b) and bool((a.isfinite() & ~b.isfinite()).any()) for a, b in zip(wanted, got, strict=True)
     )
 
 
@@ -263,12 +263,7 @@ def _right_in_float32(evidence: Evidence, failing: dict[torch.dtype, list[Trial]
 def _as_close_as(evidence: Evidence, trial: Trial, dtype: torch.dtype) -> bool:
     wanted, got = leaves(trial.expected.value), leaves(evidence.seen(trial).value)
     return len(wanted) == len(got) and all(
-        isinstance(a, Tensor)
-        and isinstance(b, Tensor)
-        and a.shape == b.shape
-        and b.is_floating_point()
-        and not differs(a, b, 1.0, dtype).any()
-        for a, b in zip(wanted, got, strict=True)
+        _comparable(a, b) and not differs(a, b, 1.0, dtype).any() for a, b in zip(wanted, got, strict=True)
     )
 
 
