@@ -9,6 +9,23 @@ from typing import Any
 from course_lib._checks import check_texts
 from course_lib.viz.labels import readable_labels
 
+__all__ = [
+    "HIGH",
+    "button",
+    "cell",
+    "choice",
+    "controls",
+    "drawing",
+    "element",
+    "labels_for",
+    "number_box",
+    "panels",
+    "sentence",
+    "slider",
+    "text_of",
+    "words",
+]
+
 # Up to this shade the text of a cell is black on white paper and white on black paper, above it the other way round:
 # at this shade both have the same contrast, 4.5 or more, with the colours of the weights that are in `view`.
 HIGH = 0.7

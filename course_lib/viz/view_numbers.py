@@ -11,6 +11,8 @@ from torch import Tensor
 
 from course_lib._checks import check_sequence, check_whole, got
 
+__all__ = ["MINUS", "check_drawable", "check_pair", "fixed", "numbers", "packed", "rounded"]
+
 MINUS = "−"
 _LARGEST = 1e21  # from here on, JavaScript's toFixed writes an exponent
 
