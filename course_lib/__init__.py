@@ -10,11 +10,12 @@
     training                teacher_forcing_pair, label_smoothing_loss, warmup_rate, token_batches
     decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
     inside a model          attention_entropy, attention_rollout, head_scores, head_switched_off
+    costs                   tiled_attention, grouped_query_attention, cache_bytes, linear_attention
     try what you wrote      check, hint, solution, progress; assemble, train_on with reversal, copy, sort, anomaly
     the real translator     pretrained, Translator, Recipe; course_lib.translator.trainer.train
 
 Every mask is a bool tensor with True = may attend. The chapters are modules, `course_lib.attention` to
-`course_lib.inspection`, in the order of the book; the others are
+`course_lib.efficiency`, in the order of the book; the others are
 
     models, cache, recurrent    whole models from the chapters' parts, the key–value cache, the model before attention
     data, translator            corpora and vocabulary; training, batched decoding, the translator and its commands
@@ -38,6 +39,15 @@ from course_lib.attention import (
     softmax,
 )
 from course_lib.decoding import beam_search, cached_attention, corpus_bleu, greedy_decode, top_p_filter
+from course_lib.efficiency import (
+    cache_bytes,
+    convolution_layers,
+    grouped_query_attention,
+    linear_attention,
+    online_softmax_step,
+    speculative_acceptance,
+    tiled_attention,
+)
 from course_lib.inspection import (
     attention_between_words,
     attention_entropy,
@@ -132,24 +142,29 @@ __all__ = [
     "attention_flops",
     "attention_rollout",
     "beam_search",
+    "cache_bytes",
     "cached_attention",
     "causal_mask",
     "check",
+    "convolution_layers",
     "copy",
     "corpus_bleu",
     "decoder_mask",
     "dot_product_score",
     "fused_attention",
     "greedy_decode",
+    "grouped_query_attention",
     "head_scores",
     "head_switched_off",
     "hint",
     "kernel_regression",
     "label_smoothing_loss",
     "layer_norm",
+    "linear_attention",
     "masked_softmax",
     "merge_heads",
     "multi_head_parameter_count",
+    "online_softmax_step",
     "padding_mask",
     "pretrained",
     "previous_token_score",
@@ -165,8 +180,10 @@ __all__ = [
     "softmax_backward",
     "solution",
     "sort",
+    "speculative_acceptance",
     "split_heads",
     "teacher_forcing_pair",
+    "tiled_attention",
     "token_batches",
     "top_p_filter",
     "train_on",

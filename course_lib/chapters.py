@@ -15,4 +15,5 @@ STEMS = (
     "training",
     "decoding",
     "inspection",
+    "efficiency",
 )

@@ -196,16 +196,26 @@ def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
     return scores + output
 
 
-def _check_inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float) -> None:
+def check_attention_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Refuse a query, keys and values that do not belong together.
+
+    Raises:
+        TypeError: one is not a floating-point tensor, or they differ in their dtype.
+        ValueError: their numbers of features, their lengths or their leading axes do not fit together.
+    """
     check_axes(query=query, key=key, value=value)
     check_features(query, key)
-    if dropout != 0.0:
-        check_finite("dropout", dropout, 0, 1)
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key and value must have the same length (second axis from the right), got key {tuple(key.shape)} and "
             f"value {tuple(value.shape)}; each key has one value"
         )
+
+
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float) -> None:
+    check_attention_shapes(query, key, value)
+    if dropout != 0.0:
+        check_finite("dropout", dropout, 0, 1)
     scores_shape = (*query.shape[:-1], key.shape[-2])
     if bias is None:
         return

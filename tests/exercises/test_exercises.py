@@ -73,6 +73,15 @@ CONTRACT = {
         "attention_between_words": "weights, query_words, key_words",
         "head_switched_off": "heads, weight, bias, off",
     },
+    "efficiency": {
+        "convolution_layers": "length, kernel_size, dilated=False",
+        "online_softmax_step": "maximum, total, output, scores, value",
+        "tiled_attention": "query, key, value, block_size",
+        "cache_bytes": "num_layers, num_kv_heads, d_head, length, batch_size=1, bytes_per_number=2",
+        "grouped_query_attention": "query, key, value",
+        "linear_attention": "query, key, value",
+        "speculative_acceptance": "target, draft",
+    },
 }
 CONSTRUCTORS = {
     "MultiHeadAttention": "d_model, num_heads",

@@ -1,0 +1,5 @@
+"""Exercises of the chapter on what attention costs, in the order of the pages."""
+
+__all__ = ["EXERCISES"]
+
+EXERCISES: tuple[str, ...] = ()
