@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_axes, check_dtypes, check_floats, check_whole
+from course_lib._checks import check_axes, check_dtypes, check_whole
 from course_lib._typing import Float
 from course_lib.attention import dot_product_score
 from course_lib.scaled_dot_product import check_attention_shapes
@@ -157,11 +157,12 @@ def grouped_query_attention(
 
     Source: Ainslie et al. (2023); with one group, Shazeer (2019).
     """
-    check_floats(axes=4, query=query, key=key, value=value)
+    check_dtypes(query=query, key=key, value=value)
     _check_groups(query, key, value)
     groups = key.shape[1]
     query = query.unflatten(1, (groups, -1))  # (B, G, H / G, L_q, d)
-    scores = dot_product_score(query / math.sqrt(query.shape[-1]), key[:, :, None])  # (B, G, H / G, L_q, L_k)
+    query = query / math.sqrt(query.shape[-1])
+    scores = query @ key[:, :, None].transpose(-2, -1)  # (B, G, H / G, L_q, L_k)
     output = torch.softmax(scores, dim=-1) @ value[:, :, None]  # (B, G, H / G, L_q, d)
     return output.flatten(1, 2)  # (B, H, L_q, d)
 
@@ -293,7 +294,8 @@ def _check_block(maximum: Tensor, total: Tensor, output: Tensor, scores: Tensor,
         )
     if output.shape != (*rows, value.shape[-1]):
         raise ValueError(
-            f"output must be (..., L_q, d_v) = {(*rows, value.shape[-1])}, got {tuple(output.shape)}; begin with zeros"
+            f"output must be (..., L_q, d_v) = {(*rows, value.shape[-1])} for these scores and this value, got "
+            f"{tuple(output.shape)}; begin with zeros"
         )
     if scores.shape[-1] != value.shape[-2] or not scores.shape[-1]:
         raise ValueError(
@@ -329,4 +331,7 @@ def _check_distributions(target: Tensor, draft: Tensor) -> None:
     for name, given in (("target", target), ("draft", draft)):
         sums = given.sum(dim=-1)
         if (given < 0).any() or not torch.allclose(sums, torch.ones_like(sums), atol=1e-3):
-            raise ValueError(f"{name} must be probabilities, with rows that sum to one; apply a softmax to logits")
+            raise ValueError(
+                f"{name} must be probabilities, with rows that sum to one; got entries from {given.min():.3g} to "
+                f"{given.max():.3g} and sums from {sums.min():.3g} to {sums.max():.3g}; apply a softmax to logits"
+            )

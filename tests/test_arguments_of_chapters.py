@@ -86,6 +86,38 @@ CALLS = {
     ),
     "softmax_backward": Call(cl.softmax_backward, {"weights": weights(3, 4), "grad_weights": floats(3, 4)}),
     "attention_flops": Call(cl.attention_flops, {"len_q": 2, "len_k": 3, "d_k": 4, "d_v": 5}),
+    # efficiency
+    "convolution_layers": Call(cl.convolution_layers, {"length": 9, "kernel_size": 3, "dilated": False}),
+    "online_softmax_step": Call(
+        cl.online_softmax_step,
+        {
+            "maximum": floats(2, 3),
+            "total": floats(2, 3),
+            "output": floats(2, 3, 6),
+            "scores": floats(2, 3, 5),
+            "value": VALUE,
+        },
+        open={"value": BATCHES},
+    ),
+    "tiled_attention": Call(
+        cl.tiled_attention,
+        {"query": QUERY, "key": KEY, "value": VALUE, "block_size": 2},
+        open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
+    ),
+    "grouped_query_attention": Call(
+        cl.grouped_query_attention,
+        {"query": floats(1, 4, 3, 5), "key": floats(1, 2, 6, 5), "value": floats(1, 2, 6, 5)},
+    ),
+    "cache_bytes": Call(
+        cl.cache_bytes,
+        {"num_layers": 2, "num_kv_heads": 3, "d_head": 4, "length": 5, "batch_size": 1, "bytes_per_number": 2},
+    ),
+    "linear_attention": Call(
+        cl.linear_attention,
+        {"query": floats(2, 5, 4), "key": KEY, "value": VALUE, "chunk_size": 2},
+        open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
+    ),
+    "speculative_acceptance": Call(cl.speculative_acceptance, {"target": weights(2, 4), "draft": weights(2, 4)}),
     # masking
     "causal_mask": Call(cl.causal_mask, {"length": 3}),
     "decoder_mask": Call(cl.decoder_mask, {"tokens": IDS, "pad_id": 0}, open={"tokens": "bool|bytes"}),

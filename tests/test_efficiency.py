@@ -1,0 +1,289 @@
+"""course_lib.efficiency: tiles, groups, the size of a cache, linear attention, speculative sampling."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from oracles import CLOSE, DTYPES, leaf, no_side_effects
+from torch import nn
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from course_lib.cache import KeyValueCache
+from course_lib.efficiency import (
+    cache_bytes,
+    convolution_layers,
+    grouped_query_attention,
+    linear_attention,
+    online_softmax_step,
+    speculative_acceptance,
+    tiled_attention,
+)
+
+LEADING = [(), (2,), (2, 3)]
+
+
+def assert_same_gradients(ours, theirs, leaves):
+    """Both outputs, and the gradients of a random sum of them with respect to the leaves."""
+    assert_close(ours, theirs, **CLOSE)
+    upstream = torch.randn_like(ours)
+    for mine, other in zip(
+        torch.autograd.grad(ours, leaves, upstream), torch.autograd.grad(theirs, leaves, upstream), strict=True
+    ):
+        assert_close(mine, other, **CLOSE)
+
+
+# --- path length of convolutions ----------------------------------------------------------------------------------------
+
+
+def test_layers_by_hand():
+    assert [convolution_layers(length, 3) for length in (1, 2, 3, 4, 5, 6)] == [0, 1, 1, 2, 2, 3]
+    assert [convolution_layers(length, 3, True) for length in (1, 3, 4, 9, 10, 27, 28)] == [0, 1, 2, 2, 3, 3, 4]
+    assert convolution_layers(10**9, 2, True) == 30  # 2³⁰ is the first power above a milliard
+    assert convolution_layers(3**20, 3, True) == 20  # where log(length) / log(kernel_size) is not exact
+
+
+@pytest.mark.parametrize("dilated", [False, True])
+@pytest.mark.parametrize("kernel_size", [2, 3, 5])
+@pytest.mark.parametrize("length", [2, 5, 8, 17])
+def test_the_last_output_depends_on_the_first_input_from_this_layer_on(length, kernel_size, dilated):
+    def gradient_after(layers):
+        x = torch.randn(1, 1, length, dtype=torch.float64, requires_grad=True)
+        y = x
+        for layer in range(layers):
+            dilation = kernel_size**layer if dilated else 1
+            convolution = nn.Conv1d(1, 1, kernel_size, dilation=dilation, dtype=torch.float64)
+            nn.init.uniform_(convolution.weight, 0.5, 1.0)
+            y = convolution(F.pad(y, ((kernel_size - 1) * dilation, 0)))
+        (gradient,) = torch.autograd.grad(y[0, 0, -1], x)
+        return gradient[0, 0, 0].item()
+
+    layers = convolution_layers(length, kernel_size, dilated)
+    assert gradient_after(layers) > 0
+    assert gradient_after(layers - 1) == 0
+
+
+# --- online softmax and tiles -------------------------------------------------------------------------------------------
+
+
+def test_online_softmax_by_hand():
+    # Scores 0, then ln 3, with values 4 and 8: after the first, 1 and 4; then everything is divided by 3.
+    state = (torch.tensor([-math.inf]), torch.tensor([0.0]), torch.tensor([[0.0]]))
+    maximum, total, output = online_softmax_step(*state, torch.tensor([[0.0]]), torch.tensor([[4.0]]))
+    assert (maximum.item(), total.item(), output.item()) == (0.0, 1.0, 4.0)
+    step = online_softmax_step(maximum, total, output, torch.tensor([[math.log(3)]]), torch.tensor([[8.0]]))
+    maximum, total, output = (x.item() for x in step)
+    assert maximum == pytest.approx(math.log(3))
+    assert total == pytest.approx(1 + 1 / 3)
+    assert output == pytest.approx(4 / 3 + 8)
+    assert output / total == pytest.approx(0.25 * 4 + 0.75 * 8)
+
+
+@pytest.mark.parametrize("batch", LEADING)
+def test_the_state_is_that_of_all_keys_so_far(batch):
+    scores = torch.randn(*batch, 5, 11, dtype=torch.float64) * 20
+    value = torch.randn(*batch, 11, 3, dtype=torch.float64)
+    state = (scores.new_full((*batch, 5), -math.inf), scores.new_zeros(*batch, 5), scores.new_zeros(*batch, 5, 3))
+    for start, end in ((0, 4), (4, 5), (5, 11)):
+        state = online_softmax_step(*state, scores[..., start:end], value[..., start:end, :])
+        maximum, total, output = state
+        assert_close(maximum, scores[..., :end].amax(-1), **CLOSE)
+        assert_close(maximum + total.log(), scores[..., :end].logsumexp(-1), **CLOSE)
+        assert_close(output / total[..., None], scores[..., :end].softmax(-1) @ value[..., :end, :], **CLOSE)
+
+
+@pytest.mark.parametrize("batch", LEADING)
+@pytest.mark.parametrize("block_size", [1, 2, 3, 7, 50])
+def test_tiles_equal_pytorch(batch, block_size):
+    leaves = query, key, value = leaf(*batch, 5, 11), leaf(*batch, 7, 11), leaf(*batch, 7, 3)
+    with no_side_effects(*leaves):
+        ours = tiled_attention(query, key, value, block_size)
+    assert_same_gradients(ours, F.scaled_dot_product_attention(query, key, value), leaves)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1.0, 100.0])
+def test_tiles_in_every_dtype(dtype, size):
+    query, key, value = (torch.randn(3, rows, 13, dtype=torch.float64) * size for rows in (5, 7, 7))
+    query, key, value = query.to(dtype), key.to(dtype), (value / size).to(dtype)
+    ours = tiled_attention(query, key, value, 2)
+    assert ours.dtype == dtype
+    wanted = F.scaled_dot_product_attention(*(x.double() for x in (query, key, value)))
+    within = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 5e-2}[dtype]
+    # Scores of up to 1e5: a query that is rounded moves them by more than 1.
+    assert_close(ours.double(), wanted, rtol=0, atol=within if size == 1 or dtype == torch.float64 else math.inf)
+    assert ours.isfinite().all()
+
+
+def test_many_keys_in_half_precision_do_not_overflow():
+    query, key, value = torch.zeros(1, 2), torch.zeros(70_000, 2), torch.ones(70_000, 1)
+    ours = tiled_attention(query.half(), key.half(), value.half(), 1000)
+    assert ours.item() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_without_keys_the_output_is_zero():
+    assert torch.equal(tiled_attention(torch.randn(2, 3), torch.randn(0, 3), torch.randn(0, 5), 4), torch.zeros(2, 5))
+
+
+class Widest(TorchDispatchMode):
+    """The largest last axis of a result that has a row per query."""
+
+    def __init__(self, len_q):
+        super().__init__()
+        self.len_q, self.width = len_q, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(tensor, torch.Tensor) and tensor.dim() > 1 and tensor.shape[-2] == self.len_q:
+                self.width = max(self.width, tensor.shape[-1])
+        return result
+
+
+def test_no_scores_for_more_keys_than_a_block_holds():
+    query, key, value = torch.randn(17, 3), torch.randn(40, 3), torch.randn(40, 5)
+    with Widest(17) as tiled:
+        tiled_attention(query, key, value, 6)
+    with Widest(17) as explicit:
+        (query @ key.T).softmax(-1) @ value
+    assert (tiled.width, explicit.width) == (6, 40)
+
+
+# --- groups of query heads, and the cache -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heads,groups", [(6, 6), (6, 3), (6, 2), (6, 1), (1, 1)])
+def test_groups_equal_pytorch(heads, groups):
+    leaves = query, key, value = leaf(2, heads, 5, 7), leaf(2, groups, 11, 7), leaf(2, groups, 11, 7)
+    with no_side_effects(*leaves):
+        ours = grouped_query_attention(query, key, value)
+    theirs = F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+    assert_same_gradients(ours, theirs, leaves)
+
+
+def test_consecutive_heads_share_a_group():
+    query, key, value = torch.randn(1, 4, 1, 3), torch.randn(1, 2, 5, 3), torch.randn(1, 2, 5, 3)
+    before = grouped_query_attention(query, key, value)
+    value[:, 1] += 1
+    moved = (grouped_query_attention(query, key, value) - before).abs().amax(dim=(0, 2, 3)) > 0.5
+    assert moved.tolist() == [False, False, True, True]
+
+
+def test_cache_by_hand_and_by_the_bytes_of_a_cache():
+    assert cache_bytes(1, 1, 1, 1) == 4  # a key and a value of two bytes
+    assert cache_bytes(32, 8, 128, 4096) == 512 * 2**20
+    caches = [KeyValueCache(grows=False) for _ in range(3)]
+    for cache in caches:
+        cache.append(torch.randn(5, 2, 7, 11), torch.randn(5, 2, 7, 11))
+    stored = sum(x.untyped_storage().nbytes() for cache in caches for x in (cache.keys, cache.values))
+    assert cache_bytes(3, 2, 11, 7, batch_size=5, bytes_per_number=4) == stored
+    assert cache_bytes(3, 2, 11, 0) == 0
+
+
+# --- linear attention ---------------------------------------------------------------------------------------------------
+
+
+def quadratic_form(query, key, value):
+    """The same weights, as a matrix that is masked."""
+    weights = ((F.elu(query) + 1) @ (F.elu(key) + 1).mT).tril()
+    return weights / weights.sum(-1, keepdim=True) @ value
+
+
+@pytest.mark.parametrize("batch", LEADING)
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 7, 50])
+def test_every_chunk_size_equals_the_masked_matrix(batch, chunk_size):
+    leaves = query, key, value = leaf(*batch, 7, 11), leaf(*batch, 7, 11), leaf(*batch, 7, 3)
+    with no_side_effects(*leaves):
+        ours = linear_attention(query, key, value, chunk_size=chunk_size)
+    assert_same_gradients(ours, quadratic_form(query, key, value), leaves)
+
+
+def test_linear_attention_by_hand():
+    # φ(0) = 1 and φ(1) = 2. The second query gives the first key 2 · 1 and the second 2 · 2: a third and two thirds.
+    query, key, value = torch.tensor([[0.0], [1.0]]), torch.tensor([[0.0], [1.0]]), torch.tensor([[3.0], [6.0]])
+    assert_close(linear_attention(query, key, value), torch.tensor([[3.0], [5.0]]))
+
+
+def test_linear_attention_is_causal():
+    query, key, value = torch.randn(3, 9, 5).unbind(0)
+    before = linear_attention(query, key, value, chunk_size=4)
+    key[6], value[6] = 1.0, 9.0
+    after = linear_attention(query, key, value, chunk_size=4)
+    assert ((before - after).abs().amax(-1) > 0).tolist() == [False] * 6 + [True] * 3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_linear_attention_in_every_dtype(dtype):
+    query, key, value = torch.randn(3, 2, 300, 5, dtype=torch.float64).to(dtype).unbind(0)
+    ours = linear_attention(query, key, value)
+    assert ours.dtype == dtype
+    within = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 5e-2}[dtype]
+    assert_close(ours.double(), quadratic_form(query.double(), key.double(), value.double()), rtol=0, atol=within)
+
+
+def test_very_negative_features_keep_their_ratio():
+    # elu(x) + 1 rounds to 0 from −17 on in float32, and the weights would be 0 / 0.
+    key, value = torch.tensor([[-30.0], [-31.0]]), torch.tensor([[0.0], [1.0]])
+    ours = linear_attention(torch.zeros(2, 1), key, value)[1].item()
+    assert ours == pytest.approx(1 / (1 + math.e), abs=1e-6)
+
+
+# --- speculative sampling -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", LEADING)
+def test_what_is_kept_and_what_is_drawn_again_make_up_the_target(batch):
+    target, draft = torch.randn(2, *batch, 7, dtype=torch.float64).mul(3).softmax(-1).unbind(0)
+    accept, residual = speculative_acceptance(target, draft)
+    kept = draft * accept
+    rejected = 1 - kept.sum(-1, keepdim=True)
+    assert_close(kept + rejected * residual, target, **CLOSE)
+    assert (residual * draft * accept)[accept < 1].abs().max() == 0  # never a token that the draft has too often
+    # The expected acceptance is 1 minus the total variation distance.
+    assert_close(kept.sum(-1), 1 - (target - draft).abs().sum(-1) / 2, **CLOSE)
+
+
+def test_speculative_acceptance_by_hand():
+    target, draft = torch.tensor([0.6, 0.3, 0.1, 0.0]), torch.tensor([0.2, 0.3, 0.5, 0.0])
+    accept, residual = speculative_acceptance(target, draft)
+    assert_close(accept, torch.tensor([1.0, 1.0, 0.2, 1.0]))
+    assert_close(residual, torch.tensor([1.0, 0.0, 0.0, 0.0]))
+
+
+def test_the_same_distribution_keeps_every_token():
+    target = torch.tensor([[0.25, 0.75], [0.5, 0.5]], requires_grad=True)
+    accept, residual = speculative_acceptance(target, target.detach())
+    assert torch.equal(accept, torch.ones(2, 2))
+    assert torch.equal(residual, target)
+    (accept.sum() + residual.sum()).backward()
+    assert target.grad.isfinite().all()
+
+
+# --- wrong arguments that a table cannot say ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_does_not_fit_is_refused():
+    q, k = torch.randn(1, 6, 5, 7), torch.randn(1, 4, 3, 7)
+    with pytest.raises(ValueError, match="heads of the queries must be a multiple of those of the keys, got 6 and 4"):
+        grouped_query_attention(q, k, k)
+    with pytest.raises(ValueError, match="same number of features"):
+        grouped_query_attention(q, k[..., :5], k[..., :5])
+    with pytest.raises(ValueError, match=r"\(B, H, L_q, d\)"):
+        grouped_query_attention(q, k, k[..., :5])
+    with pytest.raises(ValueError, match="one query per key, got 5 queries and 3 keys"):
+        linear_attention(torch.randn(5, 2), torch.randn(3, 2), torch.randn(3, 2))
+    with pytest.raises(ValueError, match="draft must be probabilities"):
+        speculative_acceptance(torch.tensor([0.5, 0.5]), torch.tensor([0.5, 0.6]))
+    with pytest.raises(ValueError, match="target must be probabilities"):
+        speculative_acceptance(torch.tensor([1.5, -0.5]), torch.tensor([0.5, 0.5]))
+    state = torch.zeros(3), torch.zeros(3), torch.zeros(3, 2)
+    with pytest.raises(ValueError, match="at least one"):
+        online_softmax_step(*state, torch.zeros(3, 0), torch.zeros(0, 2))
+    with pytest.raises(ValueError, match="begin with zeros"):
+        online_softmax_step(*state, torch.zeros(3, 4), torch.zeros(4, 5))
+    with pytest.raises(ValueError, match="one number per query"):
+        online_softmax_step(torch.zeros(3, 1), *state[1:], torch.zeros(3, 4), torch.zeros(4, 2))
