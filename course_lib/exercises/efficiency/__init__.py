@@ -2,4 +2,4 @@
 
 __all__ = ["EXERCISES"]
 
-EXERCISES: tuple[str, ...] = ()
+EXERCISES: tuple[str, ...] = ("cache_bytes",)
