@@ -157,4 +157,8 @@ EQUIVALENT = {
     "head_switched_off": {
         "merged = remaining.transpose(1, 2).flatten(2) → merged = remaining.transpose(2, 1).flatten(2)": TRANSPOSE,
     },
+    "grouped_query_attention": {
+        "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
+        "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
+    },
 }
