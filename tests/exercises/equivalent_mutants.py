@@ -161,4 +161,11 @@ EQUIVALENT = {
         "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
         "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
     },
+    "linear_attention": {
+        "for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2), strict=True): → "
+        f"for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2){strict}):": (
+            "all three have the same length by contract"
+        )
+        for strict in ("", ", strict=False")
+    },
 }
