@@ -2,4 +2,4 @@
 
 __all__ = ["EXERCISES"]
 
-EXERCISES: tuple[str, ...] = ("cache_bytes", "grouped_query_attention", "linear_attention")
+EXERCISES: tuple[str, ...] = ("cache_bytes", "grouped_query_attention", "linear_attention", "speculative_acceptance")

@@ -198,8 +198,8 @@ def heads_out_of_order(query, key, value):
 
 @mistake
 def groups_left_apart(query, key, value):
-    """The output is right, but its query heads are still split into groups and heads within a group. It should be
-    `(B, H, L_q, d)`."""
+    """The output is right, but its query heads are still split into groups and heads within a group. It should be `(B,
+    H, L_q, d)`."""
     return grouped()(query, key, value).unflatten(1, (key.shape[1], -1))
 
 

@@ -54,8 +54,8 @@ def only_later_positions(query, key, value):
 
 @mistake
 def own_position_excluded(query, key, value):
-    """A position does not count itself, so the first one has nothing to average and becomes 0 / 0. The sums run over
-    j ≤ i. Is the state read before it is updated?"""
+    """A position does not count itself, so the first one has nothing to average and becomes 0 / 0. The sums run over j
+    ≤ i. Is the state read before it is updated?"""
     return _running(read_before=True)(query, key, value)
 
 

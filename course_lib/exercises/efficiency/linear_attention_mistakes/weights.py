@@ -25,8 +25,8 @@ def _softmax_attention(divisor):
 
 @mistake
 def softmax_attention(query, key, value):
-    """This is ordinary causal attention with a softmax. In linear attention, φ(q) · φ(k) takes the place of
-    exp(q · k / √d_k)."""
+    """This is ordinary causal attention with a softmax. In linear attention, φ(q) · φ(k) takes the place of exp(q · k /
+    √d_k)."""
     return _softmax_attention(lambda query: math.sqrt(query.shape[-1]))(query, key, value)
 
 
