@@ -22,7 +22,8 @@ ROOMS = (
             *("transformer", "training", "decoding", "inspection", "efficiency"),
         )
     ),
-    *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "stats", "measuring", "data", "bert", "viz")),
+    *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "tiled", "stats", "measuring")),
+    *(f"course_lib.{room}" for room in ("data", "bert", "viz")),
     *(f"course_lib.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),
 )
 RETURNED = "is what a function returns; readers do not make one"

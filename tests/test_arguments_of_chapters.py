@@ -13,6 +13,7 @@ from course_lib.interpret.weighted_values import distant_twin_weights, twin_weig
 from course_lib.masking import check_mask, check_tokens, open_empty_rows
 from course_lib.multi_head import named_attentions
 from course_lib.stats import bootstrap_interval, rank_correlation
+from course_lib.tiled import TiledAttention, flash_attention
 from course_lib.translator.alignments import alignment_counts, alignment_error_rate, attention_alignment
 
 IDS = torch.tensor([[3, 4, 0], [3, 3, 4]])
@@ -118,6 +119,12 @@ CALLS = {
         open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
     ),
     "speculative_acceptance": Call(cl.speculative_acceptance, {"target": weights(2, 4), "draft": weights(2, 4)}),
+    "flash_attention": Call(
+        flash_attention,
+        {"query": QUERY, "key": KEY, "value": VALUE, "block_size": 2, "causal": True},
+        covers=(flash_attention, TiledAttention),
+        open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
+    ),
     # masking
     "causal_mask": Call(cl.causal_mask, {"length": 3}),
     "decoder_mask": Call(cl.decoder_mask, {"tokens": IDS, "pad_id": 0}, open={"tokens": "bool|bytes"}),
