@@ -7,6 +7,7 @@ from course_lib.viz.decoding_cache_work import cache_work
 from course_lib.viz.decoding_next_token import next_token_bars
 from course_lib.viz.describing import describe
 from course_lib.viz.diagram import BlockDiagram, block_diagram
+from course_lib.viz.efficiency_tiles import tile_walk
 from course_lib.viz.heads_map import heads_map
 from course_lib.viz.inspection_heads import head_view, model_view
 from course_lib.viz.inspection_lens import logit_lens_view
@@ -63,5 +64,6 @@ __all__ = [
     "scale_explorer",
     "sinusoid_probe",
     "three_attentions",
+    "tile_walk",
     "use_style",
 ]

@@ -41,6 +41,7 @@ VIEWS = {
         [["a", "b", "<eos>"], ["a", "<eos>"]], [[-1, -1, -1], [0, 0]], [[-0.4, -2.0, -1.0], [-0.5, -1.0]], 2
     ),
     "cache_work": lambda: viz.cache_work(5, 4, 8, 2),
+    "tile_walk": lambda: viz.tile_walk(torch.randn(4, 5), torch.randn(5), 2, queries_per_tile=2),
     "model_view": lambda: viz.model_view(weights(2, 3, 7, 7), PAIR),
     "neuron_view": lambda: viz.neuron_view(torch.randn(3, 4), torch.randn(7, 4), PAIR),
     "pair_view": lambda: viz.pair_view(weights(2, 3, 7, 7), PAIR),
@@ -147,6 +148,7 @@ FIRST = {
     "three_attentions": ("select", "input"),
     "next_token": ("[data-k=t]", "input"),
     "cache_work": ("[data-k=step]", "input"),
+    "tile_walk": ("[data-k=step]", "input"),
     "model_view": ("[data-k=layer]", "input"),
     "neuron_view": (".row[aria-pressed=true]", "click"),
     "pair_view": ("[data-k=head]", "input"),

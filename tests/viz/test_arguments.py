@@ -228,6 +228,12 @@ CALLS = {
         {"len_source": 3, "num_steps": 4, "d_model": 8, "num_layers": 2, "d_ff": 16},
         open={"d_ff": "None"},
     ),
+    "tile_walk": Call(
+        html(viz.tile_walk),
+        {"scores": floats(3, 5), "value": floats(5), "block_size": 2, "queries_per_tile": 2},
+        open={"queries_per_tile": "None"},
+        called={"scores": "value"},
+    ),
     "head_view": Call(
         html(viz.head_view),
         {"attentions": ATTENTION, "tokens": PAIR, "second": 3, "layer": 1, "heads": [0, 2]},

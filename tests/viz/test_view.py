@@ -34,15 +34,21 @@ class _Tags(HTMLParser):
 
 
 INSPECTION = {"head_view", "neuron_view", "pair_view", "contextual_words", "logit_lens_view", "patching_view"}
+EFFICIENCY = {"layer_costs", "tile_walk"}
 
 
 @pytest.mark.parametrize(
     ("kinds", "limit"),
-    [(set(KINDS) - INSPECTION, 26_000), (INSPECTION & set(KINDS), 20_000)],
-    ids=["first", "inspection"],
+    [
+        (set(KINDS) - INSPECTION - EFFICIENCY, 26_000),
+        (INSPECTION & set(KINDS), 20_000),
+        (EFFICIENCY & set(KINDS), 8_000),
+    ],
+    ids=["first", "inspection", "efficiency"],
 )
 def test_the_scripts_are_small(kinds, limit):
-    # 26 KB for those of the chapters, in which readers predict before they see; 20 KB for those that inspect a model
+    # 26 KB for those of the chapters, in which readers predict before they see; 20 KB for those that inspect a model;
+    # 8 KB for those of the chapter on costs
     core = len(module._lean((module._SCRIPTS / "core.js").read_text()).encode())
     own = {kind: len(module.script(kind).encode()) - core for kind in kinds}
     assert core + sum(own.values()) <= limit, {"core": core, **own}
