@@ -7,6 +7,7 @@ from course_lib.viz.decoding_cache_work import cache_work
 from course_lib.viz.decoding_next_token import next_token_bars
 from course_lib.viz.describing import describe
 from course_lib.viz.diagram import BlockDiagram, block_diagram
+from course_lib.viz.efficiency_layers import layer_costs
 from course_lib.viz.efficiency_tiles import tile_walk
 from course_lib.viz.heads_map import heads_map
 from course_lib.viz.inspection_heads import head_view, model_view
@@ -47,6 +48,7 @@ __all__ = [
     "head_split",
     "head_view",
     "heads_map",
+    "layer_costs",
     "leak_detector",
     "logit_lens_view",
     "mask_painter",

@@ -234,6 +234,7 @@ CALLS = {
         open={"queries_per_tile": "None"},
         called={"scores": "value"},
     ),
+    "layer_costs": Call(html(viz.layer_costs), {"length": 64, "d_model": 128, "window": 5, "projections": True}),
     "head_view": Call(
         html(viz.head_view),
         {"attentions": ATTENTION, "tokens": PAIR, "second": 3, "layer": 1, "heads": [0, 2]},
