@@ -2,4 +2,6 @@
 
 __all__ = ["EXERCISES"]
 
-EXERCISES: tuple[str, ...] = ("cache_bytes", "grouped_query_attention", "linear_attention", "speculative_acceptance")
+EXERCISES: tuple[str, ...] = (
+    "convolution_layers",
+)
