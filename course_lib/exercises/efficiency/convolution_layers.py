@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from course_lib.efficiency import convolution_layers
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
 
 __all__ = ["exercise"]
+
+
+# The library's has a `while`; this loop ends whatever one changes in it, as `tools.mutants` does.
+def convolution_layers(length, kernel_size, dilated=False):
+    reach = 1  # positions that the last one depends on, itself included
+    for layers in range(length):
+        if reach >= length:
+            return layers
+        reach = reach * kernel_size if dilated else reach + kernel_size - 1
 
 
 exercise = Exercise(
