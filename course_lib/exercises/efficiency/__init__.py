@@ -4,4 +4,5 @@ __all__ = ["EXERCISES"]
 
 EXERCISES: tuple[str, ...] = (
     "convolution_layers",
+    "online_softmax_step",
 )
