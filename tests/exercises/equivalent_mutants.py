@@ -157,15 +157,8 @@ EQUIVALENT = {
     "head_switched_off": {
         "merged = remaining.transpose(1, 2).flatten(2) → merged = remaining.transpose(2, 1).flatten(2)": TRANSPOSE,
     },
-    "grouped_query_attention": {
-        "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
-        "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
-    },
-    "linear_attention": {
-        "for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2), strict=True): → "
-        f"for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2){strict}):": (
-            "all three have the same length by contract"
-        )
-        for strict in ("", ", strict=False")
+    "online_softmax_step": {
+        "larger = torch.maximum(maximum, scores.amax(dim=-1)) → "
+        "larger = torch.maximum(scores.amax(dim=-1), maximum)": "the larger of two numbers is the same in either order",
     },
 }

@@ -153,4 +153,6 @@ def _(draw):
         (draw.uniform(len_q, block, low=-1e4, high=1e4, dtype=torch.float64), draw.normal(block, d_v).double())
         for _ in range(2)
     ]
-    yield Case(args=(*_state(*spread[0]), *spread[1]), note="scores between -1e4 and 1e4", tolerance=50)
+    yield Case(
+        args=(*_state(*spread[0]), *spread[1]), note="scores between -1e4 and 1e4", edge="large maxima", tolerance=50
+    )
