@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.efficiency.online_softmax_step_mistakes.parts import exponentials, grown, step_with
+from course_lib.exercises.efficiency.online_softmax_step_mistakes.parts import grown, step_with
 
 mistake = Mistakes()
 

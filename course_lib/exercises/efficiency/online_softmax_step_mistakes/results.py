@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
