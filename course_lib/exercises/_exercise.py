@@ -34,6 +34,8 @@ class Case:
         tolerance: factor on the tolerance of the dtype, for extremes where a careful computation is that inexact.
         gradients: whether gradients are compared too, where the exercise is differentiable.
         edge: why axes may be equal or values of one sign here; the linter of exercises looks at all other cases.
+        largest: where memory has to be spared, how many numbers a tensor may have that is computed from the first two
+            arguments, see `grader.sandbox.sparing`; a larger one ends the call in a MemoryError. None for any number.
     """
 
     args: tuple = ()
@@ -44,6 +46,7 @@ class Case:
     tolerance: float = 1.0
     gradients: bool = True
     edge: str = ""
+    largest: int | None = None
 
     @cached_property
     def size(self) -> int:

@@ -5,4 +5,5 @@ __all__ = ["EXERCISES"]
 EXERCISES: tuple[str, ...] = (
     "convolution_layers",
     "online_softmax_step",
+    "tiled_attention",
 )

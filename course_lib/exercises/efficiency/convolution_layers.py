@@ -8,7 +8,7 @@ from course_lib.exercises._files import beside
 __all__ = ["exercise"]
 
 
-# The library's has a `while`; this loop ends whatever one changes in it, as `tools.mutants` does.
+# Plainer on purpose: the library's has a `while`, and this loop ends whatever `tools.mutants` changes in it.
 def convolution_layers(length, kernel_size, dilated=False):
     reach = 1  # positions that the last one depends on, itself included
     for layers in range(length):

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from course_lib.exercises import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
 from course_lib.grader.sandbox.refusals import refused
+from course_lib.grader.sandbox.sparing import Sparing
 from course_lib.grader.sandbox.watching import Watcher
 
 __all__ = ["DEEPEST", "LONGEST", "Foreign", "Observation", "Problem", "Sequence", "leaves", "observe"]
@@ -135,7 +136,7 @@ def observe(
                 raise Stop  # the constructor had to raise
         args = _copies(case.args)
         before = torch.get_rng_state()
-        with torch.no_grad(), watcher:
+        with torch.no_grad(), watcher, _sparing(exercise, case, args):
             seen.value = plain(_try(seen, "call", lambda: call(*args)))
         seen.random = not torch.equal(before, torch.get_rng_state())
         seen.changed = tuple(
@@ -153,6 +154,13 @@ def observe(
     if watch:
         seen.used = tuple(sorted(watcher.used))
     return seen
+
+
+def _sparing(exercise: Exercise, case: Case, args: list) -> contextlib.AbstractContextManager:
+    """What ends the call where it takes more memory than the case allows."""
+    if case.largest is None:
+        return contextlib.nullcontext()
+    return Sparing((args[0], args[1]), exercise.arguments[:2], case.largest)
 
 
 def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:

@@ -235,6 +235,7 @@ def pack_case(case: Case, cotangents: tuple, train_too: bool) -> tuple[dict[str,
         "state": {name: pack(parameter) for name, parameter in case.state.items()},
         "cotangents": [pack(tensor) for tensor in cotangents],
         "train_too": train_too,
+        "largest": case.largest,
     }
     return message, bytes(pack.blobs)
 
@@ -247,7 +248,8 @@ def unpack_case(message: dict[str, Any], blobs: bytes) -> tuple[Case, tuple, boo
     )
     args = tuple(_laid_out(arg, order) for arg, order in zip(args, message["orders"], strict=True))
     state = {name: _unpack(spec, blobs) for name, spec in message["state"].items()}
-    return Case(args=args, init=init, state=state), cotangents, message["train_too"]
+    case = Case(args=args, init=init, state=state, largest=message["largest"])
+    return case, cotangents, message["train_too"]
 
 
 def _order(arg: Any) -> list[int] | None:

@@ -358,6 +358,13 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
         _say("The code ends its own process, or crashes it. A solution should only return its result."),
     ),
     (
+        r"numbers in a tensor that is computed from (\w+) and (\w+) in this case",
+        lambda m, at: (
+            f"This line computes a tensor from `{m[1]}` and `{m[2]}` that is larger than the exercise allows. Which "
+            f"part of it is needed at a time?"
+        ),
+    ),
+    (
         r"MemoryError|can't allocate memory|not enough memory",
         _say("The solution uses more memory than it is allowed. The inputs are tiny: which axis has grown?"),
     ),
