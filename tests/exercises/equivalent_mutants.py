@@ -6,6 +6,7 @@ The key is what `tools.mutants` prints; everything else that survives is a hole 
 TRANSPOSE = "exchanging two axes is the same in either order"
 DEVICE = "the same on a CPU; where tensors lie on a GPU, tests/test_gpu.py looks"
 ONE_AXIS = "logits have one axis, which is the first and the last"
+LARGER = "the larger of two numbers is the same in either order"
 INTEGERS = "integers are exact, and the float64 or Python numbers that they meet make float64 of them"
 
 EQUIVALENT = {
@@ -157,8 +158,41 @@ EQUIVALENT = {
     "head_switched_off": {
         "merged = remaining.transpose(1, 2).flatten(2) → merged = remaining.transpose(2, 1).flatten(2)": TRANSPOSE,
     },
+    "grouped_query_attention": {
+        "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
+        "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
+    },
+    "linear_attention": {
+        "for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2), strict=True): → "
+        f"for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2){strict}):": (
+            "all three have the same length by contract"
+        )
+        for strict in ("", ", strict=False")
+    },
     "online_softmax_step": {
         "larger = torch.maximum(maximum, scores.amax(dim=-1)) → "
-        "larger = torch.maximum(scores.amax(dim=-1), maximum)": "the larger of two numbers is the same in either order",
+        "larger = torch.maximum(scores.amax(dim=-1), maximum)": LARGER,
+    },
+    "tiled_attention": {
+        "scores = query @ keys.transpose(-2, -1) → scores = query @ keys.transpose(-1, -2)": TRANSPOSE,
+        "larger = torch.maximum(maximum, scores.amax(dim=-1)) → "
+        "larger = torch.maximum(scores.amax(dim=-1), maximum)": LARGER,
+        **{
+            "for keys, values in zip(key.split(block_size, dim=-2), value.split(block_size, dim=-2), strict=True): → "
+            f"for keys, values in zip(key.split(block_size, dim=-2), value.split(block_size, dim=-2){strict}):": (
+                "there are as many values as keys"
+            )
+            for strict in ("", ", strict=False")
+        },
+        **{
+            f"{line}query.shape[:-1]{rest} → {line}query.shape[:{end}]{rest}": (
+                "the axes that are missing at the start come with the first block, by broadcasting"
+            )
+            for line, rest in (
+                ("maximum = query.new_full(", ", -math.inf)"),
+                ("output = query.new_zeros(*", ", value.shape[-1])"),
+            )
+            for end in ("0", "-0")
+        },
     },
 }

@@ -6,4 +6,8 @@ EXERCISES: tuple[str, ...] = (
     "convolution_layers",
     "online_softmax_step",
     "tiled_attention",
+    "cache_bytes",
+    "grouped_query_attention",
+    "linear_attention",
+    "speculative_acceptance",
 )
