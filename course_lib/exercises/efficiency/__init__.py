@@ -2,12 +2,12 @@
 
 __all__ = ["EXERCISES"]
 
-EXERCISES: tuple[str, ...] = (
-    "convolution_layers",
+EXERCISES = (
     "online_softmax_step",
     "tiled_attention",
     "cache_bytes",
     "grouped_query_attention",
+    "convolution_layers",
     "linear_attention",
     "speculative_acceptance",
 )

@@ -31,7 +31,7 @@ def convolution_layers(length, kernel_size, dilated=False):
     reference=convolution_layers,
     shapes={},
     returns=("layers",),
-    look="efficiency: Four layers compared: operations, steps and path length",
+    look="attention_recurrence_convolution: Longest path: how often information is handed on",
     differentiable=False,
 )
 
