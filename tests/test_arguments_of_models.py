@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from torch import nn
@@ -9,15 +11,18 @@ from wrong_arguments import Call, floats, right_and_wrong
 
 import course_lib as cl
 from course_lib.cache import DecoderCache, KeyValueCache
+from course_lib.costs.activations import language_model_activations, transformer_activations
+from course_lib.costs.training import language_model_flops, training_flops, training_memory, transformer_flops
 from course_lib.interpret.importance import gradient_times_input, leave_one_out
 from course_lib.interpret.interventions import heads_off, patch_heads, patch_outputs, record_heads, record_outputs
 from course_lib.interpret.readouts import logit_lens
 from course_lib.interpret.weighted_values import record_value_norms, value_norms
-from course_lib.measuring import numbers_kept
+from course_lib.measuring import numbers_kept, peak_numbers
 from course_lib.models import Decoder, Encoder, TokenEmbedding
 from course_lib.workshop.tasks import AnomalyTask, SequenceTask, copy, greedy_tokens, sort
 
 CONFIG = cl.TransformerConfig(vocab_size=9, d_model=4, num_heads=2, num_layers=1, d_ff=8)
+UNDROPPED = dataclasses.replace(CONFIG, dropout=0.0)
 IDS, TARGET = torch.tensor([[3, 4, 0], [3, 3, 4]]), torch.tensor([[1, 5], [1, 6]])
 FEATURES, SEEN = floats(2, 3, 4), torch.ones(3, 3).bool()
 OPTIONS = {"d_model": 4, "num_heads": 2, "d_ff": 8, "num_layers": 1, "seed": 0}
@@ -164,10 +169,26 @@ CALLS = {
         gradient_times_input, {"embedding": MODEL.source_embedding, "score": lambda: run().sum()}
     ),
     "numbers_kept": Call(
-        lambda function, x: numbers_kept(function, x),
-        {"function": torch.exp, "x": floats(3)},
+        lambda function, x, without: numbers_kept(function, x, without=without),
+        {"function": torch.exp, "x": floats(3), "without": [floats(3)]},
         covers=(numbers_kept,),
         called={"x": "inputs"},
+        open={"without": "empty"},
+    ),
+    "peak_numbers": Call(peak_numbers, {"function": lambda: torch.zeros(3).exp()}),
+    # what training costs
+    "training_flops": Call(training_flops, {"parameters": 5, "tokens": 7}),
+    "training_memory": Call(
+        training_memory, {"parameters": 5, "activations": 7, "bytes_per_number": 4, "optimizer_numbers": 2}
+    ),
+    "language_model_flops": Call(language_model_flops, {"config": CONFIG, "length": 3, "batch_size": 2}),
+    "transformer_flops": Call(transformer_flops, {"config": CONFIG, "len_source": 3, "len_target": 5, "batch_size": 2}),
+    "language_model_activations": Call(
+        language_model_activations, {"config": UNDROPPED, "length": 3, "batch_size": 2, "fused": True}
+    ),
+    "transformer_activations": Call(
+        transformer_activations,
+        {"config": UNDROPPED, "len_source": 3, "len_target": 5, "batch_size": 2, "fused": True},
     ),
     # tasks
     "reversal": Call(cl.reversal, TASK),

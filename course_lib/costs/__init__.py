@@ -1,5 +1,7 @@
-"""What a layer that mixes positions costs: attention, recurrence and convolution compared.
+"""What layers and whole models cost, by formulas that are compared with a count.
 
-`layers` builds five causal layers with equally many parameters, `formulas` says what each of them costs, and `counting`
-counts the same in a real computation.
+For single layers that mix positions (attention, recurrence and convolution compared), `layers` builds five causal
+layers with equally many parameters, `formulas` says what each of them costs, and `counting` counts the same in a real
+computation. For the training of a whole transformer, `training` has the operations and the memory, and `activations`
+the numbers that are kept for the backward pass.
 """
