@@ -76,27 +76,26 @@ class _Alive(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.known: weakref.WeakSet = weakref.WeakSet()
         self.now = self.peak = 0
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        given = {tensor.untyped_storage() for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor)}
+        before = _numbers_of((args, kwargs))
         result = operation(*args, **(kwargs or {}))
-        for tensor in tree_leaves(result):
-            if not isinstance(tensor, Tensor):
-                continue
-            storage = tensor.untyped_storage()
-            if storage in self.known or storage in given:  # a view, or an operation in place
-                continue
-            self.known.add(storage)
-            size = storage.nbytes() // tensor.element_size()
-            self.now += size
-            weakref.finalize(storage, self._free, size)
+        for storage, size in _numbers_of(result).items():
+            if storage not in before:  # else a view, or an operation in place
+                self.now += size
+                weakref.finalize(storage, self._free, size)
         self.peak = max(self.peak, self.now)
         return result
 
     def _free(self, size: int) -> None:
         self.now -= size
+
+
+def _numbers_of(tree: object) -> dict[torch.UntypedStorage, int]:
+    """The storages of all tensors in a nest of lists and tuples, and their sizes."""
+    tensors = (leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor))
+    return {t.untyped_storage(): t.untyped_storage().nbytes() // t.element_size() for t in tensors}
 
 
 def _check_tensors(without: Iterable[Tensor]) -> list[Tensor]:
