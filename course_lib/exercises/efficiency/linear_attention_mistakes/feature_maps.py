@@ -76,12 +76,12 @@ def relu_plus_one(query, key, value):
     return linear_with(features=lambda x: F.relu(x) + 1)(query, key, value)
 
 
-for small, size in ((1e-6, "a tiny number"), (1e-3, "a number near 0.001")):
+for small, size in (("1e-6", "a tiny number"), ("1e-3", "a number near 0.001")):
     mistake.named(
-        f"relu_plus_{small:g}",
+        f"relu_plus_{small}",
         f"The feature map is a ReLU with {size} added, so that nothing is 0 / 0. The exercise has elu(x) + 1, which is "
         f"positive by itself.",
-    )(linear_with(features=lambda x, small=small: F.relu(x) + small))
+    )(linear_with(features=lambda x, small=float(small): F.relu(x) + small))
 
 
 @mistake

@@ -135,15 +135,15 @@ def axis_of_the_sum_dropped(query, key, value):
     return linear_with(divisor=lambda weights, scores, query, key: weights.sum(-1))(query, key, value)
 
 
-for small in (1e-3, 1e-5, 1e-6, 1e-8):
-    seen = "every output" if small > 1e-4 else "the output, which shows in float64"
+for small in ("1e-3", "1e-5", "1e-6", "1e-8"):
+    seen = "every output" if small == "1e-3" else "the output, which shows in float64"
     mistake.named(
-        f"small_number_in_the_divisor_{small:g}",
-        f"A number near {small:g} is added to the denominator. φ is positive, so the sum cannot be zero, and the "
+        f"small_number_in_the_divisor_{small}",
+        f"A number near {small} is added to the denominator. φ is positive, so the sum cannot be zero, and the "
         f"addition changes {seen}.",
     )(
         linear_with(
-            divisor=lambda weights, scores, query, key, small=small: weights.sum(-1, keepdim=True) + small,
+            divisor=lambda weights, scores, query, key, small=float(small): weights.sum(-1, keepdim=True) + small,
         )
     )
 

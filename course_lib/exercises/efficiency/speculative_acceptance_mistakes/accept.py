@@ -71,12 +71,12 @@ def one_where_target_is_zero(target, draft):
     return acceptance(lambda t, d: kept(t, d).masked_fill(t == 0, 1.0))(target, draft)
 
 
-for small in (1e-3, 1e-5, 1e-6, 1e-8):
+for small in ("1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9", "1e-10"):
     mistake.named(
-        f"small_number_in_the_divisor_{small:g}",
-        f"A number near {small:g} is added to draft before the division. That avoids 0 / 0, but it changes the ratio "
+        f"small_number_in_the_divisor_{small}",
+        f"A number near {small} is added to draft before the division. That avoids 0 / 0, but it changes the ratio "
         f"of every token, and gives 0 where both are 0. Treat the zeros separately, and leave the others as they are.",
-    )(acceptance(lambda t, d, small=small: (t / (d + small)).clamp(max=1.0)))
+    )(acceptance(lambda t, d, small=float(small): (t / (d + small)).clamp(max=1.0)))
 
 
 @mistake

@@ -180,17 +180,17 @@ def divided_by_the_acceptance(target, draft):
     )(target, draft)
 
 
-for small in (1e-3, 1e-6, 1e-8):
+for small in ("1e-3", "1e-5", "1e-6", "1e-8"):
     mistake.named(
-        f"small_number_in_the_sum_{small:g}",
-        f"A number near {small:g} is added to the sum by which the residual is divided, so the row does not quite sum "
+        f"small_number_in_the_sum_{small}",
+        f"A number near {small} is added to the sum by which the residual is divided, so the row does not quite sum "
         f"to one. The distributions differ in every row, so the sum is positive.",
-    )(rule(normalise=lambda x, small=small: x / (x.sum(-1, keepdim=True) + small)))
+    )(rule(normalise=lambda x, small=float(small): x / (x.sum(-1, keepdim=True) + small)))
     mistake.named(
-        f"clamped_at_{small:g}",
-        f"Differences below {small:g} are raised to that number, so that tokens that are drafted often enough get a "
+        f"clamped_at_{small}",
+        f"Differences below {small} are raised to that number, so that tokens that are drafted often enough get a "
         f"share as well. They should get exactly 0.",
-    )(rule(rest=lambda t, d, small=small: (t - d).clamp(min=small)))
+    )(rule(rest=lambda t, d, small=float(small): (t - d).clamp(min=small)))
 
 
 @mistake
