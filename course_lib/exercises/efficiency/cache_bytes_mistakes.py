@@ -60,7 +60,8 @@ mistake.named(
 )(_bytes(sequences=False))
 mistake.named(
     "numbers_for_bytes",
-    "The numbers in the cache are counted, without the bytes that each of them takes.",
+    "The numbers in the cache are counted, and not their bytes. Is `bytes_per_number` used? A factor of 2 for keys and "
+    "values is not a factor of 2 bytes per number.",
 )(_bytes(width=False))
 mistake.named(
     "keys_only_in_numbers",

@@ -44,8 +44,8 @@ def group_size_for_number_of_groups(query, key, value):
 
 @mistake
 def remainder_of_the_group_size(query, key, value):
-    """The head of the keys is the remainder of a division by the number of heads in a group. The query heads of a group
-    are consecutive, and their number is the divisor: is it the quotient or the remainder that they share?"""
+    """Query head h uses the head of the keys whose number is the remainder of h / (H / G). The heads of a group are
+    consecutive: which operation gives consecutive numbers the same result?"""
     per_group = query.shape[1] // key.shape[1]
     return _both(lambda x, heads: x[:, [head % per_group for head in range(heads)]])(query, key, value)
 
@@ -145,9 +145,9 @@ def first_query_head_of_each_group(query, key, value):
 
 @mistake
 def not_repeated(query, key, value):
-    """Queries meet keys, or weights meet values, with another number of heads. An axis broadcasts only where its length
-    is 1, so this works for one group and for as many groups as heads. Keys *and* values need a head for each query
-    head, along axis 1, or the query heads an axis of groups."""
+    """Queries and keys, or weights and values, have different numbers of heads. An axis broadcasts only where its
+    length is 1, so this works for one group and for as many groups as heads. Keys *and* values need a head for each
+    query head, along axis 1, or the query heads an axis of groups."""
     return _both(lambda x, heads: x)(query, key, value)
 
 
@@ -156,6 +156,20 @@ def expanded_from_the_groups(query, key, value):
     """`expand` can only repeat an axis of length 1, and the axis of the groups is longer. Where would a new axis of
     length 1 have to be?"""
     return _both(lambda x, heads: x.expand(-1, heads, -1, -1))(query, key, value)
+
+
+@mistake
+def expanded_with_the_batch_size(query, key, value):
+    """`expand` was told to make H heads out of G. It can only repeat an axis of length 1: where would a new axis of
+    that length have to be?"""
+    return _both(lambda x, heads: x.expand(len(x), heads, -1, -1))(query, key, value)
+
+
+@mistake
+def expanded_to_a_whole_shape(query, key, value):
+    """The keys are expanded to a shape with H heads, but `expand` can only repeat an axis of length 1, and they have G.
+    Where would a new axis of length 1 have to be?"""
+    return _both(lambda x, heads: x.expand(len(x), heads, *x.shape[2:]))(query, key, value)
 
 
 @mistake
@@ -212,5 +226,5 @@ def keys_of_the_first_sequence(query, key, value):
 @mistake
 def keys_of_all_groups(query, key, value):
     """All heads of the keys are laid side by side along the positions, so that every query head attends to the keys of
-    all groups. It attends to one head of them only."""
+    all groups. It should attend to those of its own group only."""
     return _both(lambda x, heads: x.flatten(1, 2)[:, None])(query, key, value)

@@ -27,7 +27,7 @@ def divided_by_d(query, key, value):
 
 @mistake(look=DIVIDE_BY_ROOT)
 def multiplied_by_the_root(query, key, value):
-    """The scores are multiplied by √d. They are divided by it."""
+    """The scores are multiplied by √d. They should be divided by it."""
     return grouped(scale=lambda query, key: 1 / math.sqrt(query.shape[-1]))(query, key, value)
 
 
@@ -62,7 +62,7 @@ def root_of_the_heads(query, key, value):
 
 @mistake
 def softmax_over_the_heads(query, key, value):
-    """The softmax runs over the heads. It runs over the keys, the last axis of the scores."""
+    """The softmax runs over the heads. It should run over the keys, the last axis of the scores."""
     return grouped(softmax=lambda scores: scores.softmax(1))(query, key, value)
 
 

@@ -106,7 +106,7 @@ def exponential(query, key, value):
 
 @mistake
 def branches_exchanged(query, key, value):
-    """The two branches of elu are exchanged: for positive x it is x, and for negative x the exponential minus 1."""
+    """The two branches of elu are exchanged: elu(x) is x for positive x, and exp(x) − 1 for negative x."""
     return linear_with(features=lambda x: torch.where(x > 0, x.exp(), x + 1))(query, key, value)
 
 

@@ -165,7 +165,8 @@ def running_sum_over_the_same_negative_axis(query, key, value):
 
 @mistake
 def state_shared_by_the_batch(query, key, value):
-    """The state is summed over the batch, so the sequences see each other. Each sequence has a state of its own."""
+    """The state is summed over the batch, so each output depends on other sequences. Each sequence has a state of its
+    own."""
     return _cumulated(
         lambda x, extra: (
             lambda s: s.sum(tuple(range(x.dim() - 2 - extra)), keepdim=True) if x.dim() > 2 + extra else s

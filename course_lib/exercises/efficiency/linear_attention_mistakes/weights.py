@@ -150,20 +150,20 @@ for small in ("1e-3", "1e-5", "1e-6", "1e-8"):
 
 @mistake
 def queries_and_keys_exchanged(query, key, value):
-    """Queries and keys are exchanged: the state collects the queries, and the keys read it. Or the matrix of weights
-    has one row per key, where it needs one per query."""
+    """Queries and keys are exchanged: the state is built from the queries, and multiplied with the keys. Or the matrix
+    of weights has one row per key, where it needs one per query."""
     return linear_with()(key, query, value)
 
 
 @mistake
 def queries_with_queries(query, key, value):
-    """The state collects the queries. It is made of keys and values."""
+    """The state is built from the queries. It is made of keys and values."""
     return linear_with()(query, query, value)
 
 
 @mistake
 def keys_with_keys(query, key, value):
-    """The keys read the state. The query of a position does that."""
+    """The keys are multiplied with the state. The query of a position should be."""
     return linear_with()(key, key, value)
 
 

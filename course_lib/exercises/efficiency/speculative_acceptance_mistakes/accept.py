@@ -12,8 +12,8 @@ mistake = Mistakes()
 
 @mistake
 def ratio_turned_round(target, draft):
-    """The ratio is turned round: draft / target keeps just the tokens that are drafted too often. Which token should be
-    kept less often, the one with a large draft or the one with a small draft?"""
+    """The ratio is turned round: it is draft / target. Which token has to be rejected more often, one that is drafted
+    too often or one that is drafted too rarely?"""
     return acceptance(lambda t, d: kept(d, t))(target, draft)
 
 
@@ -95,8 +95,8 @@ def kept_or_not_as_a_mask(target, draft):
 
 @mistake
 def smaller_probability(target, draft):
-    """The smaller of both probabilities is returned. That is how often a token is drafted *and* kept; accept is how
-    often it is kept if it was drafted."""
+    """The smaller of the two probabilities is returned. That is how often a token is drafted *and* kept; accept is how
+    often it is kept once it has been drafted."""
     return acceptance(torch.minimum)(target, draft)
 
 
@@ -122,21 +122,21 @@ def one_number_per_row_repeated(target, draft):
 
 @mistake
 def accept_normalised(target, draft):
-    """accept is normalised so that it sums to one. It is a probability for each token by itself, and no distribution
+    """accept is normalised so that it sums to one. It is a probability for each token by itself, and not a distribution
     over the vocabulary."""
     return acceptance(lambda t, d: kept(t, d) / kept(t, d).sum(-1, keepdim=True))(target, draft)
 
 
 @mistake
 def share_of_the_sum(target, draft):
-    """target is divided by target + draft. The ratio has draft alone below it, and is limited to 1."""
+    """target is divided by target + draft. The divisor is draft alone, and the ratio is limited to 1."""
     return acceptance(lambda t, d: t / (t + d))(target, draft)
 
 
 @mistake
 def difference_for_ratio(target, draft):
-    """accept is made from the difference of both probabilities. It is their ratio that corrects how often a token
-    comes."""
+    """accept is made from the difference of the two probabilities. Their ratio says which share of the drafts of a
+    token should be kept."""
     return acceptance(lambda t, d: (1 + t - d).clamp(max=1.0))(target, draft)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.efficiency.speculative_acceptance_mistakes.parts import excess, kept, normalised, rule
+from course_lib.exercises.efficiency.speculative_acceptance_mistakes.parts import excess, kept, rule
 
 mistake = Mistakes()
 
 
 @mistake
 def residual_not_normalised(target, draft):
-    """The residual is max(target − draft, 0) as it is, and does not sum to one. Only then can a token be drawn from
-    it."""
+    """The residual is max(target − draft, 0) as it is, and does not sum to one. A token can only be drawn from a
+    distribution."""
     return rule(normalise=lambda x: x)(target, draft)
 
 
@@ -62,8 +62,8 @@ def squared_difference(target, draft):
 
 @mistake
 def residual_is_target(target, draft):
-    """The residual is the target itself. Tokens that both models like would then come too often, because the draft has
-    already given them their share."""
+    """The residual is the target itself. Tokens that are likely in both models would then come too often, because they
+    are also kept when they are drafted."""
     return rule(rest=lambda t, d: t, normalise=lambda x: x.clone())(target, draft)
 
 
@@ -204,12 +204,3 @@ def most_missing_token(target, draft):
 def softmax_of_both(target, draft):
     """Target and draft go through a softmax first. They are probabilities already."""
     return rule()(target.softmax(-1), draft.softmax(-1))
-
-
-@mistake
-def residual_mixed_with_draft(target, draft):
-    """The residual is mixed with what was kept, which gives the target again. It is the distribution of another token
-    *after* a rejection."""
-    return rule(
-        rest=lambda t, d: d * kept(t, d) + normalised(excess(t, d)), normalise=lambda x: x / x.sum(-1, keepdim=True)
-    )(target, draft)
