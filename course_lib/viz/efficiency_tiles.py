@@ -18,6 +18,14 @@ __all__ = ["tile_walk"]
 
 _CELL, _HEIGHT, _LEFT, _TOP = 26, 30, 26, 22  # units of a cell, and where the first one is
 _MOST_QUERIES, _MOST_KEYS, _LARGEST = 6, 12, 9.9
+# The maximum of one query changes in the first block for the last time, that of the next in the second, and so on.
+_SCORES = (
+    (2.5, 0.3, 1.0, -0.5, 1.8, 0.7, -1.2, 0.0, 1.4, 0.6, -0.4, 2.2),
+    (0.5, 1.2, -0.3, 2.0, 0.1, -1.0, 0.4, 1.1, -0.6, 0.9, 1.5, 0.2),
+    (-1.0, 0.2, 0.4, 0.9, -0.7, 0.3, 1.6, 0.8, -0.2, 1.1, 0.5, -1.5),
+    (-0.8, 0.1, -1.6, 0.6, 1.3, 0.0, 1.7, -0.9, 0.2, 0.4, 3.0, 1.0),
+)
+_VALUES = (1.0, -2.0, 3.0, 0.0, 2.0, -1.0, 4.0, 1.0, -3.0, 2.0, 0.0, 1.0)
 _COLUMNS = ("maximum", "factor", "total", "output", "ratio", "softmax")
 _RIGHT = (72, 126, 180, 236, 288, 340)  # where the columns end
 
@@ -29,7 +37,13 @@ attention-view .tile{fill:none;stroke:var(--output);stroke-width:3}
 </style>"""
 
 
-def tile_walk(scores: Tensor, value: Tensor, block_size: int = 3, *, queries_per_tile: int | None = None) -> View:
+def tile_walk(
+    scores: Tensor | None = None,
+    value: Tensor | None = None,
+    block_size: int = 3,
+    *,
+    queries_per_tile: int | None = None,
+) -> View:
     """Attention computed tile by tile: the running maximum, total and output of each query after each tile.
 
     A slider goes through the tiles, from left to right in one row of tiles after the other. Each tile is a step of
@@ -37,8 +51,9 @@ def tile_walk(scores: Tensor, value: Tensor, block_size: int = 3, *, queries_per
     last tile, output ÷ total is the same as softmax attention over all keys at once.
 
     Args:
-        scores: `(L_q, L_k)`, already scaled; at most 6 queries and 12 keys. They are shown with one decimal.
-        value: `(L_k,)`, one number per key.
+        scores: `(L_q, L_k)`, already scaled; at most 6 queries and 12 keys. They are shown with one decimal. An example
+            of 4 queries and 12 keys if not given.
+        value: `(L_k,)`, one number per key; those of the example if not given.
         block_size: keys per tile.
         queries_per_tile: queries per tile; all of them if not given, as in `tiled_attention`.
 
@@ -47,6 +62,8 @@ def tile_walk(scores: Tensor, value: Tensor, block_size: int = 3, *, queries_per
         ValueError: shapes that do not fit, too many queries or keys, entries that are not finite or beyond 9.9, or
             tiles larger than the matrix.
     """
+    scores = torch.tensor(_SCORES) if scores is None else scores
+    value = torch.tensor(_VALUES) if value is None else value
     _check(scores, value)
     check_whole(block_size=block_size, most=scores.shape[1], hint="; a tile lies within the keys")
     rows = len(scores) if queries_per_tile is None else queries_per_tile

@@ -231,8 +231,8 @@ CALLS = {
     "tile_walk": Call(
         html(viz.tile_walk),
         {"scores": floats(3, 5), "value": floats(5), "block_size": 2, "queries_per_tile": 2},
-        open={"queries_per_tile": "None"},
-        called={"scores": "value"},
+        open=dict.fromkeys(("scores", "value", "queries_per_tile"), "None"),
+        called={"scores": "value", "value": "scores"},
     ),
     "layer_costs": Call(html(viz.layer_costs), {"length": 64, "d_model": 128, "window": 5, "projections": True}),
     "head_view": Call(

@@ -84,6 +84,13 @@ def test_what_is_said_names_the_queries_whose_maximum_grows():
     assert "Tile 2 of 2: no larger maximum, so the earlier sums stay as they are. For q0" in flat[2]["said"]
 
 
+def test_in_the_example_each_maximum_changes_last_in_another_block():
+    found = [[row[0] for row in state["texts"]] for state in tile_walk().data["states"]]
+    assert len(found) == 5
+    last = [max(t for t in range(1, 5) if found[t][i] != found[t - 1][i]) for i in range(4)]
+    assert last == [1, 2, 3, 4]
+
+
 def test_the_picture_before_the_first_tile():
     view = tile_walk(SCORES, VALUE)
     found = parts(view)
