@@ -36,7 +36,7 @@ def assert_same_gradients(ours, theirs, leaves):
         assert_close(mine, other, **CLOSE)
 
 
-# --- path length of convolutions ----------------------------------------------------------------------------------------
+# --- path length of convolutions --------------------------------------------------------------------------------------
 
 
 def test_layers_by_hand():
@@ -66,7 +66,7 @@ def test_the_last_output_depends_on_the_first_input_from_this_layer_on(length, k
     assert gradient_after(layers - 1) == 0
 
 
-# --- online softmax and tiles -------------------------------------------------------------------------------------------
+# --- online softmax and tiles -----------------------------------------------------------------------------------------
 
 
 def test_online_softmax_by_hand():
@@ -152,10 +152,10 @@ def test_no_scores_for_more_keys_than_a_block_holds():
     assert (tiled.width, explicit.width) == (6, 40)
 
 
-# --- groups of query heads, and the cache -------------------------------------------------------------------------------
+# --- groups of query heads, and the cache -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("heads,groups", [(6, 6), (6, 3), (6, 2), (6, 1), (1, 1)])
+@pytest.mark.parametrize(("heads", "groups"), [(6, 6), (6, 3), (6, 2), (6, 1), (1, 1)])
 def test_groups_equal_pytorch(heads, groups):
     leaves = query, key, value = leaf(2, heads, 5, 7), leaf(2, groups, 11, 7), leaf(2, groups, 11, 7)
     with no_side_effects(*leaves):
@@ -183,7 +183,7 @@ def test_cache_by_hand_and_by_the_bytes_of_a_cache():
     assert cache_bytes(3, 2, 11, 0) == 0
 
 
-# --- linear attention ---------------------------------------------------------------------------------------------------
+# --- linear attention -------------------------------------------------------------------------------------------------
 
 
 def quadratic_form(query, key, value):
@@ -231,7 +231,7 @@ def test_very_negative_features_keep_their_ratio():
     assert ours == pytest.approx(1 / (1 + math.e), abs=1e-6)
 
 
-# --- speculative sampling -----------------------------------------------------------------------------------------------
+# --- speculative sampling ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch", LEADING)
@@ -262,7 +262,7 @@ def test_the_same_distribution_keeps_every_token():
     assert target.grad.isfinite().all()
 
 
-# --- wrong arguments that a table cannot say ----------------------------------------------------------------------------
+# --- wrong arguments that a table cannot say --------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("unchecked")
