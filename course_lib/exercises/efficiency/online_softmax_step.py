@@ -82,7 +82,7 @@ def _shifted(args, by: Tensor | float):
 
 @exercise.holds("Maximum, total and output include the keys of the block and all keys before", weight=3)
 def _(draw):
-    state = torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([[6.0, -2.0]])
+    state = torch.tensor([2.0]), torch.tensor([3.0]), torch.tensor([[6.0, -2.0]])
     yield Case(
         args=(*state, torch.tensor([[1.0, 0, -1]]), torch.tensor([[2.0, -4], [1, 0], [-3, 5]])),
         note="one query, the maximum does not change",
