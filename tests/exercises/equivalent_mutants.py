@@ -178,8 +178,8 @@ EQUIVALENT = {
         "larger = torch.maximum(maximum, scores.amax(dim=-1)) → "
         "larger = torch.maximum(scores.amax(dim=-1), maximum)": LARGER,
         **{
-            "for keys, values in zip(key.split(block_size, dim=-2), value.split(block_size, dim=-2), strict=True): → "
-            f"for keys, values in zip(key.split(block_size, dim=-2), value.split(block_size, dim=-2){strict}):": (
+            "blocks = zip(key.split(block_size, -2), value.split(block_size, -2), strict=True) → "
+            f"blocks = zip(key.split(block_size, -2), value.split(block_size, -2){strict})": (
                 "there are as many values as keys"
             )
             for strict in ("", ", strict=False")

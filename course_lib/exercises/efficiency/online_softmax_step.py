@@ -40,7 +40,7 @@ def online_softmax_step(maximum, total, output, scores, value):
 )
 
 
-def _state(scores: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _state_after(scores: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The state after these keys, computed at once in float64."""
     wide = scores.double()
     maximum = wide.amax(-1)
@@ -71,10 +71,10 @@ def _two_blocks(draw: Draw, batch=(), dtype=torch.float32, scale=2.0):
     new = _block(draw, batch, (len_q, block, d_v), dtype, scale)
     level = draw.uniform(len_q, 1, low=6.0, high=9.0, dtype=dtype)
     level[::2] *= -1
-    return (*_state(old[0] + level, old[1]), new[0] + level, new[1])
+    return (*_state_after(old[0] + level, old[1]), new[0] + level, new[1])
 
 
-def _shifted(args, by: Tensor | float):
+def _moved(args, by: Tensor | float):
     """The same step with the new scores shifted."""
     *state, scores, value = args
     return (*state, scores + by, value)
@@ -104,18 +104,18 @@ def _(draw):
 @exercise.holds("Where the maximum grows, the sums so far are rescaled; elsewhere they are not", weight=2)
 def _(draw):
     yield Case(
-        args=_shifted(_two_blocks(draw, scale=1.0), 9.0),
+        args=_moved(_two_blocks(draw, scale=1.0), 9.0),
         note="all new scores are above the old ones",
         edge="scores of one sign",
     )
     yield Case(
-        args=_shifted(_two_blocks(draw, (3,), torch.float64, scale=1.0), -9.0),
+        args=_moved(_two_blocks(draw, (3,), torch.float64, scale=1.0), -9.0),
         note="all new scores are below the old ones",
         edge="scores of one sign",
     )
     args = _two_blocks(draw, (2,), torch.float64)
     shift = draw.normal(*args[0].shape, dtype=torch.float64, scale=6.0)
-    yield Case(args=_shifted(args, shift[..., None]), note="the maximum grows for some queries, and not for others")
+    yield Case(args=_moved(args, shift[..., None]), note="the maximum grows for some queries, and not for others")
 
 
 @exercise.holds("Blocks may have any number of keys, and tensors any layout in memory")
@@ -124,11 +124,15 @@ def _(draw):
     for block in (1, before, 13):
         old = _block(draw, (), (len_q, before, d_v))
         new = _block(draw, (), (len_q, block, d_v))
-        yield Case(args=(*_state(*old), *new), note=f"{block} keys in the block", edge="a length chosen on purpose")
+        yield Case(
+            args=(*_state_after(*old), *new), note=f"{block} keys in the block", edge="a length chosen on purpose"
+        )
     old, new = (_block(draw, (3,), (4, 4, 4), torch.float64) for _ in range(2))
-    yield Case(args=(*_state(*old), *new), note="L_q = block = d_v", edge="axes of one length: mistakes give numbers")
+    yield Case(
+        args=(*_state_after(*old), *new), note="L_q = block = d_v", edge="axes of one length: mistakes give numbers"
+    )
     old, new = (_block(draw, (2, 1, 3), (5, n, 4)) for n in (7, 6))
-    yield Case(args=(*_state(*old), *new), note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield Case(args=(*_state_after(*old), *new), note="batch dimensions: 3", edge="a batch dimension of length one")
     args = _two_blocks(draw, (3,))
     turned = tuple(x.mT.contiguous().mT for x in args)
     yield Case(args=turned, note="tensors that are transposed in memory")
@@ -137,7 +141,7 @@ def _(draw):
 @exercise.holds("Scores up to ±10,000 give finite and right results", weight=2)
 def _(draw):
     for dtype in (torch.float32, torch.float64):
-        low, high = (_shifted(_two_blocks(draw, dtype=dtype), by) for by in (-9990.0, 9990.0))
+        low, high = (_moved(_two_blocks(draw, dtype=dtype), by) for by in (-9990.0, 9990.0))
         yield Case(args=high, note="new scores near 1e4", edge="scores of one sign", tolerance=50)
         yield Case(args=low, note="new scores near -1e4", edge="scores of one sign", tolerance=50)
         new = _block(draw, dtype=dtype)
@@ -147,12 +151,15 @@ def _(draw):
     old, new = (_block(draw, (), (len_q, block, d_v)) for _ in range(2))
     old = old[0] - 9990.0, old[1]
     yield Case(
-        args=(*_state(*old), *new), note="old scores near -1e4", edge="the old maxima have one sign", tolerance=50
+        args=(*_state_after(*old), *new), note="old scores near -1e4", edge="the old maxima have one sign", tolerance=50
     )
     spread = [
         (draw.uniform(len_q, block, low=-1e4, high=1e4, dtype=torch.float64), draw.normal(block, d_v).double())
         for _ in range(2)
     ]
     yield Case(
-        args=(*_state(*spread[0]), *spread[1]), note="scores between -1e4 and 1e4", edge="large maxima", tolerance=50
+        args=(*_state_after(*spread[0]), *spread[1]),
+        note="scores between -1e4 and 1e4",
+        edge="large maxima",
+        tolerance=50,
     )

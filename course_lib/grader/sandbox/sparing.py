@@ -55,9 +55,10 @@ class Sparing(TorchFunctionMode):
         if name in IN_PLACE or (name.endswith("_") and not name.endswith("__")) or kwargs.get("out") is not None:
             changed = _tensors(kwargs.get("out", args[:1]))
             self._note([one for x in changed for one in (x, x._base) if one is not None], origins, allowed)
-        # A view has the origins of its base, and what `to` gives back unchanged has its own.
-        new = [x for x in _tensors(result) if x._base is None and all(x is not y for y in given)]
-        self._note(new, origins, allowed)
+        # A view of what was given has the origins of its base, and what `to` gives back unchanged has its own.
+        sources = [one for x in given for one in (x, x._base)]
+        new = [x for x in _tensors(result) if all((x if x._base is None else x._base) is not y for y in sources)]
+        self._note([one for x in new for one in (x, x._base) if one is not None], origins, allowed)
         return result
 
     def _origins(self, tensor: Tensor) -> set[int]:

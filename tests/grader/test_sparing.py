@@ -1,0 +1,148 @@
+"""The size of the tensors that a solution computes from two of its arguments."""
+
+import math
+
+import pytest
+import torch
+
+from course_lib.exercises import Case, find
+from course_lib.grader.sandbox.observing import observe
+from course_lib.grader.sandbox.protocol import pack_case, unpack_case
+
+LEN_Q, LEN_K, D_K, D_V, BLOCK = 2, 101, 3, 5, 7
+LARGEST = LEN_Q * BLOCK * (D_K + 1)
+
+
+def case(largest=LARGEST):
+    draw = torch.Generator().manual_seed(0)
+    shapes = (LEN_Q, D_K), (LEN_K, D_K), (LEN_K, D_V)
+    args = (*(torch.randn(shape, generator=draw) for shape in shapes), BLOCK)
+    return Case(args=args, largest=largest, gradients=False)
+
+
+def problem(solution, given=None):
+    return observe(solution, find("tiled_attention"), given or case()).problem
+
+
+def attention(query, key, value, scores):
+    return (scores / math.sqrt(D_K)).softmax(-1) @ value
+
+
+def all_at_once(query, key, value, block_size):
+    return attention(query, key, value, query @ key.mT)
+
+
+def all_at_once_by_einsum(query, key, value, block_size):
+    return attention(query, key, value, torch.einsum("...id,...jd->...ij", query * 2.0, key / 2.0))
+
+
+def all_at_once_in_place(query, key, value, block_size):
+    scores = torch.zeros(LEN_Q, LEN_K)
+    return attention(query, key, value, scores.addmm_(query, key.mT))
+
+
+def all_at_once_into_a_buffer(query, key, value, block_size):
+    scores = torch.empty(LEN_Q, LEN_K)
+    torch.mm(query, key.mT, out=scores)
+    return attention(query, key, value, scores)
+
+
+def one_query_at_a_time(query, key, value, block_size):
+    return torch.stack([attention(q, key, value, key @ q) for q in query])
+
+
+def collected(query, key, value, block_size):
+    return attention(query, key, value, torch.cat([query @ keys.mT for keys in key.split(block_size)], -1))
+
+
+def written_into_a_matrix(query, key, value, block_size):
+    scores = query.new_empty(LEN_Q, LEN_K)
+    for start in range(0, LEN_K, block_size):
+        scores[:, start : start + block_size] = query @ key[start : start + block_size].mT
+    return attention(query, key, value, scores)
+
+
+def written_through_views(query, key, value, block_size):
+    scores = query.new_empty(LEN_Q, LEN_K)
+    for part, keys in zip(scores.split(block_size, -1), key.split(block_size), strict=True):
+        part.copy_(query @ keys.mT)
+    return attention(query, key, value, scores)
+
+
+def blocks_too_long(query, key, value, block_size):
+    return find("tiled_attention").reference(query, key, value, 5 * block_size)
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        all_at_once,
+        all_at_once_by_einsum,
+        all_at_once_in_place,
+        all_at_once_into_a_buffer,
+        one_query_at_a_time,
+        collected,
+        written_into_a_matrix,
+        written_through_views,
+        blocks_too_long,
+    ],
+)
+def test_scores_of_too_many_keys_end_the_call_where_they_are_computed(solution):
+    found = problem(solution)
+    assert found.type == "MemoryError"
+    assert "in a tensor that is computed from query and key in this case" in found.message
+    assert problem(solution, case(largest=None)) is None
+
+
+def test_the_error_names_what_is_allowed_and_the_line():
+    found = problem(all_at_once)
+    assert found.message.startswith(f"expected at most {LARGEST} numbers in a tensor")
+    assert found.message.endswith(f"got one of {LEN_Q * LEN_K} numbers")
+    assert found.code == "return attention(query, key, value, query @ key.mT)"
+    assert problem(collected).message.startswith(f"expected at most {LEN_Q * LEN_K - 1} numbers in a tensor")
+
+
+def merged_at_the_end(query, key, value, block_size):
+    """Each block by itself; all their results side by side are large, and are no scores."""
+    scores = [query @ keys.mT / math.sqrt(D_K) for keys in key.split(block_size)]
+    sums = torch.stack([s.logsumexp(-1) for s in scores])
+    outputs = [s.softmax(-1) @ values for s, values in zip(scores, value.split(block_size), strict=True)]
+    return (sums.softmax(0)[..., None] * torch.stack(outputs)).sum(0)
+
+
+def products_of_features(query, key, value, block_size):
+    scores = [(query[:, None] * keys).sum(-1) / math.sqrt(D_K) for keys in key.split(block_size)]
+    return sum(s.exp() @ values for s, values in zip(scores, value.split(block_size), strict=True)) / sum(
+        s.exp().sum(-1, keepdim=True) for s in scores
+    )
+
+
+def copies_of_the_key(query, key, value, block_size):
+    """What comes from one argument, or takes only the dtype of another, may be of any size."""
+    root = query.new_tensor(math.sqrt(D_K))
+    key = torch.nn.functional.pad(key.to(query) / root, (0, 0, 0, 50))[:LEN_K].contiguous()
+    assert torch.zeros_like(key).numel() > LARGEST
+    return find("tiled_attention").reference(query * math.sqrt(D_K), key, value, block_size)
+
+
+@pytest.mark.parametrize("solution", [merged_at_the_end, products_of_features, copies_of_the_key])
+def test_ways_to_compute_it_in_blocks_are_left_alone(solution):
+    exercise = find("tiled_attention")
+    seen = observe(solution, exercise, case())
+    assert seen.problem is None
+    assert torch.allclose(seen.value, exercise.reference(*case().args), atol=1e-5)
+
+
+def test_a_learner_is_told_what_is_too_large():
+    from course_lib.grader.verdict.explaining import explain_problem
+
+    seen = observe(all_at_once, find("tiled_attention"), case())
+    explained = explain_problem(find("tiled_attention"), case(), seen)
+    assert "computes a tensor from `query` and `key` that is larger than the exercise allows" in explained.says
+
+
+def test_the_limit_reaches_the_process_of_a_submission():
+    message, blobs = pack_case(case(), (), False)
+    arrived, _, _ = unpack_case(message, blobs)
+    assert arrived.largest == LARGEST
+    assert problem(all_at_once, arrived).type == "MemoryError"
