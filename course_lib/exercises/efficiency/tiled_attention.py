@@ -60,7 +60,7 @@ def tiled_attention(query, key, value, block_size):
 )
 
 
-def _three(draw: Draw, batch=(), sizes=None, dtype=torch.float32, scale=1.0):
+def _inputs_of_tiles(draw: Draw, batch=(), sizes=None, dtype=torch.float32, scale=1.0):
     len_q, len_k, d_k, d_v = sizes or draw.sizes(4, 2, 8, but=batch)
     return (
         draw.normal(*batch, len_q, d_k, dtype=dtype, scale=scale),
@@ -81,8 +81,10 @@ def _(draw):
         for dtype in (torch.float32, torch.float64):
             len_k = 3 * draw.integer(3, 4)
             len_q, d_k, d_v = draw.sizes(3, 2, 8, but=batch)
-            yield Case(args=(*_three(draw, batch, (len_q, len_k, d_k, d_v), dtype), 3), note="blocks of three keys")
-    square = _three(draw, (), (4, 4, 4, 4), torch.float64)
+            yield Case(
+                args=(*_inputs_of_tiles(draw, batch, (len_q, len_k, d_k, d_v), dtype), 3), note="blocks of three keys"
+            )
+    square = _inputs_of_tiles(draw, (), (4, 4, 4, 4), torch.float64)
     yield Case(args=(*square, 2), note="L_q = L_k = d_k = d_v", edge="axes of one length: mistakes give numbers here")
 
 
@@ -99,24 +101,28 @@ def _(draw):
     ):
         len_q, d_k, d_v = draw.sizes(3)
         dtype = draw.choice((torch.float32, torch.float64))
-        yield Case(args=(*_three(draw, (), (len_q, 10, d_k, d_v), dtype), block_size), note=note)
+        yield Case(args=(*_inputs_of_tiles(draw, (), (len_q, 10, d_k, d_v), dtype), block_size), note=note)
     len_q, d_k, d_v = draw.sizes(3)
     yield Case(
-        args=(*_three(draw, (), (len_q, 1, d_k, d_v)), 2), note="a single key", edge="an axis of length one on purpose"
+        args=(*_inputs_of_tiles(draw, (), (len_q, 1, d_k, d_v)), 2),
+        note="a single key",
+        edge="an axis of length one on purpose",
     )
 
 
 @exercise.holds("It works with any number of batch dimensions, including none, and any layout in memory")
 def _(draw):
     for batch in draw.batches():
-        yield Case(args=(*_three(draw, batch), 2), note=f"batch dimensions: {len(batch)}")
+        yield Case(args=(*_inputs_of_tiles(draw, batch), 2), note=f"batch dimensions: {len(batch)}")
     yield Case(
-        args=(*_three(draw, (2, 1, 3), (5, 7, 4, 6)), 3),
+        args=(*_inputs_of_tiles(draw, (2, 1, 3), (5, 7, 4, 6)), 3),
         note="batch dimensions: 3",
         edge="a batch dimension of length one",
     )
-    yield Case(args=(*_three(draw, (3,), (1, 7, 4, 6)), 3), note="a single query", edge="an axis of length one")
-    turned = tuple(x.mT.contiguous().mT for x in _three(draw, (3,)))
+    yield Case(
+        args=(*_inputs_of_tiles(draw, (3,), (1, 7, 4, 6)), 3), note="a single query", edge="an axis of length one"
+    )
+    turned = tuple(x.mT.contiguous().mT for x in _inputs_of_tiles(draw, (3,)))
     yield Case(args=(*turned, 2), note="tensors that are transposed in memory")
 
 
@@ -125,7 +131,7 @@ def _(draw):
     for dtype in (torch.float32, torch.float64):
         len_q, d_k, d_v = draw.sizes(3)
         yield Case(
-            args=(*_three(draw, (), (len_q, 9, d_k, d_v), dtype, scale=60.0), 2),
+            args=(*_inputs_of_tiles(draw, (), (len_q, 9, d_k, d_v), dtype, scale=60.0), 2),
             note="scores of some thousands",
             tolerance=50,
             gradients=False,
@@ -150,7 +156,7 @@ def _(draw):
     for dtype in (torch.float32, torch.float64):
         # Room for products of single features before they are summed, and for the results of all blocks side by side.
         len_q, d_k, d_v, block_size = 2, 3, 4, 7
-        inputs = _three(draw, (), (len_q, draw.integer(280, 320), d_k, d_v), dtype)
+        inputs = _inputs_of_tiles(draw, (), (len_q, draw.integer(280, 320), d_k, d_v), dtype)
         yield Case(
             args=(*inputs, block_size),
             note="some three hundred keys in blocks of seven",
