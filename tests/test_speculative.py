@@ -52,7 +52,7 @@ def rows_of(next_log_probs):
     return target
 
 
-TARGET, DRAFT = random_model(seed=1), random_model(seed=2)
+TARGET, DRAFT = random_model(seed=1, spread=0.7), random_model(seed=51)
 
 
 def sample(num_draft, target=TARGET, draft=DRAFT, max_length=LENGTH, **options):
@@ -174,7 +174,7 @@ def faulty(monkeypatch, fault):
 
 # --- by drawing: this includes the random numbers, which the enumeration replaces ------------------------------------
 
-DRAWS = 3000
+DRAWS = 1000
 LEVEL = 1e-6  # a right program fails for one seed in a million
 
 
@@ -183,9 +183,10 @@ def chi_square(counts, probabilities):
     common = [key for key, p in probabilities.items() if p * DRAWS >= 5]
     expected = [probabilities[key] * DRAWS for key in common]
     seen = [counts[key] for key in common]
-    expected.append(DRAWS - sum(expected))
-    seen.append(DRAWS - sum(seen))
-    return sum((s - e) ** 2 / e for s, e in zip(seen, expected, strict=True)), len(common)
+    if len(common) < len(probabilities):
+        expected.append(DRAWS - sum(expected))
+        seen.append(DRAWS - sum(seen))
+    return sum((s - e) ** 2 / e for s, e in zip(seen, expected, strict=True)), len(seen) - 1
 
 
 def tail(x: float, degrees: float) -> float:
@@ -202,7 +203,7 @@ def power(fault_probabilities, probabilities):
         low, high = (middle, high) if tail(middle, degrees) > LEVEL else (low, middle)
     return sum(
         math.exp(-shift / 2 + n * math.log(shift / 2) - math.lgamma(n + 1)) * tail(high, degrees + 2 * n)
-        for n in range(2000)
+        for n in range(int(shift + 100))  # far beyond its mean, shift / 2
     )
 
 
@@ -325,16 +326,16 @@ def test_tokens_per_call_are_those_of_the_formula():
     p, q = (0.5, 0.4, 0.1), (0.2, 0.5, 0.3)
     alpha = 0.2 + 0.4 + 0.1
     generator = torch.Generator().manual_seed(3)
-    for num_draft in (1, 3, 6):
+    for num_draft in (1, 4):
         result = speculative_sample(
-            rows_of(unigram(*p)), unigram(*q), BOS, -1, max_length=6000, num_draft=num_draft, generator=generator
+            rows_of(unigram(*p)), unigram(*q), BOS, -1, max_length=2500, num_draft=num_draft, generator=generator
         )
         # Mean and variance of the tokens of a step: P(at least i + 1 tokens) = α^i.
         mean = expected_tokens_per_step(alpha, num_draft)
         square = sum((2 * i + 1) * alpha**i for i in range(num_draft + 1))
         spread = math.sqrt((square - mean**2) / result.target_calls)
         assert abs(result.generated / result.target_calls - mean) < 4 * spread
-        assert 4 * spread < 0.12 * mean  # the interval is narrow enough to tell one num_draft from the next
+        assert 4 * spread < 0.2 * mean  # the interval is narrow enough to tell one num_draft from the next
         rate = result.accepted / result.compared
         assert abs(rate - alpha) < 4 * math.sqrt(alpha * (1 - alpha) / result.compared)
 
