@@ -111,7 +111,7 @@ def speculative_sample(
         else:
             if not ends:
                 tokens.append(_drawn(target[-1], generator))
-        finished = tokens[-1] == eos_id and len(tokens) > 1
+        finished = tokens[-1] == eos_id
     return SpeculativeSample(tokens[1 : len(tokens) - finished], finished, calls, drafted, compared, accepted)
 
 

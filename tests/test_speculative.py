@@ -399,6 +399,16 @@ def test_models_may_answer_in_any_precision_with_gradients_and_unnormalised(dtyp
     assert result.accepted == result.compared > 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_the_models_may_differ_in_precision_and_no_graph_is_kept(monkeypatch, dtype):
+    drawn, seen = speculative._drawn, []
+    monkeypatch.setattr(speculative, "_drawn", lambda p, generator: seen.append(p) or drawn(p, generator))
+    draft = torch.tensor([1.0, 2.0, 0.5], dtype=dtype, requires_grad=True)
+    sample(2, draft=lambda tokens: draft, target=lambda tokens: torch.zeros(3, requires_grad=True))
+    assert {p.dtype for p in seen} == {torch.float64}
+    assert not any(p.requires_grad for p in seen)
+
+
 def test_max_length_zero_calls_nothing():
     def never(*arguments):
         raise AssertionError
