@@ -56,4 +56,4 @@ def _(draw):
 def _(draw):
     yield Case(args=(127, 131, 257, 100_000_007, 1009), note="a hundred million tokens of each sequence")
     yield Case(args=(126, 8, 128, 1_000_003, 999_983, 1), note="a million sequences of a million tokens")
-    yield Case(args=(101, 103, 107, 300_000_007, 1_000_003, 4), note="very many sequences in float32")
+    yield Case(args=(101, 103, 107, 300_000_007, 1009, 4), note="three hundred million tokens in float32")

@@ -37,7 +37,7 @@ def _(*sizes):
 
 @breaks(CACHE, "int, exact for large caches")
 def _(*sizes):
-    return _bytes(*sizes) % 2**62
+    return _bytes(*sizes) % 2**32
 
 
 @breaks(CACHE, "keys and values")

@@ -8,7 +8,7 @@ from course_lib.exercises.efficiency.grouped_query_attention_mistakes.parts impo
 mistake = Mistakes()
 
 
-def _both(match):
+def _keys_and_values(match):
     """The same choice of heads for keys and values."""
     return grouped(keys=match, values=match)
 
@@ -17,7 +17,7 @@ def _both(match):
 def interleaved_groups(query, key, value):
     """The query heads take turns: heads 0, G, 2G, … use head 0 of the keys. A group consists of *consecutive* query
     heads. `repeat` copies all heads one round after the other, and so does a new axis in front of the groups."""
-    return _both(interleaved)(query, key, value)
+    return _keys_and_values(interleaved)(query, key, value)
 
 
 @mistake
@@ -39,7 +39,7 @@ def group_size_for_number_of_groups(query, key, value):
     """The head number is divided by the number of groups. It has to be divided by the number of query heads *in* a
     group, which is another number unless H = G²."""
     groups = key.shape[1]
-    return _both(lambda x, heads: x[:, [head // groups for head in range(heads)]])(query, key, value)
+    return _keys_and_values(lambda x, heads: x[:, [head // groups for head in range(heads)]])(query, key, value)
 
 
 @mistake
@@ -47,39 +47,39 @@ def remainder_of_the_group_size(query, key, value):
     """Query head h uses the head of the keys whose number is the remainder of h / (H / G). The heads of a group are
     consecutive: which operation gives consecutive numbers the same result?"""
     per_group = query.shape[1] // key.shape[1]
-    return _both(lambda x, heads: x[:, [head % per_group for head in range(heads)]])(query, key, value)
+    return _keys_and_values(lambda x, heads: x[:, [head % per_group for head in range(heads)]])(query, key, value)
 
 
 @mistake
 def groups_in_reverse(query, key, value):
     """The groups are in reverse order: the first query heads use the last head of the keys."""
-    return _both(lambda x, heads: repeated(x.flip(1), heads))(query, key, value)
+    return _keys_and_values(lambda x, heads: repeated(x.flip(1), heads))(query, key, value)
 
 
 @mistake
 def groups_shifted_by_one(query, key, value):
     """The boundaries of the groups are shifted by one query head. The first group consists of the heads 0 … H/G − 1."""
-    return _both(lambda x, heads: repeated(x, heads).roll(-1, 1))(query, key, value)
+    return _keys_and_values(lambda x, heads: repeated(x, heads).roll(-1, 1))(query, key, value)
 
 
 @mistake
 def first_head_for_all(query, key, value):
     """All query heads use the first head of keys and values. That is multi-query attention, with one group; here each
     group has a head of its own."""
-    return _both(lambda x, heads: x[:, :1].expand(-1, heads, -1, -1))(query, key, value)
+    return _keys_and_values(lambda x, heads: x[:, :1].expand(-1, heads, -1, -1))(query, key, value)
 
 
 @mistake
 def last_head_for_all(query, key, value):
     """All query heads use the last head of keys and values. Each group has a head of its own."""
-    return _both(lambda x, heads: x[:, -1:].expand(-1, heads, -1, -1))(query, key, value)
+    return _keys_and_values(lambda x, heads: x[:, -1:].expand(-1, heads, -1, -1))(query, key, value)
 
 
 @mistake
 def averaged_over_the_heads(query, key, value):
     """Keys and values are averaged over their heads, and all query heads use the averages. The heads of keys stay
     separate: each serves its own group."""
-    return _both(lambda x, heads: x.mean(1, keepdim=True))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.mean(1, keepdim=True))(query, key, value)
 
 
 @mistake
@@ -98,7 +98,7 @@ def values_averaged(query, key, value):
 def summed_over_the_heads(query, key, value):
     """Keys and values are summed over their heads, and all query heads use the sums. The heads of keys stay separate:
     each serves its own group."""
-    return _both(lambda x, heads: x.sum(1, keepdim=True))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.sum(1, keepdim=True))(query, key, value)
 
 
 @mistake
@@ -148,59 +148,59 @@ def not_repeated(query, key, value):
     """Queries and keys, or weights and values, have different numbers of heads. An axis broadcasts only where its
     length is 1, so this works for one group and for as many groups as heads. Keys *and* values need a head for each
     query head, along axis 1, or the query heads an axis of groups."""
-    return _both(lambda x, heads: x)(query, key, value)
+    return _keys_and_values(lambda x, heads: x)(query, key, value)
 
 
 @mistake
 def expanded_from_the_groups(query, key, value):
     """`expand` can only repeat an axis of length 1, and the axis of the groups is longer. Where would a new axis of
     length 1 have to be?"""
-    return _both(lambda x, heads: x.expand(-1, heads, -1, -1))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.expand(-1, heads, -1, -1))(query, key, value)
 
 
 @mistake
 def expanded_with_the_batch_size(query, key, value):
     """`expand` was told to make H heads out of G. It can only repeat an axis of length 1: where would a new axis of
     that length have to be?"""
-    return _both(lambda x, heads: x.expand(len(x), heads, -1, -1))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.expand(len(x), heads, -1, -1))(query, key, value)
 
 
 @mistake
 def expanded_to_a_whole_shape(query, key, value):
     """The keys are expanded to a shape with H heads, but `expand` can only repeat an axis of length 1, and they have G.
     Where would a new axis of length 1 have to be?"""
-    return _both(lambda x, heads: x.expand(len(x), heads, *x.shape[2:]))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.expand(len(x), heads, *x.shape[2:]))(query, key, value)
 
 
 @mistake
 def repeated_as_often_as_there_are_heads(query, key, value):
     """Each head of the keys is repeated H times, so there are G · H of them. How many query heads share one?"""
-    return _both(lambda x, heads: x.repeat_interleave(heads, dim=1))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.repeat_interleave(heads, dim=1))(query, key, value)
 
 
 @mistake
 def repeated_as_often_as_there_are_groups(query, key, value):
     """Each head of the keys is repeated G times, so there are G² of them. How many query heads share one?"""
-    return _both(lambda x, heads: x.repeat_interleave(x.shape[1], dim=1))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.repeat_interleave(x.shape[1], dim=1))(query, key, value)
 
 
 @mistake
 def sequences_repeated(query, key, value):
     """The batch is repeated and not the heads. The axes are (B, G, L_k, d)."""
-    return _both(lambda x, heads: x.repeat_interleave(heads // x.shape[1], dim=0))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.repeat_interleave(heads // x.shape[1], dim=0))(query, key, value)
 
 
 @mistake
 def repeated_without_an_axis(query, key, value):
     """`repeat_interleave` was not told which axis to repeat, so it flattens the tensor and repeats each number."""
-    return _both(lambda x, heads: x.repeat_interleave(heads // x.shape[1]))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.repeat_interleave(heads // x.shape[1]))(query, key, value)
 
 
 @mistake
 def reshaped_to_more_heads(query, key, value):
     """The keys are reshaped to H heads. A reshape does not repeat anything: it only distributes the same numbers over
     other axes."""
-    return _both(lambda x, heads: x.reshape(x.shape[0], heads, -1, x.shape[-1]))(query, key, value)
+    return _keys_and_values(lambda x, heads: x.reshape(x.shape[0], heads, -1, x.shape[-1]))(query, key, value)
 
 
 @mistake
@@ -227,4 +227,4 @@ def keys_of_the_first_sequence(query, key, value):
 def keys_of_all_groups(query, key, value):
     """All heads of the keys are laid side by side along the positions, so that every query head attends to the keys of
     all groups. It should attend to those of its own group only."""
-    return _both(lambda x, heads: x.flatten(1, 2)[:, None])(query, key, value)
+    return _keys_and_values(lambda x, heads: x.flatten(1, 2)[:, None])(query, key, value)
