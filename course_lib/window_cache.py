@@ -41,6 +41,16 @@ class SlidingWindowCache:
     def __len__(self) -> int:
         return min(self._seen, self.sinks + self.window)
 
+    @property
+    def keys(self) -> Float[Tensor, "batch heads kept d_head"]:
+        """`(B, H, kept, d_head)`, a view, in the order of the buffer."""
+        return self._keys[:, :, : len(self)]
+
+    @property
+    def values(self) -> Float[Tensor, "batch heads kept d_head"]:
+        """`(B, H, kept, d_head)`, a view, in the order of the buffer."""
+        return self._values[:, :, : len(self)]
+
     def append(
         self, keys: Float[Tensor, "batch heads 1 d_head"], values: Float[Tensor, "batch heads 1 d_head"]
     ) -> tuple[Float[Tensor, "batch heads kept d_head"], Float[Tensor, "batch heads kept d_head"]]:
@@ -69,4 +79,4 @@ class SlidingWindowCache:
         self._keys[:, :, place : place + 1] = keys
         self._values[:, :, place : place + 1] = values
         self._seen += 1
-        return self._keys[:, :, : len(self)], self._values[:, :, : len(self)]
+        return self.keys, self.values

@@ -23,6 +23,7 @@ def test_the_newest_token_takes_the_place_of_the_oldest_by_hand():
     kept = [[x.flatten().tolist() for x in cache.append(*token(t))] for t in range(5)]
     assert [keys for keys, _ in kept] == [[0.0], [0.0, 1.0], [0.0, 1.0, 2.0], [3.0, 1.0, 2.0], [3.0, 4.0, 2.0]]
     assert kept[-1][1] == [30.0, 40.0, 20.0]
+    assert (cache.keys.flatten().tolist(), cache.values.flatten().tolist()) == tuple(kept[-1])
 
 
 def test_the_first_tokens_stay_by_hand():
