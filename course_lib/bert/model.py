@@ -203,7 +203,7 @@ class BertEncoder(nn.Module):
         if token_ids.shape[-1] > self.config.max_length:
             raise ValueError(
                 f"a sequence must have at most {self.config.max_length} tokens, got {token_ids.shape[-1]}; the model "
-                f"knows no further positions"
+                f"has no embeddings for later positions"
             )
         if mask is not None and mask.dtype != torch.bool:
             raise TypeError(f"mask must be bool, True = a token, got {mask.dtype}; write mask.bool()")

@@ -76,7 +76,7 @@ class TranslationTask(TokenTask):
         max_tokens: of a batch, padding included: number of sentences times the length of the longest.
         label_smoothing: share of the target probability that is spread over all tokens in the training loss.
         bpe_dropout: probability of leaving out a merge in training, so that words come in several spellings.
-        max_length: training pairs with more tokens on a side are left out, since they would stretch a batch.
+        max_length: training pairs with more tokens per side are left out, since they would stretch a batch.
     """
 
     unit = "sentences"

@@ -200,7 +200,7 @@ def rotary_pair(
     Args:
         query: `(2,)`, before it is turned.
         key: `(2,)`, before it is turned.
-        angle: radians a position; for pair i of d features it is base^(−2i/d).
+        angle: radians per position; for pair i of d features it is base^(−2i/d).
         positions: of the query and of the key at first.
         longest: the last position that can be chosen.
 
@@ -267,16 +267,16 @@ def rotary_pair(
         kind="rotary_pair",
         title="A rotary pair",
         description=f"A query pair at position {positions[0]} and a key pair at position {positions[1]}, each turned "
-        f"by {angle:g} radians a position. Their score is {fixed(score)}; it depends on the difference {offset} alone, "
-        "query minus key.",
+        f"by {angle:g} radians per position. Their score is {fixed(score)}; it depends only on the difference "
+        f"{offset}, query minus key.",
         body=controls(
             slider("m", "position of the query", 0, longest, positions[0]),
             slider("n", "position of the key", 0, longest, positions[1]),
-            button("both", "both one further"),
+            button("both", "move both on by one"),
         )
         + panels(picture, lines),
         data=data,
-        hint="Move both positions one further, and watch the score; then drag the arrows by their discs.",
+        hint="Move both on by one position, and watch the score; then drag the arrows by their discs.",
         note="Dashed: before the turn. Arrow keys move a disc too.",
         status=f"Query at position {positions[0]}, key at {positions[1]}, difference {offset}: the score is "
         f"{fixed(score)}.",
