@@ -32,6 +32,7 @@ CENTRAL = {
     "DecoderLayer",
     "beam_search",
     "cached_attention",
+    "tiled_attention",
 }
 PAGE_WIDTH = 88  # characters of code that fit a page
 FEWEST = {True: 12, False: 5}  # misconceptions, for central exercises and others

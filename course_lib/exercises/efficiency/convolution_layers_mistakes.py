@@ -156,6 +156,13 @@ def logarithm_rounded_down(length, kernel_size, dilated=False):
 
 
 @mistake
+def logarithm_plus_one(length, kernel_size, dilated=False):
+    """With dilation, one layer too many is counted where the length is a power of k. There the layers reach exactly to
+    the first position: round the logarithm up, instead of adding 1."""
+    return layers_with(dilated=lambda n, k: 0 if n == 1 else _dilated(n + 1, k))(length, kernel_size, dilated)
+
+
+@mistake
 def logarithm_of_floats(length, kernel_size, dilated=False):
     """With dilation, the logarithm is a float and has a rounding error: log(125) / log(5) is slightly more than 3, so
     rounding up gives 4. Powers of ints are exact."""
@@ -224,6 +231,20 @@ def float_result(length, kernel_size, dilated=False):
     """The number is right, but its type is not: a number of layers is an int. `/` gives a float, and so do the
     functions of NumPy and PyTorch that round."""
     return float(layers_with()(length, kernel_size, dilated))
+
+
+@mistake
+def float_without_dilation(length, kernel_size, dilated=False):
+    """Without dilation the number is right, but it is a float. `/` gives one, and so does NumPy's rounding; a number of
+    layers is an int."""
+    return layers_with(lambda n, k: float(_plain(n, k)))(length, kernel_size, dilated)
+
+
+@mistake
+def float_with_dilation(length, kernel_size, dilated=False):
+    """With dilation the number is right, but it is a float. NumPy's rounding of a logarithm gives one; a number of
+    layers is an int."""
+    return layers_with(dilated=lambda n, k: float(_dilated(n, k)))(length, kernel_size, dilated)
 
 
 @mistake

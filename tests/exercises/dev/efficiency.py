@@ -1,3 +1,443 @@
+# %% convolution_layers: floor division drops the last layer
+def convolution_layers(length, kernel_size, dilated=False):
+    if dilated:
+        n = 0
+        while kernel_size ** n < length:
+            n += 1
+        return n
+    return (length - 1) // (kernel_size - 1)
+
+
+# %% convolution_layers: the receptive field starts at 0, so the last position itself is not counted
+def convolution_layers(length, kernel_size, dilated=False):
+    field, n = 0, 0
+    while field < length:
+        field += (kernel_size - 1) * (kernel_size ** n if dilated else 1)
+        n += 1
+    return n
+
+
+# %% convolution_layers: ceil of a floating-point logarithm
+import math
+
+
+def convolution_layers(length, kernel_size, dilated=False):
+    if dilated:
+        return math.ceil(math.log(length) / math.log(kernel_size))
+    return math.ceil((length - 1) / (kernel_size - 1))
+
+
+# %% convolution_layers: math.floor(log) + 1, wrong at exact powers
+import math
+
+
+def convolution_layers(length, kernel_size, dilated=False):
+    if length == 1:
+        return 0
+    if dilated:
+        return math.floor(math.log(length, kernel_size) + 1e-9) + 1
+    return math.ceil((length - 1) / (kernel_size - 1))
+
+
+# %% convolution_layers: each layer reaches k further
+import math
+
+
+def convolution_layers(length, kernel_size, dilated=False):
+    if dilated:
+        layers, reach = 0, 1
+        while reach < length:
+            reach *= kernel_size
+            layers += 1
+        return layers
+    return math.ceil((length - 1) / kernel_size)
+
+
+# %% convolution_layers: dilation 2 ** n, as in WaveNet
+def convolution_layers(length, kernel_size, dilated=False):
+    reach, n = 1, 0
+    while reach < length:
+        dilation = 2**n if dilated else 1
+        reach += (kernel_size - 1) * dilation
+        n += 1
+    return n
+
+
+# %% convolution_layers: ignores the flag
+def convolution_layers(length, kernel_size, dilated=False):
+    reach, n = 1, 0
+    while reach < length:
+        reach += kernel_size - 1
+        n += 1
+    return n
+
+
+# %% convolution_layers: numpy's ceil gives a float
+import numpy as np
+
+
+def convolution_layers(length, kernel_size, dilated=False):
+    if dilated:
+        n = 0
+        while kernel_size**n < length:
+            n += 1
+        return n
+    return np.ceil((length - 1) / (kernel_size - 1))
+
+
+# %% online_softmax_step: total and output are not rescaled
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    new_max = torch.maximum(maximum, scores.max(dim=-1).values)
+    p = torch.exp(scores - new_max.unsqueeze(-1))
+    return new_max, total + p.sum(-1), output + p @ value
+
+
+# %% online_softmax_step: only the total is rescaled
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    m = torch.maximum(maximum, scores.amax(-1))
+    alpha = torch.exp(maximum - m)
+    p = torch.exp(scores - m[..., None])
+    return m, alpha * total + p.sum(-1), output + torch.matmul(p, value)
+
+
+# %% online_softmax_step: the exponent of the correction has the wrong sign
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    m = torch.maximum(maximum, scores.amax(-1))
+    alpha = torch.exp(m - maximum)
+    p = torch.exp(scores - m[..., None])
+    return m, alpha * total + p.sum(-1), alpha[..., None] * output + p @ value
+
+
+# %% online_softmax_step: the output is normalised at every step, as in the first version of FlashAttention
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    m = torch.maximum(maximum, scores.amax(-1))
+    alpha = torch.exp(maximum - m)
+    p = torch.exp(scores - m[..., None])
+    l = alpha * total + p.sum(-1)
+    o = ((total * alpha)[..., None] * output + p @ value) / l[..., None]
+    return m, l, o
+
+
+# %% online_softmax_step: forgets the unsqueeze of the correction
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    m = torch.maximum(maximum, scores.amax(-1))
+    alpha = torch.exp(maximum - m)
+    p = torch.exp(scores - m.unsqueeze(-1))
+    return m, alpha * total + p.sum(-1), alpha * output + p @ value
+
+
+# %% online_softmax_step: the maximum of the block instead of the running one
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    m = scores.amax(-1)
+    alpha = torch.exp(maximum - m)
+    p = torch.exp(scores - m[..., None])
+    return m, alpha * total + p.sum(-1), alpha[..., None] * output + p @ value
+
+
+# %% online_softmax_step: torch.max over everything
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    m = torch.maximum(maximum, torch.max(scores))
+    alpha = torch.exp(maximum - m)
+    p = torch.exp(scores - m[..., None])
+    return m, alpha * total + p.sum(-1), alpha[..., None] * output + p @ value
+
+
+# %% online_softmax_step: in place, with mul_ and add_
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    m = torch.maximum(maximum, scores.amax(-1))
+    alpha = torch.exp(maximum - m)
+    p = torch.exp(scores - m[..., None])
+    total.mul_(alpha).add_(p.sum(-1))
+    output.mul_(alpha[..., None]).add_(p @ value)
+    return m, total, output
+
+
+# %% online_softmax_step: a softmax of the block
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    m = torch.maximum(maximum, scores.amax(-1))
+    alpha = torch.exp(maximum - m)
+    p = torch.softmax(scores, dim=-1)
+    return m, alpha * total + p.sum(-1), alpha[..., None] * output + p @ value
+
+
+# %% online_softmax_step: skips the rescaling where the old maximum is infinite, and returns early
+import torch
+
+
+def online_softmax_step(maximum, total, output, scores, value):
+    if torch.isinf(maximum).all():
+        p = torch.exp(scores)
+        return scores.amax(-1), p.sum(-1), p @ value
+    m = torch.maximum(maximum, scores.amax(-1))
+    alpha = torch.exp(maximum - m)
+    p = torch.exp(scores - m[..., None])
+    return m, alpha * total + p.sum(-1), alpha[..., None] * output + p @ value
+
+
+# %% tiled_attention: ordinary attention, block_size is ignored
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    return torch.softmax(scores, dim=-1) @ value
+
+
+# %% tiled_attention: blocks of queries instead of keys
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    outputs = []
+    for i in range(0, query.shape[-2], block_size):
+        q = query[..., i : i + block_size, :]
+        w = torch.softmax(q @ key.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+        outputs.append(w @ value)
+    return torch.cat(outputs, dim=-2)
+
+
+# %% tiled_attention: a list of score blocks is concatenated before the softmax
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    blocks = [query @ k.transpose(-2, -1) for k in key.split(block_size, dim=-2)]
+    scores = torch.cat(blocks, dim=-1) / math.sqrt(query.shape[-1])
+    return torch.softmax(scores, dim=-1) @ value
+
+
+# %% tiled_attention: the softmax of each block, summed
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    out = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype)
+    for i in range(0, key.shape[-2], block_size):
+        k, v = key[..., i : i + block_size, :], value[..., i : i + block_size, :]
+        out = out + torch.softmax(query @ k.mT / math.sqrt(query.shape[-1]), -1) @ v
+    return out
+
+
+# %% tiled_attention: drops the rest that does not fill a block
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    m = torch.full(query.shape[:-1], float("-inf"), dtype=query.dtype)
+    l = torch.zeros_like(m)
+    o = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype)
+    for j in range(key.shape[-2] // block_size):
+        k = key[..., j * block_size : (j + 1) * block_size, :]
+        v = value[..., j * block_size : (j + 1) * block_size, :]
+        s = query @ k.mT / math.sqrt(query.shape[-1])
+        m_new = torch.maximum(m, s.amax(-1))
+        p = torch.exp(s - m_new[..., None])
+        a = torch.exp(m - m_new)
+        l, o, m = a * l + p.sum(-1), a[..., None] * o + p @ v, m_new
+    return o / l[..., None]
+
+
+# %% tiled_attention: the state is float32, whatever the query
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    m = torch.full(query.shape[:-1], float("-inf"))
+    l = torch.zeros(query.shape[:-1])
+    o = torch.zeros(*query.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = (query @ k.mT / math.sqrt(query.shape[-1])).float()
+        m_new = torch.maximum(m, s.amax(-1))
+        p = torch.exp(s - m_new[..., None])
+        a = torch.exp(m - m_new)
+        l, o, m = a * l + p.sum(-1), a[..., None] * o + p @ v.float(), m_new
+    return (o / l[..., None]).to(query.dtype)
+
+
+# %% tiled_attention: the state has no batch dimensions
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    m = query.new_full((query.shape[-2],), -math.inf)
+    l = query.new_zeros(query.shape[-2])
+    o = query.new_zeros(query.shape[-2], value.shape[-1])
+    for i in range(0, key.shape[0], block_size):
+        k, v = key[i : i + block_size], value[i : i + block_size]
+        s = query @ k.mT / math.sqrt(query.shape[-1])
+        m_new = torch.maximum(m, s.amax(-1))
+        p = torch.exp(s - m_new[..., None])
+        a = torch.exp(m - m_new)
+        l, o, m = a * l + p.sum(-1), a[..., None] * o + p @ v, m_new
+    return o / l[..., None]
+
+
+# %% tiled_attention: divides by the total in the loop
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    m = query.new_full(query.shape[:-1], -math.inf)
+    l = torch.zeros_like(m)
+    o = query.new_zeros(*query.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = query @ k.mT / math.sqrt(query.shape[-1])
+        m_new = torch.maximum(m, s.amax(-1))
+        p = torch.exp(s - m_new[..., None])
+        a = torch.exp(m - m_new)
+        l = a * l + p.sum(-1)
+        o = (a[..., None] * o + p @ v) / l[..., None]
+        m = m_new
+    return o
+
+
+# %% tiled_attention: m is updated before the correction, which is always 1
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    m = query.new_full(query.shape[:-1], -math.inf)
+    l = torch.zeros_like(m)
+    o = query.new_zeros(*query.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = query @ k.mT / math.sqrt(query.shape[-1])
+        m = torch.maximum(m, s.amax(-1))
+        a = torch.exp(m - m)
+        p = torch.exp(s - m[..., None])
+        l = a * l + p.sum(-1)
+        o = a[..., None] * o + p @ v
+    return o / l[..., None]
+
+
+# %% tiled_attention: no maximum at all
+import math
+
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    l, o = 0.0, 0.0
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        p = torch.exp(query @ k.mT / math.sqrt(query.shape[-1]))
+        l = l + p.sum(-1, keepdim=True)
+        o = o + p @ v
+    return o / l
+
+
+# %% tiled_attention: forgets the scale
+import math
+
+import torch
+from course_lib import online_softmax_step
+
+
+def tiled_attention(query, key, value, block_size):
+    m = query.new_full(query.shape[:-1], -math.inf)
+    l = torch.zeros_like(m)
+    o = query.new_zeros(*query.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        m, l, o = online_softmax_step(m, l, o, query @ k.mT, v)
+    return o / l[..., None]
+
+
+# %% tiled_attention: chunk instead of split
+import math
+
+import torch
+from course_lib import online_softmax_step
+
+
+def tiled_attention(query, key, value, block_size):
+    m = query.new_full(query.shape[:-1], -math.inf)
+    l = torch.zeros_like(m)
+    o = query.new_zeros(*query.shape[:-1], value.shape[-1])
+    for k, v in zip(key.chunk(block_size, -2), value.chunk(block_size, -2)):
+        m, l, o = online_softmax_step(m, l, o, query @ k.mT / math.sqrt(k.shape[-1]), v)
+    return o / l[..., None]
+
+
+# %% tiled_attention: returns after the first block
+import math
+
+import torch
+from course_lib import online_softmax_step
+
+
+def tiled_attention(query, key, value, block_size):
+    m = query.new_full(query.shape[:-1], -math.inf)
+    l = torch.zeros_like(m)
+    o = query.new_zeros(*query.shape[:-1], value.shape[-1])
+    for i in range(0, key.shape[-2], block_size):
+        k, v = key[..., i : i + block_size, :], value[..., i : i + block_size, :]
+        m, l, o = online_softmax_step(m, l, o, query @ k.mT / math.sqrt(k.shape[-1]), v)
+        return o / l[..., None]
+
+
+# %% tiled_attention: the starting maximum is -1e3
+import torch
+
+
+def tiled_attention(query, key, value, block_size):
+    d = query.shape[-1]
+    m = torch.full_like(query[..., :1], -1e3)
+    l = torch.zeros_like(m)
+    o = torch.zeros_like(query @ key.mT[..., :1] * value[..., :1, :])
+    for i in range(0, key.shape[-2], block_size):
+        s = query @ key[..., i : i + block_size, :].mT * d**-0.5
+        m_new = torch.maximum(m, s.max(-1, keepdim=True)[0])
+        p = (s - m_new).exp()
+        a = (m - m_new).exp()
+        l = a * l + p.sum(-1, keepdim=True)
+        o = a * o + p @ value[..., i : i + block_size, :]
+        m = m_new
+    return o / l
+
+
 # %% cache_bytes: counts the keys, and forgets the values
 def cache_bytes(num_layers, num_kv_heads, d_head, length, batch_size=1, bytes_per_number=2):
     per_token = num_kv_heads * d_head * bytes_per_number

@@ -76,6 +76,17 @@ def nothing_subtracted(*args):
 
 
 @mistake
+def nothing_subtracted_at_first(*args):
+    """In the first block, the exponential is taken of the scores themselves. Their maximum has to be subtracted there
+    too: the sums belong to the maximum that is returned with them, and large scores overflow."""
+    return step_with(
+        weights=lambda scores, new, old: (
+            scores - torch.where(old.isinf(), torch.zeros_like(new), new)[..., None]
+        ).exp()
+    )(*args)
+
+
+@mistake
 def no_exponentials(*args):
     """The scores of the block are added up as they are, less the maximum. The exponential is missing."""
     return step_with(weights=lambda scores, new, old: scores - new[..., None])(*args)

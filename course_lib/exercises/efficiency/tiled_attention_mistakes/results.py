@@ -7,6 +7,7 @@ import math
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
+from course_lib.exercises.efficiency.online_softmax_step_mistakes.parts import step_with
 from course_lib.exercises.efficiency.tiled_attention_mistakes.parts import started, tiled_with
 
 mistake = Mistakes()
@@ -59,9 +60,22 @@ def output_and_total(*args):
 
 
 @mistake
-def state_in_float32(*args):
-    """The state is created in float32, or the numbers become float32 on the way, so float64 input loses half of its
-    digits. Create it with the dtype of the query."""
+def state_in_float32(query, key, value, block_size):
+    """Maximum, total and output are float32, so float64 input loses half of its digits. Create them with the dtype of
+    the query."""
+
+    def step(maximum, total, output, scores, value):
+        return step_with()(maximum, total, output, scores.float(), value.float())
+
+    def start(query, value):
+        return started(query.float(), value)
+
+    return tiled_with(start=start, step=step)(query, key, value, block_size).to(query.dtype)
+
+
+@mistake
+def everything_in_float32(*args):
+    """The numbers become float32 on the way, so float64 input loses half of its digits."""
     query, key, value, block_size = args
     return tiled_with()(query.float(), key.float(), value.float(), block_size).to(query.dtype)
 
