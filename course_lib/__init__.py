@@ -18,11 +18,14 @@ Every mask is a bool tensor with True = may attend. The chapters are modules, `c
 `course_lib.efficiency`, in the order of the book; the others are
 
     models, cache, recurrent    whole models from the chapters' parts, the key–value cache, the model before attention
+    tiled, speculative          flash_attention with its backward pass; a small model that drafts for a large one
+    small_caches, window_cache  grouped-query and latent attention; a key–value cache of fixed size
     data, translator            corpora and vocabulary; training, batched decoding, the translator and its commands
     workshop                    small tasks, and models from a learner's own parts
     bert, interpret             trained encoders in these blocks, and ways to examine them
     viz                         figures, diagrams and interactive views
     exercises, grader           the exercises, and the code that checks them
+    costs                       what layers and training cost, by formula and counted
     stats, measuring            intervals and rank correlation; memory counted in numbers
     chapters                    the list of chapters
 """
