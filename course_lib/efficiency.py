@@ -225,7 +225,8 @@ def linear_attention(
         ValueError: shapes do not fit together (the message says which), the queries are not as many as the keys, or
             chunk_size is less than 1.
 
-    Source: Katharopoulos et al. (2020), equations 7 to 20. Chunks are from Hua et al. (2022), with another similarity in them.
+    Source: Katharopoulos et al. (2020), equations 7 to 20. The chunks are those of Hua et al.
+        (2022), who use another similarity inside them.
     """
     check_attention_shapes(query, key, value)
     check_whole(chunk_size=chunk_size)
