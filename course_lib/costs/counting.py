@@ -14,6 +14,7 @@ from course_lib.costs.layers import GatedRecurrence, mixing_layer
 __all__ = ["counted_operations", "counted_steps", "measured_path"]
 
 _PRODUCTS = ("MmBackward", "AddmmBackward", "BmmBackward", "BaddbmmBackward", "LinearBackward", "ConvolutionBackward")
+_LONGEST = 200  # positions
 
 
 def counted_operations(module: nn.Module, x: Tensor) -> int:
@@ -78,7 +79,7 @@ def measured_path(
 
     Args:
         kind: one of `layers.KINDS`.
-        length: L, positions.
+        length: L, positions, at most 200.
         d_model: features of the layers.
         window: positions that restricted attention may attend to, 2 or more.
         kernel_size: positions that an output of a convolution depends on, 2 or more.
@@ -89,10 +90,12 @@ def measured_path(
 
     Raises:
         TypeError: a size is not a whole number.
-        ValueError: there is no such kind, a size is less than 1, or window or kernel_size is less than 2.
+        ValueError: there is no such kind, a size is less than 1, window or kernel_size is less than 2, or length is
+            more than 200, where gradients may become too small for float64.
     """
     check_seed(seed)
-    check_whole(length=length, d_model=d_model)
+    check_whole(length=length, most=_LONGEST, hint="; on longer paths the gradient may underflow to zero")
+    check_whole(d_model=d_model)
     check_whole(window=window, kernel_size=kernel_size, least=2)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -142,6 +142,7 @@ X = torch.randn(1, 3, 4)
         (lambda: measured_path("restricted", 3, window=1), ValueError, "window must be at least 2, got 1"),
         (lambda: measured_path("restricted", 3, seed="a"), TypeError, "seed must be a whole number"),
         (lambda: measured_path("restricted", 3, 0), ValueError, "d_model must be at least 1"),
+        (lambda: measured_path("restricted", 201), ValueError, "length must be at most 200, got 201; .*underflow"),
         (lambda: counted_operations(torch.relu, X), TypeError, "module must be of type Module, got"),
         (lambda: counted_operations(nn.Linear(4, 4), [1.0]), TypeError, "x must be a floating-point tensor, got list"),
         (lambda: counted_steps(X), ValueError, r"computed with gradients, got none; .* outside no_grad\(\)"),
