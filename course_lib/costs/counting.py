@@ -101,15 +101,16 @@ def measured_path(
         torch.manual_seed(seed)
         first = torch.randn(1, length, d_model, dtype=torch.float64, requires_grad=True)
         recurrence = mixing_layer(kind, d_model).double() if kind == "recurrent" else None
-        state, handed_on = first, 0
-        while not _depends(state[:, -1], first):
+        state = first
+        for handed_on in range(length):  # no path is longer than the sequence
+            if _depends(state[:, -1], first):
+                return handed_on
             if recurrence is not None:
                 state = _updated(recurrence, first, state)
             else:
                 layer = mixing_layer(kind, d_model, handed_on, window=window, kernel_size=kernel_size)
                 state = layer.double()(state)
-            handed_on += 1
-    return handed_on
+    raise RuntimeError(f"{length} layers of {kind} do not connect the first of {length} positions with the last")
 
 
 def _depends(last: Tensor, first: Tensor) -> bool:
