@@ -47,7 +47,8 @@ def judged(kind: str) -> dict[str, list[str]]:
     """Which names are right for which wrong solution, by a third person.
 
     The judges of `held_out` saw no diagnosis. The judge of `held_out_2` compared each diagnosis with the code. So did
-    the author of both sets of `inspection`, and the author of those of `self_attention`, who also wrote its mistakes.
+    the author of both sets of `inspection`, the author of the second set of `efficiency`, and the author of those of
+    `self_attention`, who also wrote its mistakes.
     """
     found = {}
     for path in sorted((FOLDER / kind).glob("judged*.json")):
