@@ -22,8 +22,8 @@ ROOMS = (
             *("transformer", "training", "decoding", "inspection", "efficiency"),
         )
     ),
-    *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "tiled", "stats", "measuring")),
-    *(f"course_lib.{room}" for room in ("data", "bert", "viz")),
+    *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "tiled", "stats", "measuring", "speculative")),
+    *(f"course_lib.{room}" for room in ("small_caches", "window_cache", "data", "bert", "viz")),
     *(f"course_lib.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),
 )
 RETURNED = "is what a function returns; readers do not make one"
@@ -31,6 +31,10 @@ BY_EXAMPLE = "works on files or for seconds, so wrong arguments are tried one by
 ELSEWHERE = {
     **dict.fromkeys(
         ("Scores", "SplitFigures", "Translation", "Hypotheses", "EncoderOutput", "TokenBatch", "Candidate", "Interval"),
+        RETURNED,
+    ),
+    **dict.fromkeys(
+        ("SpeculativeSample",),
         RETURNED,
     ),
     **dict.fromkeys(("check", "hint", "progress", "solution"), BY_EXAMPLE + "tests/grader/test_check.py"),

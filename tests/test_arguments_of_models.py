@@ -19,6 +19,9 @@ from course_lib.interpret.readouts import logit_lens
 from course_lib.interpret.weighted_values import record_value_norms, value_norms
 from course_lib.measuring import numbers_kept, peak_numbers
 from course_lib.models import Decoder, Encoder, TokenEmbedding
+from course_lib.small_caches import GroupedQueryAttention, LatentAttention
+from course_lib.speculative import expected_tokens_per_step, speculative_sample
+from course_lib.window_cache import SlidingWindowCache
 from course_lib.workshop.tasks import AnomalyTask, SequenceTask, copy, greedy_tokens, sort
 
 CONFIG = cl.TransformerConfig(vocab_size=9, d_model=4, num_heads=2, num_layers=1, d_ff=8)
@@ -62,6 +65,31 @@ def cached(keys, values):
 
 def branched(memory, memory_mask, num_layers, width):
     return DecoderCache(memory, memory_mask, num_layers).branch(width, None)
+
+
+def window_cached(window, sinks, keys, values):
+    return SlidingWindowCache(window, sinks=sinks).append(keys, values)
+
+
+def scores_of_all(tokens, number):
+    return torch.zeros(number, 4).log_softmax(-1)
+
+
+def scores_of_next(tokens):
+    return torch.zeros(4).log_softmax(-1)
+
+
+def drafted(target_log_probs, draft_log_probs, bos_id, eos_id, max_length, num_draft, temperature):
+    return speculative_sample(
+        target_log_probs,
+        draft_log_probs,
+        bos_id,
+        eos_id,
+        max_length,
+        num_draft,
+        temperature=temperature,
+        generator=torch.Generator().manual_seed(0),  # what was drawn before an error leaves no trace
+    )
 
 
 MODEL = transformer()
@@ -118,6 +146,31 @@ CALLS = {
         {"memory": FEATURES, "memory_mask": torch.ones(2, 1, 1, 3).bool(), "num_layers": 1, "width": 2},
         covers=(DecoderCache,),
     ),
+    "SlidingWindowCache": Call(
+        window_cached,
+        {"window": 3, "sinks": 1, "keys": floats(2, 2, 1, 4), "values": floats(2, 2, 1, 4)},
+        covers=(SlidingWindowCache,),
+    ),
+    "GroupedQueryAttention": Call(
+        GroupedQueryAttention, {"d_model": 4, "num_heads": 4, "num_kv_heads": 2, "bias": True}, draws=True
+    ),
+    "GroupedQueryAttention.forward": Call(GroupedQueryAttention(4, 4, 2), {"x": FEATURES}, open={"x": DOUBLE}),
+    "LatentAttention": Call(LatentAttention, {"d_model": 4, "num_heads": 2, "d_latent": 3}, draws=True),
+    "LatentAttention.forward": Call(LatentAttention(4, 2, 3), {"x": FEATURES}, open={"x": DOUBLE}),
+    "speculative_sample": Call(
+        drafted,
+        {
+            "target_log_probs": scores_of_all,
+            "draft_log_probs": scores_of_next,
+            "bos_id": 0,
+            "eos_id": 1,
+            "max_length": 3,
+            "num_draft": 2,
+            "temperature": 1.0,
+        },
+        covers=(speculative_sample,),
+    ),
+    "expected_tokens_per_step": Call(expected_tokens_per_step, {"alpha": 0.5, "num_draft": 3}),
     "RecurrentEncoderDecoder": Call(
         cl.RecurrentEncoderDecoder, {"vocab_size": 9, "d_model": 4, "attention": True, "pad_id": 0}, draws=True
     ),
