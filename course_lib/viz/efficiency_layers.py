@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 
 from course_lib._checks import check_whole
-from course_lib.efficiency import convolution_layers
+from course_lib.costs import formulas
+from course_lib.costs.layers import KINDS
 from course_lib.viz.view import View
 from course_lib.viz.view_elements import button, choice, controls, drawing, element, panels, words
 from course_lib.viz.view_numbers import fixed
@@ -88,26 +89,14 @@ def layer_costs(length: int = 512, d_model: int = 512, *, window: int = 64, proj
 
 
 def _costs(quantity: str, d: int, window: int, *, projections: bool) -> Costs:
-    """The formulas of `course_lib.costs.formulas`, which are above this room; the script computes the same."""
-
-    def costs(length: int) -> list[int]:
-        near = min(length, window)
-        if quantity == "operations":
-            around = 8 * length * d * d
-            attention = around if projections else 0
-            return [attention + 4 * length * d * keys for keys in (length, near)] + 3 * [around]
-        if quantity == "sequential steps":
-            return [4, 4, length, 1, 1]
-        if quantity == "longest path":
-            plain = [convolution_layers(length, k) for k in (window, 2, KERNEL)]
-            return [1, *plain, convolution_layers(length, KERNEL, dilated=True)]
-        kept = 5 * length * d
-        convolution = (length + KERNEL - 1) * d
-        return [
-            length**2 + kept, length * near + kept + 2 * (near - 1) * d, 4 * length * d, convolution, convolution,
-        ]  # fmt: skip
-
-    return costs
+    """What the formulas say; the script computes the same."""
+    of = {
+        "operations": lambda kind, n: formulas.operations(kind, n, d, window=window, projections=projections),
+        "sequential steps": formulas.sequential_steps,
+        "longest path": lambda kind, n: formulas.longest_path(kind, n, window=window),
+        "numbers kept": lambda kind, n: formulas.kept_numbers(kind, n, d, window=window),
+    }[quantity]
+    return lambda length: [of(kind, length) for kind in KINDS]
 
 
 def _crossings(costs: Costs) -> list[tuple[int, int]]:
