@@ -77,14 +77,14 @@ def layer_costs(length: int = 512, d_model: int = 512, *, window: int = 64, proj
             "quantities": {name: [*ends, _grid(name), *map(_power, ends)] for name, ends in QUANTITIES.items()},
             "box": [_LEFT, _RIGHT, _TOP, _BOTTOM],
         },
-        hint="Predict where the marked crossing moves when the width doubles, and whether it is still there when the "
-        "projections of attention count, too. Then try both.",
+        hint="Predict where the curves of self-attention and the recurrent layer cross when the width doubles, and "
+        "whether they still do when the projections of attention count. Then try both.",
         status=_said(quantity, length, d_model, costs),
         note=f"Both axes are logarithmic, and curves may coincide. Each layer has 4 · width² parameters; restricted "
         f"attention has a window of {window:,} positions, convolutions a kernel of {KERNEL}. Circles mark where "
         f"self-attention begins to cost more than another layer. A multiply-add counts as two operations; the "
-        f"projections of attention count only while the button is pressed. A path is how often information is handed "
-        f"on; numbers are kept for the backward pass.",
+        f"operations of the projections count only while the button is pressed. A path is how often information is "
+        f"handed on; numbers are kept for the backward pass.",
     )  # fmt: skip
 
 
