@@ -86,8 +86,8 @@ def tile_walk(
         hint="Go from tile to tile, and watch when an earlier sum has to be corrected.",
         status=states[0]["said"],
         note="Frame: the tile in memory; the stronger its colour, the larger exp(score − maximum). Grey scores have "
-        "been discarded. Marked cell: the largest score so far. Factor: what the earlier total and output are multiplied "
-        "by, exp(old maximum − new maximum). Ratio: output ÷ total. Softmax: attention over all keys at once.",
+        "been discarded. Marked cell: the largest score so far. Factor: what the earlier total and output are "
+        "multiplied by, exp(old maximum − new maximum). Ratio: output ÷ total. Softmax: over all keys at once.",
     )
 
 
