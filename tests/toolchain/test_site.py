@@ -1,10 +1,13 @@
 """What the built book is made light and searchable by."""
 
+import json
+import re
+
 import pytest
 from PIL import Image
 
 from tools.formulas import mathml
-from tools.site_search import sections
+from tools.site_search import packed, sections
 from tools.slim import pack_picture, slim_sheet, words_in_use
 
 
@@ -64,3 +67,34 @@ def test_a_section_is_found_with_its_own_text(tmp_path):
         ("top", "Top", "First words."),
         ("sub", "Sub", "Other bold words ."),
     ]
+
+
+def test_what_tells_nothing_is_not_searched(tmp_path):
+    page = tmp_path / "a.html"
+    page.write_text(
+        "<html><body><article><section id='top'><h1>Top</h1><details><summary aria-label='Toggle hidden content'>"
+        "<p>Show the code</p></summary><p>Before.</p></details><div class='course-lib-report'>Not attempted</div>"
+        "<p><strong>Chapter</strong> One <strong>Used in</strong> two</p><p><strong>Source:</strong> three</p>"
+        "</section></article></body></html>"
+    )
+    assert list(sections(page)) == [("top", "Top", "Before. Source: three")]
+
+
+def test_frequent_words_are_packed_and_come_back():
+    text = 'The "attention" of attention \\alpha; attention, the softmax ' * 9
+    pages = [{"title": "attention", "address": "book/attention.html", "sections": [("a", "attention", text)]}]
+    data = packed(pages)
+    assert len(data.encode()) < 0.6 * len(json.dumps(pages))
+    short, words = json.loads(f"[{data}]")
+    assert set(short[0]) == {"title", "address", "sections"}
+
+    def whole(packed_text):
+        return re.sub("[\u0400-\u07ff]", lambda code: words[ord(code[0]) - 0x400], packed_text)
+
+    assert [whole(x) for x in short[0]["sections"][0]] == list(pages[0]["sections"][0])
+    assert whole(short[0]["address"]) == pages[0]["address"]
+
+
+def test_a_page_with_a_character_that_stands_for_a_word_is_refused():
+    with pytest.raises(ValueError, match="expected no page with Ж"):
+        packed([{"title": "Ж", "address": "a.html", "sections": []}])
