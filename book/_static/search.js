@@ -27,8 +27,8 @@ function load(then, failed = () => {}) {
 function build(pages, frequent) {
   const whole = packed => packed.replace(/[\u0400-\u07ff]/g, code => frequent[code.charCodeAt(0) - 0x400]);
   const entries = [], postings = new Map();
-  for (const {title, address, sections} of pages) for (const section of sections) {
-    const page = {title: whole(title), address: whole(address)}, [anchor, heading, text] = section.map(whole);
+  for (const short of pages) for (const section of short.sections) {
+    const page = {title: whole(short.title), address: whole(short.address)}, [anchor, heading, text] = section.map(whole);
     const number = entries.push({address: `${page.address}#${anchor}`, heading, text, page: page.title, first: heading === page.title}) - 1;
     const counts = new Map(), inText = words(text), name = words(heading).join(" ");
     const core = /\/(deeper|reference)\//.test(page.address) ? 0.8 : 1;  // chapters first
