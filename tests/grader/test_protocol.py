@@ -49,6 +49,16 @@ def sent_and_received(value):
 # Values
 
 
+@pytest.mark.parametrize(
+    "number", [torch.ones(1, 5)[:, :1].squeeze(-1), torch.arange(6.0)[4::4], torch.ones(2, 3)[1:, 2:]]
+)
+def test_a_single_number_arrives_whatever_its_stride(number):
+    """It counts as contiguous, and PyTorch does not view it as bytes unless its stride is 1."""
+    arrived = sent_and_received(number)
+    assert arrived.shape == number.shape
+    assert torch.equal(arrived, number)
+
+
 FLOATING = [dtype for dtype in DTYPES.values() if dtype.is_floating_point]
 WHOLE = [dtype for dtype in DTYPES.values() if not dtype.is_floating_point]
 

@@ -127,7 +127,8 @@ class _Packer:
             return {"other": f"Tensor ({name}, {tensor.layout})"}
         if tensor.dim() > LARGEST_DIM or math.prod(max(n, 1) for n in tensor.shape) > LARGEST_TENSOR:
             return {"other": f"Tensor of shape {tuple(tensor.shape)}, too large to compare"}
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        # A copy, since a single number counts as contiguous whatever its stride is, and could not be viewed as bytes.
+        flat = tensor.detach().cpu().reshape(-1).clone(memory_format=torch.contiguous_format)
         raw = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
         start = len(self.blobs)
         self.blobs += raw
