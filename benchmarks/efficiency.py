@@ -18,7 +18,7 @@ HEADS, D, BLOCK, PAIRS = 4, 64, 128, 5
 
 
 def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
-    """What was compared, the median ratio, and its quartiles. `tiled_attention` has no mask, so nor has its peer."""
+    """What was compared, the median ratio, and its quartiles. Where ours has no mask, PyTorch's has none either."""
     for length in LENGTHS:
         mask = causal_mask(length)
         for name, ours, causal in (

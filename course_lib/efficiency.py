@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -120,8 +121,9 @@ def tiled_attention(
     """
     check_attention_shapes(query, key, value)
     check_whole(block_size=block_size)
-    dtype, wide = query.dtype, torch.promote_types(query.dtype, torch.float32)  # long sums do not fit half precision
-    query, key, value = (x.to(wide) for x in (query / math.sqrt(query.shape[-1]), key, value))
+    dtype = query.dtype
+    query, key, value = (x.to(dtype_of_sums(dtype)) for x in (query, key, value))
+    query = query / math.sqrt(query.shape[-1])
     maximum = query.new_full(query.shape[:-1], -math.inf)  # (..., L_q)
     total = torch.zeros_like(maximum)
     output = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., L_q, d_v)
@@ -234,8 +236,9 @@ def linear_attention(
         raise ValueError(
             f"causal linear attention needs one query per key, got {query.shape[-2]} queries and {key.shape[-2]} keys"
         )
-    dtype, wide = query.dtype, torch.promote_types(query.dtype, torch.float32)  # long sums do not fit half precision
-    query, key, value = _positive(query.to(wide)), _positive(key.to(wide)), value.to(wide)
+    dtype = query.dtype
+    query, key, value = (x.to(dtype_of_sums(dtype)) for x in (query, key, value))
+    query, key = _positive(query), _positive(key)
     # A further value of 1 for each key: its weighted sum is the sum of the weights, φ(q_i)ᵀ z_i.
     value = torch.cat((value, torch.ones_like(value[..., :1])), dim=-1)  # (..., L, d_v + 1)
     state = query.new_zeros(*query.shape[:-2], key.shape[-1], value.shape[-1])  # (..., d_k, d_v + 1)
@@ -279,6 +282,11 @@ def speculative_acceptance(
     same = total == 0
     residual = torch.where(same, target, excess / total.masked_fill(same, 1.0))
     return accept, residual
+
+
+def dtype_of_sums(*dtypes: torch.dtype) -> torch.dtype:
+    """In what to add up many numbers of these dtypes: at least float32, since long sums do not fit half precision."""
+    return reduce(torch.promote_types, dtypes, torch.float32)
 
 
 def _positive(x: Tensor) -> Tensor:

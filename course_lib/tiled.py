@@ -15,7 +15,7 @@ from torch import Tensor
 from course_lib._checks import check_whole
 from course_lib._typing import Float
 from course_lib.attention import dot_product_score
-from course_lib.efficiency import online_softmax_step
+from course_lib.efficiency import dtype_of_sums, online_softmax_step
 from course_lib.scaled_dot_product import check_attention_shapes
 
 __all__ = ["TiledAttention", "flash_attention"]
@@ -82,7 +82,7 @@ class TiledAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, block_size: int, causal: bool) -> Tensor:
         """Output `(..., L_q, d_v)`; query, key, value, output and logsumexp `(..., L_q)` are saved."""
-        wide = _wide(query, key, value)
+        wide = dtype_of_sums(query.dtype, key.dtype, value.dtype)
         output = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., L_q, d_v)
         logsumexp = query.new_full(query.shape[:-1], -math.inf, dtype=wide)  # (..., L_q)
         for rows, tiles in groupby(_tiles(query.shape[-2], key.shape[-2], block_size, causal), key=itemgetter(0)):
@@ -164,11 +164,3 @@ def _scores(queries: Tensor, keys: Tensor, diagonal: int | None) -> Tensor:
 def _scaled(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Queries or keys, divided by √d_k: their product with the other ones is scaled with them."""
     return x.to(dtype) / math.sqrt(x.shape[-1])
-
-
-def _wide(*tensors: Tensor) -> torch.dtype:
-    """The dtype of the sums: long sums do not fit half precision."""
-    wide = torch.float32
-    for tensor in tensors:
-        wide = torch.promote_types(wide, tensor.dtype)
-    return wide

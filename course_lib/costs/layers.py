@@ -13,6 +13,7 @@ from course_lib._typing import Float
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
 __all__ = [
+    "KERNEL",
     "KINDS",
     "CausalAttention",
     "CausalConvolution",
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 KINDS = ("self-attention", "restricted", "recurrent", "convolution", "dilated")
-_KERNEL = 4  # positions: with it, a convolution has as many parameters as the four projections of attention
+KERNEL = 4  # positions: with it, a convolution has as many parameters as the four projections of attention
 
 
 def window_attention(
@@ -153,7 +154,7 @@ class CausalConvolution(nn.Module):
     Source: van den Oord et al. (2016), section 2.1.
     """
 
-    def __init__(self, d_model: int, kernel_size: int = _KERNEL, dilation: int = 1):
+    def __init__(self, d_model: int, kernel_size: int = KERNEL, dilation: int = 1):
         super().__init__()
         check_whole(d_model=d_model, kernel_size=kernel_size, dilation=dilation)
         self.d_model = d_model
@@ -167,7 +168,7 @@ class CausalConvolution(nn.Module):
 
 
 def mixing_layer(
-    kind: str, d_model: int, number: int = 0, *, window: int = 16, kernel_size: int = _KERNEL
+    kind: str, d_model: int, number: int = 0, *, window: int = 16, kernel_size: int = KERNEL
 ) -> CausalAttention | GatedRecurrence | CausalConvolution:
     """A layer of one kind, from `(B, L, d_model)` to the same shape.
 

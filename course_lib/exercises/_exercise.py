@@ -170,7 +170,8 @@ class Exercise:
         sum_to_one: arguments whose last axis sums to one by their meaning. Their gradients are compared up to one
             number per row, because a formula may also divide by that sum.
         twins: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
-            of PyTorch's ("softmax"), a dotted one a module and a function or class in it ("sacrebleu.corpus_bleu").
+            of PyTorch's ("softmax"), or one that is forbidden with an option only ("f(option=True)"), a dotted one a
+            module and a function or class in it ("sacrebleu.corpus_bleu").
         chapter: stem of the chapter that it belongs to.
         mistakes_in: name of the module that holds its mistakes, as `mistake`; "" for none.
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from course_lib._checks import check_whole
 from course_lib.costs import formulas
-from course_lib.costs.layers import KINDS
+from course_lib.costs.layers import KERNEL, KINDS
 from course_lib.viz.view import View
 from course_lib.viz.view_elements import button, choice, controls, drawing, element, panels, words
 from course_lib.viz.view_numbers import fixed
@@ -16,7 +16,6 @@ __all__ = ["layer_costs"]
 
 Costs = Callable[[int], list[int]]  # from the length to what each of the five layers costs
 
-KERNEL = 4  # positions: with it, all layers have 4 · d_model² parameters
 LENGTHS = [2**n for n in range(4, 15)]
 WIDTHS = [2**n for n in range(5, 12)]
 QUANTITIES = {"operations": (4, 13), "sequential steps": (0, 5), "longest path": (0, 5), "numbers kept": (2, 9)}

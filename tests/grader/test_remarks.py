@@ -65,21 +65,6 @@ def test_without_source_nothing_is_said():
     assert remarks_on(exercise, ["def broken(:", "\x00"]) == ()
 
 
-def test_groups_that_pytorch_makes_pass_with_a_remark_and_ones_own_groups_without():
-    def by_option(query, key, value):
-        return torch.nn.functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
-
-    def by_hand(query, key, value):
-        key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], dim=1) for x in (key, value))
-        return torch.nn.functional.scaled_dot_product_attention(query, key, value)
-
-    exercise = find("grouped_query_attention")
-    reports = [notebook.self_check(exercise, solution) for solution in (by_option, by_hand)]
-    assert [report.verdict.score for report in reports] == [1, 1]
-    assert [len(report.remarks) for report in reports] == [1, 0]
-    assert "`enable_gqa=True`" in reports[0].remarks[0]
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 def test_in_grading_the_remark_is_in_the_feedback_and_all_points_are_given(tmp_path):
     path = tmp_path / "student.py"

@@ -17,6 +17,16 @@ pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
 # What a submission may try: the exercise, its code, and what has to be said of it.
 CALLS = {
+    "an option that does it all": (
+        "grouped_query_attention",
+        """
+        import torch
+        def grouped_query_attention(query, key, value):
+            options = {"enable_" + "gqa": True}
+            return torch.nn.functional.scaled_dot_product_attention(query, key, value, **options)
+        """,
+        "torch's scaled_dot_product_attention(enable_gqa=True)",
+    ),
     "group norm": (
         "layer_norm",
         """

@@ -41,16 +41,8 @@ def grouped_query_attention(query, key, value):
         "output": "batch heads len_q d",
     },
     look="efficiency: Grouped-query attention: fewer keys and values",
+    twins=("scaled_dot_product_attention(enable_gqa=True)",),
 )
-
-
-@exercise.remark(
-    "It passes, but PyTorch's function does all of it: with `enable_gqa=True` it decides which query heads share keys "
-    "and values, which is what the exercise is about. Try to give each query head its keys and values yourself."
-)
-def _(called):
-    # Nothing else is called, so nothing else can have matched the heads; the option itself is not among the names.
-    return called in ({"scaled_dot_product_attention"}, {"flex_attention"})
 
 
 HEADS_AND_GROUPS = ((6, 2), (6, 3), (8, 2), (8, 4), (12, 3), (9, 3))

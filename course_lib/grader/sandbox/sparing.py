@@ -4,8 +4,8 @@ A limit on the memory of the process would depend on the machine. Instead, the n
 is computed from two arguments together, such as the scores of attention, which come from query and key. A tensor that
 comes from one of them alone, such as a scaled or padded key, may be of any size.
 
-Two sizes are too large: more than the given number where the two arguments meet (scores of too many keys), and as many
-numbers as there are pairs of a row of one and a row of the other, wherever that is (all scores, collected in parts).
+Two sizes are too large: more than the given number where the two arguments meet (scores of too many keys), and one
+number per pair of rows (a query and a key), wherever that is (all scores, collected in parts).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Whether a solution calls what is the whole exercise: seen while it is loaded and while it runs, and by reading it.
 
 The forbidden functions are in `Exercise.twins`: a bare name is a function of PyTorch, wherever it lies there
-("layer_norm"); a dotted one is a package or module and a function or class in it ("sacrebleu.corpus_bleu"). The
+("layer_norm"); with an option in parentheses, it is forbidden only where that is on ("f(option=True)"), which is seen
+while it runs; a dotted one is a package or module and a function or class in it ("sacrebleu.corpus_bleu"). The
 package's own function of the exercise's name is always forbidden.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import re
 import sys
 import threading
 from pathlib import Path
@@ -21,6 +23,8 @@ from torch.overrides import TorchFunctionMode
 from course_lib.exercises import Exercise
 
 __all__ = ["Watcher", "forbidden_in", "names_of"]
+
+_OPTION = re.compile(r"(\w+)\((\w+)=True\)")
 
 # PyTorch takes derivatives itself, in a checkpoint for instance, and so does the grader: only a call from a solution's
 # own lines is the solution's.
@@ -54,7 +58,8 @@ class Watcher(TorchFunctionMode):
     def __init__(self, *exercises: Exercise):
         super().__init__()
         twins = {twin for exercise in exercises for twin in exercise.twins}
-        self.torchs = {twin for twin in twins if "." not in twin}
+        self.torchs = {twin for twin in twins if "." not in twin and "(" not in twin}
+        self.options = [(*_OPTION.fullmatch(twin).groups(), _shown(twin)) for twin in sorted(twins) if "(" in twin]
         self.elsewhere = [(*twin.rpartition(".")[::2], twin) for twin in sorted(twins) if "." in twin]
         self.roots = {module.split(".")[0] for module, *_ in self.elsewhere}
         self.known: dict[CodeType, str] = {}
@@ -68,6 +73,7 @@ class Watcher(TorchFunctionMode):
             name = getattr(function, "__name__", "").split(".")[0]
             if name in self.torchs:
                 self.used.add(_shown(name))
+            self.used |= {shown for twin, option, shown in self.options if twin == name and (kwargs or {}).get(option)}
         return function(*args, **(kwargs or {}))
 
     def _profile(self, frame, event, argument):
