@@ -1,0 +1,1 @@
+"""`diagnose`: what is wrong with a model that runs?"""
