@@ -1,7 +1,7 @@
 """Chapter `debugging`: measurements that tell a healthy model from one that trains although something is wrong.
 
-A *model* here is anything that maps tokens `(B, L)` to logits `(B, L, V)`; `course_lib.diagnose` runs all measurements on
-any module and says what they mean.
+A *model* here is anything that maps tokens `(B, L)` to logits `(B, L, V)`; `course_lib.diagnose` takes all
+measurements on any module and explains them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def padding_effect(model: Callable[[Tensor], Tensor], tokens: Tensor, pad_id: in
 
 
 def idle_parameters(model: nn.Module, loss: Tensor) -> dict[str, str]:
-    """Parameters that this loss does not train: "unused" without a path to the loss, "zero" with a gradient of zeros."""
+    """Parameters that this loss does not train: "unused" (no path to the loss) or "zero" (a gradient of zeros)."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
     found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, retain_graph=True)
     pairs = zip(named, found, strict=True)

@@ -44,9 +44,9 @@ def notebook(assignment: Assignment, install: str) -> str:
     allowed = {task.name for task in assignment.tasks if task.allow_twins}
     title = assignment.title or "Exercises"
     intro = (
-        f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`{_repairs(points)}. `check` tells you "
-        'at once what holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: '
-        "cells may be added, moved and copied, the last definition of a name counts."
+        f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`{_repairs(points)}. `check` tells "
+        'you at once what holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in '
+        "this notebook: cells may be added, moved and copied, the last definition of a name counts."
     )
     facts = [f"{plain_number(assignment.points)} points in all."]
     if assignment.due:
