@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 
+from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
 
@@ -21,8 +23,11 @@ exercise = Exercise(
     chapter="debugging",
     repair=True,
     difficulty=1,
-    minutes=5,
+    minutes=4,
     stub='''\
+import torch.nn.functional as F
+
+
 def fix_decoder_attention(x, memory, self_mask, memory_mask):
     """Self-attention over x, then attention to the memory, each added to x."""
     raise NotImplementedError  # delete this line once you have decided
@@ -40,15 +45,66 @@ def fix_decoder_attention(x, memory, self_mask, memory_mask):
 )
 
 
-@exercise.holds("The result is right")
+def _decoder(draw: Draw, sizes=None, dtype=torch.float32, *, causal=True, padded=True):
+    """The arguments; a causal or an arbitrary self_mask, a source with or without padding."""
+    batch, len_target, len_source, d_model = sizes or draw.sizes(4, 2, 7)
+    shape = (batch, len_target, len_target)
+    past = torch.ones(shape, dtype=torch.bool).tril()
+    return (
+        draw.normal(batch, len_target, d_model, dtype=dtype),
+        draw.normal(batch, len_source, d_model, dtype=dtype),
+        past if causal else draw.mask(*shape),
+        draw.mask(batch, 1, len_source) if padded else torch.ones(batch, 1, len_source, dtype=torch.bool),
+    )
+
+
+@exercise.holds("Padding appended to the source leaves the output as it is", weight=3)
 def _(draw):
-    for _ in range(3):
-        batch, len_target, len_source, d_model = draw.sizes(4, 3, 9)
-        yield Case(
-            args=(
-                draw.normal(batch, len_target, d_model),
-                draw.normal(batch, len_source, d_model),
-                draw.mask(batch, len_target, len_target),
-                draw.mask(batch, 1, len_source),
-            )
-        )
+    yield Case(
+        args=(
+            torch.tensor([[[1.0, -1.0]]]),
+            torch.tensor([[[2.0, 0.0], [-8.0, 9.0]]]),
+            torch.tensor([[[True]]]),
+            torch.tensor([[[True, False]]]),
+        ),
+        note="one target token, a source token and a padded one",
+        edge="the smallest case, to be read by eye",
+    )
+    for dtype in (torch.float32, torch.float64):
+        yield Case(args=_decoder(draw, dtype=dtype), note="a padded source")
+    x, memory, self_mask, memory_mask = _decoder(draw, (3, 4, 6, 5), dtype=torch.float64)
+    memory_mask[:] = torch.arange(6) < torch.tensor([2, 6, 1])[:, None, None]
+    memory = torch.where(memory_mask.mT, memory, 50 * memory)
+    yield Case(args=(x, memory, self_mask, memory_mask), note="source lengths 2, 6 and 1, large numbers in the padding")
+
+
+@exercise.holds("A target token that self_mask hides has no influence", weight=2)
+def _(draw):
+    for dtype in (torch.float32, torch.float64):
+        yield Case(args=_decoder(draw, dtype=dtype, padded=False), note="a causal self_mask, nothing padded")
+        yield Case(args=_decoder(draw, dtype=dtype, causal=False, padded=False), note="a self_mask that is not causal")
+
+
+@exercise.holds("Where nothing is masked, the output is x plus both attentions, one after the other")
+def _(draw):
+    for dtype in (torch.float32, torch.float64):
+        x, memory, self_mask, memory_mask = _decoder(draw, dtype=dtype, padded=False)
+        yield Case(args=(x, memory, torch.ones_like(self_mask), memory_mask), note="masks that allow everything")
+
+
+@exercise.holds("Both masks together, each in its own attention, for any lengths and layout in memory", weight=2)
+def _(draw):
+    for dtype in (torch.float32, torch.float64):
+        yield Case(args=_decoder(draw, dtype=dtype, causal=False), note="two arbitrary masks")
+    for sizes, note in (
+        ((2, 4, 4, 3), "source and target of the same length"),
+        ((1, 3, 5, 4), "a batch of one"),
+        ((3, 1, 5, 4), "one target token, as in generation"),
+        ((3, 5, 1, 4), "a source of one token"),
+        ((3, 4, 5, 1), "d is one"),
+    ):
+        yield Case(args=_decoder(draw, sizes), note=note, edge=note)
+    x, memory, self_mask, memory_mask = _decoder(draw)
+    yield Case(
+        args=(x.mT.contiguous().mT, memory.mT.contiguous().mT, self_mask, memory_mask), note="transposed in memory"
+    )
