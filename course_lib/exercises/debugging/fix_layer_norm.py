@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises.transformer.layer_norm import exercise as layer_norm
 
 __all__ = ["exercise", "fix_layer_norm"]
 
@@ -21,8 +23,8 @@ exercise = Exercise(
     name="fix_layer_norm",
     chapter="debugging",
     repair=True,
-    difficulty=1,
-    minutes=5,
+    difficulty=2,
+    minutes=7,
     stub='''\
 def fix_layer_norm(x, gain, bias, eps=1e-5):
     """Layer norm over the last axis, as nn.LayerNorm computes it."""
@@ -33,13 +35,58 @@ def fix_layer_norm(x, gain, bias, eps=1e-5):
 ''',
     reference=fix_layer_norm,
     shapes={"x": "... d_model", "gain": "d_model", "bias": "d_model"},
-    look="deeper/model_bugs: TODO",
-    twins=("layer_norm", "torch.nn.LayerNorm"),
+    look="deeper/model_bugs: Layer norm with the wrong deviation",
+    twins=layer_norm.twins,
 )
 
 
-@exercise.holds("The result is right")
+def _inputs(draw: Draw, batch=(), dtype=torch.float32, *, width=None, scale=1.0):
+    (drawn,) = draw.sizes(1, 3, 9, but=batch)
+    d_model = width or drawn
+    return (
+        draw.normal(*batch, d_model, dtype=dtype, scale=scale),
+        draw.normal(d_model, dtype=dtype),
+        draw.normal(d_model, dtype=dtype),
+    )
+
+
+@exercise.holds("The result is that of nn.LayerNorm for ordinary vectors, narrow or wide", weight=3)
 def _(draw):
+    yield Case(
+        args=(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 2.0]), torch.tensor([0.0, 10.0])),
+        note="mean 2, variance 1",
+        edge="the smallest case, to be read by eye",
+    )
     for batch in draw.batches():
-        (d_model,) = draw.sizes(1, 4, 8, but=batch)
-        yield Case(args=(draw.normal(*batch, d_model), draw.normal(d_model), draw.normal(d_model)))
+        yield Case(args=_inputs(draw, batch))
+    yield Case(args=_inputs(draw, (3, 4), width=2), note="two features")
+    yield Case(args=_inputs(draw, (3, 4), width=64), note="64 features", gradients=False)
+    yield Case(args=_inputs(draw, (4,), width=4), note="as many vectors as features", edge="equal on purpose")
+
+
+@exercise.holds("With eps = 0 it is right as well")
+def _(draw):
+    for dtype in (torch.float64, torch.float32):
+        for batch in draw.batches():
+            yield Case(args=(*_inputs(draw, batch, dtype), 0.0), note="eps = 0")
+
+
+@exercise.holds("Vectors whose features are nearly equal are not enlarged more than by nn.LayerNorm", weight=2)
+def _(draw):
+    for scale in (2e-3, 1e-4):
+        for dtype in (torch.float64, torch.float32):
+            yield Case(args=_inputs(draw, (5,), dtype, scale=scale), note=f"features of about {scale:g}")
+    yield Case(args=(*_inputs(draw, (5,), torch.float64), 0.5), note="eps = 0.5")
+    yield Case(args=(*_inputs(draw, (5,)), 1e-2), note="eps = 0.01")
+    x, gain, bias = _inputs(draw, (5,), torch.float64)
+    x[0] = 3.0
+    yield Case(args=(x, gain, bias), note="one vector of equal features")
+
+
+@exercise.holds("It works for a single vector and for any number of axes before the last, in float32 and float64")
+def _(draw):
+    for batch in (*draw.batches(), (2, 1, 3)):
+        for dtype in (torch.float64, torch.float32):
+            edge = "one of them is short" if 1 in batch else ""
+            yield Case(args=_inputs(draw, batch, dtype), note=f"{len(batch)} axes before the last", edge=edge)
+    yield Case(args=_inputs(draw, (5,), scale=1e3), note="features of some thousands", tolerance=50, gradients=False)
