@@ -12,7 +12,7 @@ from course_lib.viz.view_numbers import fixed, rounded
 __all__ = ["loss_curves"]
 
 _LETTERS = "ABCD"
-_LEFT, _RIGHT, _TOP, _BOTTOM = 30, 232, 34, 150  # of each diagram
+_LEFT, _RIGHT, _TOP, _BOTTOM = 18, 202, 34, 124  # of each diagram; three of them fit side by side into a page
 _MOST_STEPS, _LARGEST = 500, 1e6  # numbers beyond this would not fit beside their names
 _NOTHING = "nothing yet"
 
@@ -81,7 +81,7 @@ def _picture(i: int, curve: Sequence[float], baseline: float, top: float) -> str
     last = len(curve) - 1
     level = _y(baseline, top)
     return drawing(
-        240, 192,
+        208, 164,
         words(_LEFT, 12, _LETTERS[i], key=f"name{i}", class_="start"),
         words(_RIGHT, 12, fixed(curve[-1]), key=f"loss{i}", class_="end"),
         element("path", d=f"M{_LEFT} {_TOP - 8}V{_BOTTOM}H{_RIGHT}", class_="line"),

@@ -9,7 +9,7 @@ from course_lib.viz import loss_curves
 
 CURVES = {"healthy": [4.0, 3.0, 2.0, 1.0], "leaking": [4.0, 2.0, 0.5, 0.125], "dead": [4.0, 4.0, 4.0, 4.0]}
 TESTS = {
-    "change by a later token": {"dead": 0.0, "leaking": 5.25, "healthy": 0.0},
+    "change by a later token": {"dead": 0.0, "leaking": 5.25, "healthy": 0.125},
     "largest gradient": {"healthy": 0.5, "leaking": 0.25, "dead": 0.0},
 }
 
@@ -28,15 +28,15 @@ def test_all_curves_share_their_axes_and_names_are_hidden():
     assert [drawn[f"name{i}"].text for i in range(3)] == ["A", "B", "C"]
     assert [drawn[f"loss{i}"].text for i in range(3)] == ["1.000", "0.125", "4.000"]
     healthy, leaking, dead = (corners(drawn[f"curve{i}"]) for i in range(3))
-    assert [x for x, _ in healthy] == [x for x, _ in dead] == pytest.approx([30, 97.3, 164.7, 232])
-    # 116 units for a loss of 4.2, from 150 upwards
-    assert [y for _, y in dead] == pytest.approx([150 - 116 * 4 / 4.2] * 4, abs=0.06)
-    assert [y for _, y in leaking] == pytest.approx([150 - 116 * loss / 4.2 for loss in CURVES["leaking"]], abs=0.06)
+    assert [x for x, _ in healthy] == [x for x, _ in dead] == pytest.approx([18, 79.3, 140.7, 202])
+    # 90 units for a loss of 4.2, from 124 upwards
+    assert [y for _, y in dead] == pytest.approx([124 - 90 * 4 / 4.2] * 4, abs=0.06)
+    assert [y for _, y in leaking] == pytest.approx([124 - 90 * loss / 4.2 for loss in CURVES["leaking"]], abs=0.06)
 
 
 def test_numbers_of_a_measurement_are_in_the_order_of_the_curves():
     view = loss_curves(CURVES, TESTS, baseline=3.5)
-    assert view.data["tests"]["change by a later token"] == ["0.000", "5.250", "0.000"]
+    assert view.data["tests"]["change by a later token"] == ["0.125", "5.250", "0.000"]
     assert view.data["names"] == ["healthy", "leaking", "dead"]
 
 
@@ -49,8 +49,14 @@ def test_the_description_gives_all_of_it_in_words():
 
 def test_the_dashed_line_is_the_baseline():
     body = loss_curves(CURVES, TESTS, baseline=2.1).body
-    dashed = re.findall(r'd="M30 ([\d.]+)H232"[^>]*dasharray', body)
-    assert [float(y) for y in dashed] == [150 - 116 * 2.1 / 4.2] * 3
+    dashed = re.findall(r'd="M18 ([\d.]+)H202"[^>]*dasharray', body)
+    assert [float(y) for y in dashed] == [124 - 90 * 2.1 / 4.2] * 3
+
+
+def test_a_baseline_above_all_losses_fits_in():
+    body = loss_curves(CURVES, TESTS, baseline=8.0).body
+    dashed = re.findall(r'd="M18 ([\d.]+)H202"[^>]*dasharray', body)
+    assert [float(y) for y in dashed] == pytest.approx([124 - 90 / 1.05] * 3, abs=0.06)
 
 
 @pytest.mark.parametrize(
