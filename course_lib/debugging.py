@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -67,18 +67,18 @@ def fit_one_batch(
 
 
 @torch.no_grad()
-def token_influence(model: Callable[[Tensor], Tensor], tokens: Tensor) -> Tensor:
+def token_influence(model: Callable[[Tensor], Tensor], tokens: Tensor, columns: Sequence[int] | None = None) -> Tensor:
     """`(L, L)`: entry ij is the largest change of the logits at position i when token j is replaced by another one.
 
     Above the diagonal, a model that predicts the next token must have zeros.
     """
     logits = model(tokens)  # (B, L, V)
-    columns = []
-    for j in range(tokens.shape[1]):
+    changes = []
+    for j in range(tokens.shape[1]) if columns is None else columns:
         changed = tokens.clone()
         changed[:, j] = (changed[:, j] + 1) % logits.shape[-1]
-        columns.append((model(changed) - logits).abs().amax(dim=(0, 2)))  # (L,)
-    return torch.stack(columns, dim=-1)  # (L, L)
+        changes.append((model(changed) - logits).abs().amax(dim=(0, 2)))  # (L,)
+    return torch.stack(changes, dim=-1)  # (L, L)
 
 
 @torch.no_grad()
