@@ -5,9 +5,7 @@ import torch.nn.functional as F
 
 def fix_loss(logits, targets, pad_id):
     vocabulary = logits.shape[-1]
-    losses = F.cross_entropy(
-        logits.reshape(-1, vocabulary), targets.reshape(-1), ignore_index=pad_id, reduction="none"
-    )
+    losses = F.cross_entropy(logits.reshape(-1, vocabulary), targets.reshape(-1), ignore_index=pad_id, reduction="none")
     return losses.mean()
 
 
