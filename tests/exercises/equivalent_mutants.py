@@ -23,6 +23,14 @@ EQUIVALENT = {
         "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
         "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
     },
+    "fix_head_split": {
+        "return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2) → "
+        "return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)": TRANSPOSE,
+    },
+    "fix_decoder_mask": {
+        "past = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril() → "
+        "past = torch.ones(length, length, dtype=torch.bool).tril()": DEVICE,
+    },
     "split_heads": {"return x.transpose(-3, -2) → return x.transpose(-2, -3)": TRANSPOSE},
     "merge_heads": {"x = x.transpose(-3, -2) → x = x.transpose(-2, -3)": TRANSPOSE},
     "MultiHeadAttention": {

@@ -40,15 +40,15 @@ def padding_set_to_zero(x, memory, self_mask, memory_mask):
 
 @mistake(by=_then_memory)
 def padded_values_set_to_zero(x, memory, self_mask, memory_mask):
-    """The values of padded source positions count as zero, or their weights do after the softmax. But their scores still
-    take part in the softmax, so the weights of the real positions sum to less than one."""
+    """The values of padded source positions count as zero, or their weights do after the softmax. But their scores
+    still take part in the softmax, so the weights of the real positions sum to less than one."""
     return attention(x, memory, memory * memory_mask.mT)
 
 
 @mistake(by=_then_memory)
 def padded_keys_set_to_zero(x, memory, self_mask, memory_mask):
-    """The scores of padded source positions are 0 before the softmax, but 0 is a score like any other: the padding still
-    gets a positive weight. A hidden position needs the weight 0."""
+    """The scores of padded source positions are 0 before the softmax, but 0 is a score like any other: the padding
+    still gets a positive weight. A hidden position needs the weight 0."""
     return attention(x, memory * memory_mask.mT, memory)
 
 

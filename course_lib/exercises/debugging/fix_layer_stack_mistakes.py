@@ -109,8 +109,8 @@ class WeightsWithoutLayers(nn.Module):
 
 @mistake.built
 def one_layer_for_all():
-    """The stack has the parameters of a single layer, whatever `num_layers` is: either there is only one, or the same one
-    is used num_layers times. Each layer needs a weight and a bias of its own."""
+    """The stack has the parameters of a single layer, whatever `num_layers` is: either there is only one, or the
+    same one is used num_layers times. Each layer needs a weight and a bias of its own."""
     return _stack(lambda d_model, num_layers: nn.ModuleList([nn.Linear(d_model, d_model)] * num_layers))
 
 
