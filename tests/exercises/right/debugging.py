@@ -329,12 +329,12 @@ def fix_softmax(scores, dim=-1):
     return e / e.sum(dim, keepdim=True)
 
 
-# %% fix_softmax: PyTorch's function
+# %% fix_softmax: log-probabilities, then exp
 import torch
 
 
 def fix_softmax(scores, dim=-1):
-    return torch.softmax(scores, dim=dim)
+    return torch.log_softmax(scores, dim=dim).exp()
 
 
 # %% fix_softmax: exp of the scores less their logsumexp
@@ -380,16 +380,16 @@ def fix_scaled_attention(query, key, value):
     return torch.einsum("...qk,...kv->...qv", weights, value), weights
 
 
-# %% fix_scaled_attention: fused output, weights from the identity as value
+# %% fix_scaled_attention: exponentials and their sum, divided at the end
 import torch
-import torch.nn.functional as F
 
 
 def fix_scaled_attention(query, key, value):
-    keys = key.shape[-2]
-    one_hot = torch.eye(keys, dtype=query.dtype, device=query.device).expand(*key.shape[:-1], keys)
-    weights = F.scaled_dot_product_attention(query, key, one_hot)
-    return F.scaled_dot_product_attention(query, key, value), weights
+    width = query.shape[-1]
+    scores = torch.matmul(query, key.mT) * width**-0.5
+    powers = (scores - scores.detach().amax(-1, keepdim=True)).exp()
+    total = powers.sum(-1, keepdim=True)
+    return torch.matmul(powers, value) / total, powers / total
 
 
 # %% fix_scaled_attention: query by query
@@ -450,15 +450,13 @@ def fix_attention_weights(query, key):
     return scores.softmax(dim=2).reshape(shape)
 
 
-# %% fix_attention_weights: fused attention on the identity
+# %% fix_attention_weights: a product of expanded axes, log_softmax
 import torch
-import torch.nn.functional as F
 
 
 def fix_attention_weights(query, key):
-    length = key.size(-2)
-    identity = torch.eye(length, dtype=key.dtype, device=key.device)
-    return F.scaled_dot_product_attention(query, key, identity.expand(*key.shape[:-2], length, length))
+    scores = (query[..., :, None, :] * key[..., None, :, :]).sum(dim=-1)
+    return torch.log_softmax(scores / query.shape[-1] ** 0.5, dim=-1).exp()
 
 
 # %% fix_attention_weights: keys first, softmax over the second axis from the end, turned back
@@ -665,12 +663,15 @@ def fix_layer_norm(x, gain, bias, eps=1e-5):
     return gain * (x - mean) / torch.sqrt(variance + eps) + bias
 
 
-# %% fix_layer_norm: PyTorch's function
-import torch.nn.functional as F
+# %% fix_layer_norm: biased standard deviation, eps joined to it under the root
+import torch
 
 
 def fix_layer_norm(x, gain, bias, eps=1e-5):
-    return F.layer_norm(x, x.shape[-1:], gain, bias, eps)
+    centred = x - torch.mean(x, dim=-1, keepdim=True)
+    length = x.shape[-1]
+    variance = torch.einsum("...d,...d->...", centred, centred).unsqueeze(-1) / length
+    return torch.lerp(torch.zeros_like(x), centred / (variance + eps).sqrt(), gain) + bias
 
 
 # %% fix_layer_norm: mean square of the centred values, rsqrt
