@@ -203,4 +203,15 @@ EQUIVALENT = {
             for end in ("0", "-0")
         },
     },
+    **{
+        name: {
+            "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
+            "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
+        }
+        for name in ("fix_scaled_attention", "fix_attention_weights")
+    },
+    "fix_cached_attention": {
+        "past = torch.ones(len_q, len_k, dtype=torch.bool, device=query.device).tril(len_k - len_q) → "
+        "past = torch.ones(len_q, len_k, dtype=torch.bool).tril(len_k - len_q)": DEVICE,
+    },
 }

@@ -14,10 +14,9 @@ __all__ = ["exercise", "fix_masked_softmax"]
 
 
 def fix_masked_softmax(scores, mask):
-    mask = mask.expand_as(scores)
-    nothing = ~mask.any(dim=-1, keepdim=True)  # rows in which every key is masked
-    hidden = scores.masked_fill(~mask, float("-inf")).masked_fill(nothing, 0.0)
-    return torch.softmax(hidden, dim=-1).masked_fill(nothing, 0.0)
+    has_key = mask.any(dim=-1, keepdim=True)  # (..., L_q, 1)
+    hidden = scores.masked_fill(~mask & has_key, float("-inf"))  # rows without a key stay as they are
+    return torch.softmax(hidden, dim=-1).masked_fill(~has_key, 0.0)
 
 
 exercise = Exercise(
@@ -40,6 +39,7 @@ def fix_masked_softmax(scores, mask):
     twins=masked_softmax.twins,
     returns=("weights",),
 )
+exercise.remarks.extend(masked_softmax.remarks)  # the same may be said of a repair
 
 
 def _scores(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):

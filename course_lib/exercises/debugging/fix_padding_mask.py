@@ -51,10 +51,12 @@ def _padded(lengths, len_k: int, dtype=torch.int64):
 
 
 def _inputs(draw: Draw, kind=torch.int64, dtype=torch.float32, scale=1.0):
-    """Sequences of different lengths, the first one the longest."""
-    batch, heads, len_q, len_k, d_k, d_v = draw.sizes(6, 2, 9)
+    """Padded sequences of different lengths; the key sequence is longer than any of them."""
+    len_k = draw.integer(4, 9)
+    batch, heads, len_q, d_k, d_v = draw.sizes(5, 2, 9, but=(len_k,))
     args = queries_keys_values(draw, (batch, heads), dtype, scale=scale, sizes=(len_q, len_k, d_k, d_v))
-    lengths = [len_k, *(draw.integer(1, len_k - 1) for _ in range(batch - 1))]
+    first = draw.integer(1, len_k - 2)
+    lengths = [first, first + 1, *(draw.integer(1, len_k - 1) for _ in range(batch - 2))]
     return (*args, _padded(lengths, len_k, kind))
 
 
@@ -68,8 +70,11 @@ def _(draw):
     )
     for kind, dtype in ((torch.int64, torch.float32), (torch.int64, torch.float64), (torch.int32, torch.float32)):
         yield Case(args=_inputs(draw, kind, dtype), note=f"`real` in {str(kind).removeprefix('torch.')}")
-    query, key, value, _ = _inputs(draw)
-    yield Case(args=(query, key, value, torch.ones(len(key), key.shape[-2], dtype=torch.int64)), note="no padding")
+    query, key, value, real = _inputs(draw)
+    yield Case(args=(query, key, value, torch.ones_like(real)), note="no padding")
+    real = real.clone()
+    real[1] = 1
+    yield Case(args=(query, key, value, real), note="one sequence without padding")
 
 
 @exercise.holds("With numbers of the query's dtype in `real`, padded keys get no weight either", weight=2)
