@@ -62,7 +62,8 @@ def _(draw):
         dtype = torch.float64 if dim < 0 else torch.float32
         yield Case(args=(draw.normal(*draw.sizes(axes), dtype=dtype, scale=2.0), dim), note=f"{axes} axes, dim={dim}")
     yield Case(args=(draw.normal(2, 1, 3, 4, 2, scale=2.0), 2), note="5 axes, dim=2", edge="an axis of length one")
-    yield Case(args=(draw.normal(3, 1), 1), note="an axis of one score, which gets all the weight", edge="length one")
+    one = draw.normal(3, 1, dtype=torch.float64)
+    yield Case(args=(one, 1), note="an axis of one score, which gets all the weight", edge="length one")
 
 
 @exercise.holds("Scores up to ±10,000 give finite and right weights", weight=2)
