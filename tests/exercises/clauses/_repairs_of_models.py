@@ -675,7 +675,7 @@ def _(scores, dim=-1):
 @breaks(SOFTMAX, ROUND + ": nothing is added to the sum")
 def _(scores, dim=-1):
     powers = (scores - scores.amax(dim, keepdim=True)).exp()
-    return powers / (powers.sum(dim, keepdim=True) + 1e-9)
+    return powers / (powers.sum(dim, keepdim=True) + 1e-7)
 
 
 @breaks(SOFTMAX, DTYPE)
