@@ -47,6 +47,14 @@ def _scores(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
     return draw.normal(*batch, len_q, len_k, dtype=dtype, scale=scale)
 
 
+def _with_a_sequence_of_padding(draw: Draw, dtype):
+    """Scores of two sequences and a mask `(B, 1, L_k)` that leaves the second one no key."""
+    scores = _scores(draw, (2,), dtype)
+    mask = draw.mask(2, 1, scores.shape[-1])
+    mask[1] = False
+    return scores, mask
+
+
 @exercise.holds("In float32 and float64, the allowed keys of a row share all the weight, and masked keys get none")
 def _(draw):
     yield Case(
@@ -59,9 +67,14 @@ def _(draw):
             yield Case(args=(scores, draw.mask(*scores.shape)), note="a mask of the scores' shape")
     scores = _scores(draw, (2, 9))
     len_q, len_k = scores.shape[-2:]
-    for shape in ((len_k,), (len_q, len_k), (2, 1, 1, len_k), (2, 1, len_q, len_k)):
+    for shape in ((len_k,), (len_q, len_k), (2, 1, 1, len_k), (2, 1, len_q, len_k), (9, len_q, len_k)):
         yield Case(args=(scores, draw.mask(*shape)), note=f"a mask of shape {shape}")
-    yield Case(args=(scores, torch.ones(len_q, len_k, dtype=torch.bool)), note="nothing is masked")
+    scores = _scores(draw, (2,))
+    yield Case(args=(scores, draw.mask(2, 1, scores.shape[-1])), note="a mask of shape (B, 1, L_k)")
+    yield Case(args=(scores, torch.ones(scores.shape[-2:], dtype=torch.bool)), note="nothing is masked")
+    square = draw.normal(2, 2, 3, 4), draw.mask(2, 3, 4)
+    yield Case(args=square, note="a mask (H, L_q, L_k), as many sequences as heads", edge="equal lengths on purpose")
+    yield Case(args=(draw.normal(2, 1, 3, 4, 5), draw.mask(4, 5)), note="batch dimensions: 3", edge="one is short")
     turned = draw.normal(2, 5, 3).mT, draw.mask(2, 3, 5).mT.contiguous().mT
     yield Case(args=turned, note="tensors that are transposed in memory")
 
@@ -72,6 +85,8 @@ def _(draw):
         for batch in draw.batches():
             scores = _scores(draw, batch, dtype)
             yield Case(args=(scores, draw.mask(*scores.shape[-2:])), note=str(dtype).removeprefix("torch."))
+    scores, mask = _with_a_sequence_of_padding(draw, torch.float16)
+    yield Case(args=(scores, mask), note="float16, a sequence of padding only", gradients=False)
 
 
 @exercise.holds("A fully masked row is all zeros, and the other rows are not affected", weight=2)
@@ -81,12 +96,13 @@ def _(draw):
         mask = draw.mask(*scores.shape)
         mask[..., 1, :] = False
         yield Case(args=(scores, mask), note="a fully masked row")
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
-        scores = _scores(draw, (2,), dtype)
-        mask = draw.mask(2, 1, scores.shape[-1])
-        mask[1] = False
+    for dtype in (torch.float32, torch.bfloat16):
+        scores, mask = _with_a_sequence_of_padding(draw, dtype)
         yield Case(args=(scores, mask), note="a sequence of padding only", gradients=dtype.itemsize > 2)
     scores = _scores(draw, (2,))
+    mask = torch.ones(scores.shape[-2], 1, dtype=torch.bool)
+    mask[1] = False
+    yield Case(args=(scores, mask), note="a mask (L_q, 1) that takes all keys from one query")
     yield Case(args=(scores, torch.zeros(scores.shape, dtype=torch.bool)), note="everything is masked")
 
 
@@ -107,6 +123,3 @@ def _(draw):
     yield Case(args=(low, mask), note="allowed scores near -10000", tolerance=50, gradients=False)
     wild = _scores(draw, scale=3e3).clamp(-1e4, 1e4)
     yield Case(args=(wild, draw.mask(*wild.shape)), note="scores of some thousands", tolerance=50, gradients=False)
-    mask = draw.mask(*wild.shape)
-    mask[0] = False
-    yield Case(args=(wild, mask), note="such scores and a fully masked row", tolerance=50, gradients=False)
