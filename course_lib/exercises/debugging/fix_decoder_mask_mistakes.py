@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._mistakes import Mistakes
-from course_lib.exercises.debugging.known_elsewhere import add_known
 from course_lib.exercises.masking.decoder_mask import exercise as decoder_mask
 
 mistake = Mistakes()
@@ -81,9 +80,11 @@ def future_no_longer_hidden(tokens, pad_id):
     return (~_padding(tokens, pad_id)).expand(-1, -1, tokens.shape[1], -1)
 
 
-add_known(
-    mistake,
+# Whatever else is wrong in a solution to that exercise may be wrong here too.
+mistake.contains(
     decoder_mask,
+    lambda wrong: wrong,
+    called="decoder mask",
     without=(
         "turned_round",
         "or_instead_of_and",
