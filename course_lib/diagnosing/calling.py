@@ -146,7 +146,7 @@ def read_batch(model: nn.Module, batch: object) -> Batch:
         wanted = parameters.get("labels")
         if labels is not None:
             if "decoder_input_ids" not in inputs and hasattr(model, "prepare_decoder_input_ids_from_labels"):
-                inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=labels)
+                inputs["decoder_input_ids"] = _shifted(model, labels)
             if wanted is None or wanted.default is not inspect.Parameter.empty:
                 del inputs["labels"]
     elif isinstance(batch, Tensor | tuple | list):
@@ -203,6 +203,17 @@ def find_logits(output: object, tokens: Tensor) -> Tensor:
             f"wrap it in a module that puts the axes in the order (B, L, V)"
         )
     return found
+
+
+def _shifted(model: nn.Module, labels: Tensor) -> Tensor:
+    """What a model of Hugging Face makes of the labels if it is given no tokens for its decoder."""
+    try:
+        return model.prepare_decoder_input_ids_from_labels(labels=labels)
+    except Exception as error:
+        raise ValueError(
+            f"the model must be able to shift the labels, got {type(error).__name__}: {error}; put decoder_input_ids "
+            f"into the batch"
+        ) from error
 
 
 def _parameters(model: nn.Module) -> dict[str, inspect.Parameter]:

@@ -16,6 +16,8 @@ _LEAK = "largest change of earlier logits, relative to the largest logit"
 
 def depends_on_tokens(subject: Subject) -> Finding:
     """Do the logits change at all when a token is replaced?"""
+    if not subject.logits.isfinite().all():
+        return Finding("tokens", "not checked", subject.blind)
     number = subject.influence.max().item()
     measured = "largest change when one token is replaced, relative to the largest logit"
     if number > TOLERANCE:
@@ -41,8 +43,8 @@ def causality(subject: Subject) -> Finding:
     later, earlier = both & (columns > rows), both & (columns < rows)
     if not later.any():
         return Finding(name, "not checked", "It takes a sequence with at least two tokens that are not padding.")
-    if not changes.any():
-        return Finding(name, "not checked", "The logits do not depend on any token.")
+    if subject.blind:
+        return Finding(name, "not checked", subject.blind)
     number = influence.cpu()[later].max().item()
     share = f"{int(changes[later].sum())} of {int(later.sum())} pairs of a position and a later token"
     past = f"{int(changes[earlier].sum())} of {int(earlier.sum())}"
@@ -109,8 +111,8 @@ def order(subject: Subject) -> Finding:
             found[stream] = (change.abs().max() / usual.abs().max().clamp(min=1e-30)).item()
     if not found:
         return Finding(name, "not checked", "It takes a sequence of at least three tokens that are not all the same.")
-    if subject.influence.max() <= TOLERANCE:
-        return Finding(name, "not checked", "The logits do not depend on any token.")
+    if subject.blind:
+        return Finding(name, "not checked", subject.blind)
     stream, number = min(found.items(), key=lambda pair: pair[1])
     if number > TOLERANCE:
         says = "The order of the tokens has an effect."
@@ -132,6 +134,8 @@ def _last_real(batch: Batch, stream: str, subject: Subject) -> list[int]:
 def batch_independence(subject: Subject) -> Finding:
     """Do a sequence's logits change when the other sequences of the batch do?"""
     name, measured = "batch independence", "change of one sequence's logits, relative to the largest logit"
+    if not subject.logits.isfinite().all():
+        return Finding(name, "not checked", subject.blind)
     size = len(subject.batch.tokens)
     pair = subject.batch.rows([0, 1 if size > 1 else 0])
     neighbours = {}

@@ -25,7 +25,7 @@ def determinism(subject: Subject) -> Finding:
             "something from call to call, such as a hidden state, a cache or a counter."
         )
         return Finding(name, "wrong", says, number, measured)
-    if number:
+    if subject.is_random:
         says = (
             "The logits are random in eval mode. Look for F.dropout without training=self.training, for noise, for a "
             "layer that is built anew in each call, and for dropout in modules that are not registered."

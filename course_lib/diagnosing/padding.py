@@ -20,8 +20,10 @@ def padding(subject: Subject) -> Finding:
         if not any("mask" in name for stream in batch.streams for name in batch.companions(stream)):
             return Finding(name, "not checked", "The padding token is not known; pass pad_id.")
         pad_id = 0  # any token will do behind a mask
-    if subject.influence.max() <= TOLERANCE:
-        return Finding(name, "not checked", "The logits do not depend on any token.")
+    if subject.blind:
+        return Finding(name, "not checked", subject.blind)
+    if subject.is_random:
+        return Finding(name, "not checked", "The logits are random in eval mode.")
     run, found, refused = subject.runner(), {}, {}
     real = batch.real(batch.streams[-1], subject.pad_id)  # (B, L)
     for stream in batch.streams:

@@ -58,6 +58,21 @@ class Subject:
         return not torch.equal(first.nan_to_num(), second.nan_to_num())
 
     @cached_property
+    def is_random(self) -> bool:
+        """Whether a second call in eval mode with other random numbers returns something else."""
+        model = self.copied()
+        with torch.no_grad(), seeded(0):
+            first, second = (self.batch.logits(model) for _ in range(2))
+        return not self.keeps_state and not torch.equal(first.nan_to_num(), second.nan_to_num())
+
+    @property
+    def blind(self) -> str:
+        """Why changes of the logits say nothing, or an empty text."""
+        if not self.logits.isfinite().all():
+            return "There are logits that are not finite."
+        return "" if self.influence.max() > TOLERANCE else "The logits do not depend on any token."
+
+    @cached_property
     def exact_dtype(self) -> torch.dtype | None:
         """float64 where the model can be run in it, else None: it stays as it is."""
         try:
@@ -70,9 +85,11 @@ class Subject:
     def runner(self, *, train: bool = False) -> Callable[[Batch], Tensor]:
         """From a batch to its logits, always with the same random numbers, and in float64 if possible.
 
-        No gradients are kept. A model that changes from call to call is copied anew for each.
+        No gradients are kept. Weights that start at zero get small random values first, so that what runs through them
+        is seen, and a model that changes from call to call is copied anew for each.
         """
         model = self.copied(train=train)
+        _wake(model)
         if self.exact_dtype is not None:
             model = model.to(self.exact_dtype)
         fresh = train or self.keeps_state
@@ -109,6 +126,15 @@ class Subject:
         scale = run(self.batch).abs().max().clamp(min=1e-30)
         found = token_influence(lambda tokens: run(self.batch.with_tokens(tokens)), self.batch.tokens, self.columns)
         return found / scale
+
+
+def _wake(model: nn.Module) -> None:
+    """Small random values for weights that are all zero, such as those of a branch that is to open while training."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad and not name.endswith("bias") and not parameter.any():
+                parameter.copy_(0.1 * torch.randn(parameter.shape, generator=generator))
 
 
 def copied(model: nn.Module) -> nn.Module:
