@@ -17,7 +17,7 @@ __all__ = ["logit_values", "one_batch", "starting_loss"]
 _EXCESS = (
     1.0  # nats above log V: logits of standard deviation s start at about s² / 2, and s is up to 1.4 in usual ones
 )
-_STEPS = 30
+_STEPS = 20
 _RATES = (1e-3, 1e-2)  # of Adam; the second one where the first is too slow for a small model
 _FALL = 0.1  # of the loss at the start
 
@@ -107,7 +107,7 @@ def _fit(subject: Subject, rate: float) -> list[float]:
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not parameters:
         return []
-    optimizer = torch.optim.Adam(parameters, lr=rate)
+    optimizer = torch.optim.Adam(parameters, lr=rate, foreach=False)
     losses: list[float] = []
     for _ in range(_STEPS + 1):
         loss = batch_loss(subject, model)

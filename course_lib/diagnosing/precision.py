@@ -12,6 +12,7 @@ __all__ = ["double_precision", "half_precision", "other_device"]
 _GAP = 1e-3  # of the largest logit, between float32 and float64: a sum of a million numbers loses less
 _MIXED = (
     "dtype",
+    "datatype",
     "scalar type",
     "same type",
     "Half and Float",
@@ -19,7 +20,7 @@ _MIXED = (
     "but found Float",
     "but found Double",
 )
-_DEVICES = ("same device", "at least two devices", "meta and cpu", "cpu and meta", "is on cpu", "on meta device")
+_DEVICES = ("same device", "at least two devices", "meta and cpu", "cpu and meta", "is on cpu", "expected device")
 
 
 def double_precision(subject: Subject) -> Finding:
@@ -109,5 +110,5 @@ def _refused(name: str, dtype: str, error: Exception) -> Finding:
 
 
 def _short(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).rstrip(".!")
     return f"{type(error).__name__}: {text[:150]}{'…' if len(text) > 150 else ''}"

@@ -156,7 +156,10 @@ def _seeded_logits(batch: Batch, model: nn.Module) -> Tensor:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Random numbers from this seed, with all three generators that a model may draw from."""
-    torch.manual_seed(seed)
+    if torch.cuda.is_available():
+        torch.manual_seed(seed)
+    else:  # the same, without the stack trace that PyTorch keeps at each call for GPUs that may be used later
+        torch.default_generator.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed)
     yield

@@ -142,8 +142,8 @@ class Decoder(nn.Module):
             if self.fault == "scales its weights":
                 self.embedding.weight.data.mul_(0.99)
             if self.fault == "state":
-                x = x if self.state is None else x + 0.1 * self.state
-                self.state = x.mean(dim=1, keepdim=True)
+                x = x if self.state is None else x + 0.1 * self.state.mean()
+                self.state = x
             mask = self.mask(tokens)
             layers = self.by_name.values() if self.fault == "plain dict" else self.layers
             for number, layer in enumerate(layers):

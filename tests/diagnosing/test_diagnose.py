@@ -38,20 +38,15 @@ def test_a_sick_model_is_named_by_the_right_check(name):
     model, batch, options = build()
     report = diagnose(model, batch, **options)
     assert check in [each.name for each in report.problems], str(report)
-    assert not any("The check ended with" in each.says for each in report.findings), str(report)
+    ended = [each.name for each in report.findings if "The check ended with" in each.says]
+    # A state that is kept keeps its graph as well, and PyTorch refuses to go through it twice.
+    assert ended == (["one batch"] if "state" in name else []), str(report)
 
 
 def test_the_figures_that_the_page_states():
     assert len(HEALTHY) >= 20
     assert len(SICK) >= 25
     assert {check for _, check in SICK.values()} == set(CHECKS)
-
-
-INVISIBLE = {
-    "a causal model of two layers without positions": ("no positions", {}),
-    "attention that is not divided by √d_k": ("not scaled", {}),
-    "a feed-forward network before the attention": ("order of the blocks", {}),
-}
 
 
 def test_what_the_battery_cannot_see():
@@ -131,7 +126,7 @@ class Bigram(nn.Module):
 
 
 def test_numbers_by_hand():
-    """Tokens 0 1 0 with targets 1 0 and equal logits: log 2 per target; twice as sure of one: log 3 − log 2 or log 3."""
+    """Tokens 0 1 0 with targets 1 0 and equal logits: log 2 per target; then 4 : 1 for the first one."""
     report = diagnose(Bigram(torch.zeros(2, 2)), torch.tensor([[0, 1, 0]]))
     assert report["start loss"].number == pytest.approx(0.6931, abs=1e-4)
     table = torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log()  # ln 1, ln 4: 4 : 1 for token 1 after token 0
@@ -157,12 +152,12 @@ def test_targets_are_taken_as_they_are_given():
 
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("fault", ["", "scales its weights", "running count", "state", "shifts the input in place"])
-def test_model_batch_and_generators_are_unchanged(train, fault):
+def test_model_batch_and_generators_are_unchanged(unchecked, train, fault):  # beartype draws from `random`
     model, ids = Decoder(fault).train(train), tokens()
     model.layers[0].dropout.train(not train)  # a mode of its own
     for parameter in model.parameters():
         parameter.grad = torch.randn_like(parameter)
-    before, given = copy.deepcopy(model), ids.clone()
+    before, given, grads = copy.deepcopy(model), ids.clone(), [p.grad.clone() for p in model.parameters()]
     states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
     diagnose(model, ids, pad_id=PAD, causal=True)
     assert torch.equal(torch.get_rng_state(), states[0])
@@ -172,9 +167,9 @@ def test_model_batch_and_generators_are_unchanged(train, fault):
     assert model.state is None
     for now, then in zip(model.state_dict().values(), before.state_dict().values(), strict=True):
         assert torch.equal(now, then)
-    for now, then in zip(model.parameters(), before.parameters(), strict=True):
-        assert torch.equal(now.grad, then.grad)
-        assert now.requires_grad == then.requires_grad
+    for parameter, grad in zip(model.parameters(), grads, strict=True):
+        assert torch.equal(parameter.grad, grad)
+        assert parameter.requires_grad
 
 
 def test_two_reports_on_one_model_are_the_same():
@@ -258,7 +253,7 @@ def test_the_text_has_problems_first():
     assert lines[3].startswith("✗ causality: wrong (largest change of earlier logits")
     assert all(len(line) <= 140 for line in lines)
     assert report.problems == [report["causality"]]
-    with pytest.raises(KeyError, match="expected one of logits, determinism.*got 'colour'"):
+    with pytest.raises(KeyError, match=r"expected one of logits, determinism.*got 'colour'"):
         report["colour"]
 
 
@@ -375,7 +370,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_wrong_arguments_are_refused(name):
+def test_wrong_arguments_are_refused(unchecked, name):
     model, batch, options, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         diagnose(model if name == "not a module" else model(), batch, **options)
