@@ -173,6 +173,19 @@ class LayersInASequence(nn.Module):
         return self.layers(x)
 
 
+@mistake
+class OneStepAroundTheSequence(nn.Module):
+    """All layers are called as one sequence, with a single ReLU and a single sum at the end. Each layer has a ReLU and a
+    sum of its own; linear layers in a row are a single linear function."""
+
+    def __init__(self, d_model, num_layers):
+        super().__init__()
+        self.layers = nn.Sequential(*_linears(d_model, num_layers))
+
+    def forward(self, x):
+        return x + torch.relu(self.layers(x))
+
+
 @mistake.built
 def residual_lost():
     """The layers are registered, but x is no longer added: each layer replaces it by ReLU(layer(x))."""

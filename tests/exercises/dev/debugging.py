@@ -1,3 +1,348 @@
+# %% fix_loss: divides by the real targets of each sequence, then averages the sequences
+import torch
+import torch.nn.functional as F
+
+
+def fix_loss(logits, targets, pad_id):
+    real = (targets != pad_id).to(logits.dtype)
+    by_class = logits.transpose(1, 2)
+    losses = F.cross_entropy(by_class, targets, reduction="none")
+    per_sequence = (losses * real).sum(dim=1) / real.sum(dim=1)
+    return per_sequence.mean()
+
+
+# %% fix_loss: ignore_index is left at its default
+import torch.nn.functional as F
+
+
+def fix_loss(logits, targets, pad_id):
+    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+
+
+# %% fix_loss: the sum instead of the mean
+import torch.nn.functional as F
+
+
+def fix_loss(logits, targets, pad_id):
+    by_class = logits.transpose(1, 2)
+    return F.cross_entropy(by_class, targets, ignore_index=pad_id, reduction="sum")
+
+
+# %% fix_loss: pad_id 0 is written into the call
+import torch.nn.functional as F
+
+
+def fix_loss(logits, targets, pad_id):
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0)
+
+
+# %% fix_loss: divides by the number of padded targets
+import torch.nn.functional as F
+
+
+def fix_loss(logits, targets, pad_id):
+    padding = (targets == pad_id).to(logits.dtype)
+    losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+    return (losses * (1 - padding)).sum() / padding.sum()
+
+
+# %% fix_loss: NLL of a softmax
+import torch
+import torch.nn.functional as F
+
+
+def fix_loss(logits, targets, pad_id):
+    probs = torch.softmax(logits, dim=-1)
+    return F.nll_loss(torch.log(probs).transpose(1, 2), targets, ignore_index=pad_id)
+
+
+# %% fix_decoder_mask: only the causal part is turned round
+import torch
+
+
+def fix_decoder_mask(tokens, pad_id):
+    length = tokens.shape[1]
+    ones = torch.ones(length, length, dtype=torch.bool, device=tokens.device)
+    past = ones.tril()
+    padding = (tokens == pad_id)[:, None, None, :]
+    return past | padding
+
+
+# %% fix_decoder_mask: both parts are turned round, and still joined by or
+import torch
+
+
+def fix_decoder_mask(tokens, pad_id):
+    length = tokens.shape[1]
+    future = torch.ones(length, length, dtype=torch.bool).triu(diagonal=1)
+    padding = (tokens == pad_id)[:, None, None, :]
+    return ~future | ~padding
+
+
+# %% fix_decoder_mask: turned round with the wrong diagonal
+import torch
+
+
+def fix_decoder_mask(tokens, pad_id):
+    length = tokens.shape[1]
+    future = torch.ones(length, length, dtype=torch.bool).triu()
+    padding = (tokens == pad_id)[:, None, None, :]
+    return ~(future | padding)
+
+
+# %% fix_decoder_mask: masks the queries that are padding as well
+import torch
+
+
+def fix_decoder_mask(tokens, pad_id):
+    length = tokens.shape[1]
+    future = torch.ones(length, length, dtype=torch.bool).triu(diagonal=1)
+    padding = tokens == pad_id
+    blocked = future | padding[:, None, None, :] | padding[:, None, :, None]
+    return ~blocked
+
+
+# %% fix_decoder_mask: an additive mask of floats
+import torch
+
+
+def fix_decoder_mask(tokens, pad_id):
+    length = tokens.shape[1]
+    future = torch.ones(length, length, dtype=torch.bool).triu(diagonal=1)
+    padding = (tokens == pad_id)[:, None, None, :]
+    blocked = future | padding
+    return torch.zeros(blocked.shape).masked_fill(blocked, float("-inf"))
+
+
+# %% fix_decoder_attention: the self mask is used for the memory
+import torch.nn.functional as F
+
+
+def fix_decoder_attention(x, memory, self_mask, memory_mask):
+    x = x + F.scaled_dot_product_attention(x, x, x, attn_mask=self_mask)
+    return x + F.scaled_dot_product_attention(x, memory, memory, attn_mask=self_mask)
+
+
+# %% fix_decoder_attention: the padded memory is zeroed instead of hidden
+import torch.nn.functional as F
+
+
+def fix_decoder_attention(x, memory, self_mask, memory_mask):
+    memory = memory.masked_fill(~memory_mask.transpose(1, 2), 0.0)
+    x = x + F.scaled_dot_product_attention(x, x, x, attn_mask=self_mask)
+    return x + F.scaled_dot_product_attention(x, memory, memory)
+
+
+# %% fix_decoder_attention: the mask is negated, as nn.MultiheadAttention wants it
+import torch.nn.functional as F
+
+
+def fix_decoder_attention(x, memory, self_mask, memory_mask):
+    x = x + F.scaled_dot_product_attention(x, x, x, attn_mask=self_mask)
+    return x + F.scaled_dot_product_attention(x, memory, memory, attn_mask=~memory_mask)
+
+
+# %% fix_decoder_attention: the memory is multiplied by its mask only as value
+import torch.nn.functional as F
+
+
+def fix_decoder_attention(x, memory, self_mask, memory_mask):
+    x = x + F.scaled_dot_product_attention(x, x, x, attn_mask=self_mask)
+    value = memory * memory_mask.transpose(-2, -1)
+    return x + F.scaled_dot_product_attention(x, memory, value)
+
+
+# %% fix_decoder_attention: the queries are the x from before the self-attention
+import torch.nn.functional as F
+
+
+def fix_decoder_attention(x, memory, self_mask, memory_mask):
+    y = x + F.scaled_dot_product_attention(x, x, x, attn_mask=self_mask)
+    return y + F.scaled_dot_product_attention(x, memory, memory, attn_mask=memory_mask)
+
+
+# %% fix_decoder_attention: the mask is a float, 0 and 1
+import torch.nn.functional as F
+
+
+def fix_decoder_attention(x, memory, self_mask, memory_mask):
+    x = x + F.scaled_dot_product_attention(x, x, x, attn_mask=self_mask)
+    keep = memory_mask.to(x.dtype)
+    return x + F.scaled_dot_product_attention(x, memory, memory, attn_mask=keep)
+
+
+# %% fix_layer_stack: a tuple in place of the list
+import torch
+from torch import nn
+
+
+class fix_layer_stack(nn.Module):
+    def __init__(self, d_model, num_layers):
+        super().__init__()
+        self.layers = tuple(nn.Linear(d_model, d_model) for _ in range(num_layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + torch.relu(layer(x))
+        return x
+
+
+# %% fix_layer_stack: one layer, many times in a ModuleList
+import torch
+from torch import nn
+
+
+class fix_layer_stack(nn.Module):
+    def __init__(self, d_model, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(d_model, d_model)] * num_layers)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + torch.relu(layer(x))
+        return x
+
+
+# %% fix_layer_stack: an nn.Sequential that is called, without the residual
+import torch
+from torch import nn
+
+
+class fix_layer_stack(nn.Module):
+    def __init__(self, d_model, num_layers):
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Linear(d_model, d_model) for _ in range(num_layers)])
+
+    def forward(self, x):
+        return x + torch.relu(self.layers(x))
+
+
+# %% fix_layer_stack: registered one by one under names of their own
+import torch
+from torch import nn
+
+
+class fix_layer_stack(nn.Module):
+    def __init__(self, d_model, num_layers):
+        super().__init__()
+        self.layers = []
+        for i in range(num_layers):
+            layer = nn.Linear(d_model, d_model)
+            setattr(self, f"linear{i}", layer)
+            self.layers.append(layer)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + torch.relu(layer(x))
+        return x
+
+
+# %% fix_layer_stack: a ModuleList, and the sum inside the ReLU
+import torch
+from torch import nn
+
+
+class fix_layer_stack(nn.Module):
+    def __init__(self, d_model, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(d_model, d_model) for _ in range(num_layers)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(x + layer(x))
+        return x
+
+
+# %% fix_head_split: cut correctly, axes not exchanged
+def fix_head_split(x, num_heads):
+    *batch, length, d_model = x.shape
+    return x.reshape(*batch, length, num_heads, d_model // num_heads)
+
+
+# %% fix_head_split: transposed after the straight reshape
+def fix_head_split(x, num_heads):
+    *batch, length, d_model = x.shape
+    x = x.reshape(*batch, num_heads, length, d_model // num_heads)
+    return x.transpose(-3, -2)
+
+
+# %% fix_head_split: transpose(1, 2)
+def fix_head_split(x, num_heads):
+    *batch, length, d_model = x.shape
+    return x.reshape(*batch, length, num_heads, d_model // num_heads).transpose(1, 2)
+
+
+# %% fix_head_split: cut into d_head pieces of num_heads
+def fix_head_split(x, num_heads):
+    *batch, length, d_model = x.shape
+    return x.reshape(*batch, length, d_model // num_heads, num_heads).transpose(-3, -2)
+
+
+# %% fix_head_split: heads dealt in turn
+def fix_head_split(x, num_heads):
+    *batch, length, d_model = x.shape
+    x = x.reshape(*batch, length, d_model // num_heads, num_heads)
+    return x.movedim(-1, -3)
+
+
+# %% fix_softmax: the maximum of all scores
+import torch
+
+
+def fix_softmax(scores, dim=-1):
+    powers = torch.exp(scores - scores.max())
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
+# %% fix_softmax: the maximum is taken out, since it is not in the formula
+import torch
+
+
+def fix_softmax(scores, dim=-1):
+    powers = torch.exp(scores)
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
+# %% fix_softmax: an epsilon in the denominator
+import torch
+
+
+def fix_softmax(scores, dim=-1):
+    largest = scores.max(dim=dim, keepdim=True).values
+    powers = torch.exp(scores - largest)
+    return powers / (powers.sum(dim=dim, keepdim=True) + 1e-6)
+
+
+# %% fix_softmax: the pair that max returns
+import torch
+
+
+def fix_softmax(scores, dim=-1):
+    largest = scores.max(dim=dim, keepdim=True)
+    powers = torch.exp(scores - largest)
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
+# %% fix_softmax: computed in float32
+import torch
+
+
+def fix_softmax(scores, dim=-1):
+    wide = scores.float()
+    powers = torch.exp(wide - wide.max(dim=dim, keepdim=True).values)
+    return (powers / powers.sum(dim=dim, keepdim=True)).to(scores.dtype)
+
+
+# %% fix_softmax: the denominator is detached too
+import torch
+
+
+def fix_softmax(scores, dim=-1):
+    largest = scores.max(dim=dim, keepdim=True).values.detach()
+    powers = torch.exp(scores - largest)
+    return powers / powers.sum(dim=dim, keepdim=True).detach()
+
+
 # %% fix_scaled_attention: nothing found, only the line deleted
 import math
 
