@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
+from torch import nn
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
@@ -16,7 +16,7 @@ __all__ = ["exercise", "fix_cached_attention"]
 def fix_cached_attention(query, key, value):
     len_q, len_k = query.shape[-2], key.shape[-2]
     past = torch.ones(len_q, len_k, dtype=torch.bool, device=query.device).tril(len_k - len_q)  # (L_q, L_k)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=past)
+    return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=past)
 
 
 exercise = Exercise(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
+from torch import nn
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
@@ -13,8 +13,9 @@ __all__ = ["exercise", "fix_decoder_attention"]
 
 
 def fix_decoder_attention(x, memory, self_mask, memory_mask):
-    x = x + F.scaled_dot_product_attention(x, x, x, attn_mask=self_mask)  # (B, L_t, d)
-    return x + F.scaled_dot_product_attention(x, memory, memory, attn_mask=memory_mask)
+    attention = nn.functional.scaled_dot_product_attention
+    x = x + attention(x, x, x, attn_mask=self_mask)  # (B, L_t, d)
+    return x + attention(x, memory, memory, attn_mask=memory_mask)
 
 
 exercise = Exercise(

@@ -175,8 +175,8 @@ class LayersInASequence(nn.Module):
 
 @mistake
 class OneStepAroundTheSequence(nn.Module):
-    """All layers are called as one sequence, with a single ReLU and a single sum at the end. Each layer has a ReLU and a
-    sum of its own; linear layers in a row are a single linear function."""
+    """All layers are called as one sequence, with a single ReLU and a single sum at the end. Each layer has a ReLU and
+    a sum of its own; linear layers in a row are a single linear function."""
 
     def __init__(self, d_model, num_layers):
         super().__init__()

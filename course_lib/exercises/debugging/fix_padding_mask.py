@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
+from torch import nn
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
@@ -15,7 +15,7 @@ __all__ = ["exercise", "fix_padding_mask"]
 
 def fix_padding_mask(query, key, value, real):
     keep = real.bool()[:, None, None, :]  # (B, 1, 1, L_k), True = may attend
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=keep)
+    return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=keep)
 
 
 exercise = Exercise(
