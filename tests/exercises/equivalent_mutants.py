@@ -27,9 +27,10 @@ EQUIVALENT = {
         "return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2) → "
         "return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)": TRANSPOSE,
     },
+    "fix_loss": {"by_class = logits.transpose(1, 2) → by_class = logits.transpose(2, 1)": TRANSPOSE},
     "fix_decoder_mask": {
-        "past = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril() → "
-        "past = torch.ones(length, length, dtype=torch.bool).tril()": DEVICE,
+        "ones = torch.ones(length, length, dtype=torch.bool, device=tokens.device) → "
+        "ones = torch.ones(length, length, dtype=torch.bool)": DEVICE,
     },
     "split_heads": {"return x.transpose(-3, -2) → return x.transpose(-2, -3)": TRANSPOSE},
     "merge_heads": {"x = x.transpose(-3, -2) → x = x.transpose(-2, -3)": TRANSPOSE},

@@ -13,7 +13,8 @@ __all__ = ["exercise", "fix_decoder_mask"]
 
 def fix_decoder_mask(tokens, pad_id):
     length = tokens.shape[1]
-    past = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()  # (L, L)
+    ones = torch.ones(length, length, dtype=torch.bool, device=tokens.device)
+    past = ones.tril()  # (L, L)
     real = (tokens != pad_id)[:, None, None, :]  # (B, 1, 1, L)
     return past & real  # (B, 1, L, L)
 

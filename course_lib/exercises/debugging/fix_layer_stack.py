@@ -15,7 +15,8 @@ __all__ = ["exercise", "fix_layer_stack"]
 class fix_layer_stack(nn.Module):
     def __init__(self, d_model, num_layers):
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(d_model, d_model) for _ in range(num_layers))
+        layers = [nn.Linear(d_model, d_model) for _ in range(num_layers)]
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, x):
         for layer in self.layers:
