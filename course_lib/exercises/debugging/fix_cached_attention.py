@@ -27,13 +27,12 @@ exercise = Exercise(
     difficulty=2,
     minutes=7,
     stub='''\
-import torch.nn.functional as F
 
 
 def fix_cached_attention(query, key, value):
     """Causal attention, (..., L_q, d_v), of the last L_q of L_k positions."""
     raise NotImplementedError  # delete this line once you have decided
-    return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
 ''',
     reference=fix_cached_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v"},

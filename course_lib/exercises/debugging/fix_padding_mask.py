@@ -26,14 +26,13 @@ exercise = Exercise(
     difficulty=1,
     minutes=5,
     stub='''\
-import torch.nn.functional as F
 
 
 def fix_padding_mask(query, key, value, real):
     """Attention to the keys whose number in `real` is 1; those with 0 are padding."""
     raise NotImplementedError  # delete this line once you have decided
     keep = real.to(query.dtype)[:, None, None, :]  # (B, 1, 1, L_k)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=keep)
+    return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=keep)
 ''',
     reference=fix_padding_mask,
     shapes={
