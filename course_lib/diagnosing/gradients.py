@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -13,7 +15,7 @@ from course_lib.debugging import idle_parameters
 from course_lib.diagnosing.report import Finding
 from course_lib.diagnosing.subject import Subject, seeded
 
-__all__ = ["batch_loss", "dead_gradients", "hidden_parameters", "trainable", "unused_parameters"]
+__all__ = ["batch_loss", "dead_gradients", "hidden_parameters", "step", "trainable", "unused_parameters"]
 
 _STEPS = 3  # of training, after which a layer that started at zero has gradients
 _DEPTH = 4  # of lists in lists
@@ -27,6 +29,14 @@ def batch_loss(subject: Subject, model: nn.Module) -> Tensor:
     if targets is None:  # nothing to predict: some loss that every logit takes part in
         return logits.float().logsumexp(dim=-1).mean() - logits.float()[..., 0].mean()
     return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten().to(logits.device).long())
+
+
+def step(optimizer: torch.optim.Optimizer, parameters: list[Tensor], loss: Tensor) -> None:
+    """One update. `loss.backward()` would also add to gradients of what a copy shares with its model, as a closure."""
+    found = torch.autograd.grad(loss, parameters, allow_unused=True)
+    for parameter, gradient in zip(parameters, found, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
 
 
 def trainable(subject: Subject) -> Finding:
@@ -101,6 +111,10 @@ def _inside(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     elif depth and isinstance(value, dict):
         for key, each in value.items():
             yield from _inside(f"{name}[{key!r}]", each, depth - 1)
+    elif depth and isinstance(value, FunctionType):
+        for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            with suppress(ValueError):  # a variable that has no value yet
+                yield from _inside(f"{name}({variable})", cell.cell_contents, depth - 1)
 
 
 def unused_parameters(subject: Subject) -> Finding:
@@ -135,11 +149,10 @@ def dead_gradients(subject: Subject) -> Finding:
     if not loss.requires_grad:
         return Finding(name, "not checked", "The loss has no gradient.")
     first = dead = {name for name, kind in idle_parameters(model, loss).items() if kind == "zero"}
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-3)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(parameters, lr=1e-3)
     for _ in range(_STEPS if dead else 0):
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        step(optimizer, parameters, loss)
         loss = batch_loss(subject, model)
         dead = dead & {name for name, kind in idle_parameters(model, loss).items() if kind == "zero"}
     if dead:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from course_lib.debugging import start_loss
-from course_lib.diagnosing.gradients import batch_loss
+from course_lib.diagnosing.gradients import batch_loss, step
 from course_lib.diagnosing.report import Finding
 from course_lib.diagnosing.subject import Subject
 
@@ -114,7 +114,5 @@ def _fit(subject: Subject, rate: float) -> list[float]:
         losses.append(loss.item())
         if not loss.requires_grad:
             return []
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        step(optimizer, parameters, loss)
     return losses

@@ -97,6 +97,9 @@ class Decoder(nn.Module):
         self.output = nn.Linear(WIDTH, VOCAB)
         self.calls, self.state = 0, None
         self.second_only = second_only
+        if fault == "closure":
+            inner = nn.Linear(WIDTH, WIDTH)
+            self.extra = lambda x: x + inner(x)
         if fault == "table":
             self.table = torch.randn(64, WIDTH)
         if fault == "parameter in a tensor":
@@ -134,6 +137,8 @@ class Decoder(nn.Module):
                 x = x + self.table[: tokens.shape[1]]
             if self.fault == "float32 inside":
                 x = x.float() + torch.zeros(1)
+            if self.fault == "closure":
+                x = self.extra(x)
             if self.fault == "parameter in a tensor":
                 x = x * self.gain
             if self.fault == "running count":
@@ -265,6 +270,7 @@ SICK: dict[str, tuple[Callable, str]] = {
     "layers in a plain list": (decoder("plain list"), "unregistered parameters"),
     "layers in a plain dict": (decoder("plain dict"), "unregistered parameters"),
     "a plain tensor as parameter": (decoder("parameter in a tensor"), "unregistered parameters"),
+    "a layer that only a function refers to": (decoder("closure"), "unregistered parameters"),
     "all parameters frozen": (decoder("frozen"), "trainable parameters"),
     "a detached branch": (decoder("detached"), "unused parameters"),
     "a branch under no_grad": (decoder("no_grad"), "unused parameters"),

@@ -172,6 +172,16 @@ def test_model_batch_and_generators_are_unchanged(unchecked, train, fault):  # b
         assert parameter.requires_grad
 
 
+def test_gradients_of_what_a_copy_shares_with_its_model_are_unchanged():
+    """`copy.deepcopy` copies no functions, so that both use the layer that this one refers to."""
+    model = Decoder("closure")
+    inner = model.extra.__closure__[0].cell_contents
+    weight = inner.weight.detach().clone()
+    assert "extra(inner).weight" in diagnose(model, tokens(), causal=True)["unregistered parameters"].says
+    assert inner.weight.grad is None
+    assert torch.equal(inner.weight, weight)
+
+
 def test_two_reports_on_one_model_are_the_same():
     build, _ = SICK["functional dropout in eval mode"]
     model, batch, options = build()
