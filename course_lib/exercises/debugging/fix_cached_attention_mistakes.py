@@ -130,7 +130,7 @@ def from_its_own_position_on(query, key, value):
 
 
 @mistake
-def turned_in_both_directions(query, key, value):
+def queries_reversed(query, key, value):
     """The queries are in reverse order: the first of them is given the mask of the last position."""
     return _masked(lambda i, j, len_q, len_k: j < len_k - i)(query, key, value)
 

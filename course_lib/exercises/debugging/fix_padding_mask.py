@@ -85,7 +85,7 @@ def _(draw):
         yield Case(args=_inputs(draw, dtype, dtype), note="`real` in the dtype of the query")
 
 
-@exercise.holds("What stands in the padding makes no difference, wherever the padding is")
+@exercise.holds("The contents of the padding make no difference, wherever the padding is")
 def _(draw):
     for kind in (torch.int64, torch.float32):
         query, key, value, real = _inputs(draw, kind)

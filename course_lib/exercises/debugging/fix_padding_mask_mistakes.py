@@ -106,7 +106,7 @@ def scores_times_mask(query, key, value, real):
 
 @mistake
 def weights_times_mask(query, key, value, real):
-    """What stands in the padding has no effect on the values that are averaged, but the real keys do not share all the
+    """The values at padded positions have no effect, but the real keys do not share all the
     weight: theirs sum to less than one, since the padding was removed after the softmax."""
     return _by_hand(after=lambda weights, real: weights * real)(query, key, value, real)
 
@@ -176,7 +176,7 @@ def padding_at_the_end_only(query, key, value, real):
 
 
 @mistake
-def half_precision_of_the_mask(query, key, value, real):
+def float32_inside(query, key, value, real):
     """The values are right, but those of float64 only to seven digits: they go through float32 on the way."""
     keep = real.bool()[:, None, None, :]
     return F.scaled_dot_product_attention(query.float(), key.float(), value.float(), attn_mask=keep).to(query.dtype)

@@ -65,7 +65,7 @@ def whole_root(query, key, value):
 
 
 @mistake
-def root_of_eight_features(query, key, value):
+def fixed_scale(query, key, value):
     """The scores are divided by a fixed number, the root of 64. The scale depends on how many features the queries
     have."""
     return _scaled_by(lambda query, key, value: 8.0)(query, key, value)
