@@ -329,12 +329,13 @@ def fix_softmax(scores, dim=-1):
     return e / e.sum(dim, keepdim=True)
 
 
-# %% fix_softmax: log-probabilities, then exp
-import torch
+# %% fix_softmax: F.normalize, the exponentials have norm one as a sum of absolute values
+import torch.nn.functional as F
 
 
 def fix_softmax(scores, dim=-1):
-    return torch.log_softmax(scores, dim=dim).exp()
+    powers = (scores - scores.amax(dim=dim, keepdim=True)).exp()
+    return F.normalize(powers, p=1.0, dim=dim)
 
 
 # %% fix_softmax: exp of the scores less their logsumexp

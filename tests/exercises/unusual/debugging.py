@@ -126,7 +126,9 @@ from torch.distributions import Categorical
 
 def fix_loss(logits, targets, pad_id):
     where = torch.nonzero(targets != pad_id, as_tuple=True)
-    return Categorical(logits=logits[where], validate_args=False).log_prob(targets[where]).mean().neg()
+    rows = logits[where]
+    rows = rows - rows.detach().amax(-1, keepdim=True)  # Categorical takes logsumexp off, which is coarse at 1e4
+    return Categorical(logits=rows, validate_args=False).log_prob(targets[where]).mean().neg()
 
 
 # %% fix_loss: recursion, halves of the flattened batch
@@ -1821,12 +1823,23 @@ def fix_layer_norm(x, gain, bias, eps=1e-5):
     return Rows(x)(gain, bias, eps)
 
 
-# %% fix_layer_norm: batch_norm of the turned matrix, rows as channels
+# %% fix_layer_norm: a pipeline of closures, functools.reduce
+from functools import reduce
+
 import torch
-import torch.nn.functional as F
+
+
+def centre(x):
+    return torch.sub(x, x.mean(-1, keepdim=True))
+
+
+def shrink(eps):
+    return lambda x: x * torch.float_power(x.square().mean(-1, keepdim=True).add(eps), -0.5).to(x.dtype)
+
+
+def affine(gain, bias):
+    return lambda x: torch.einsum("...d,d->...d", x, gain) + bias
 
 
 def fix_layer_norm(x, gain, bias, eps=1e-5):
-    rows = x.reshape(1, -1, x.shape[-1])
-    normal = F.batch_norm(rows, None, None, training=True, eps=eps).reshape(x.shape)
-    return normal * gain + bias
+    return reduce(lambda value, step: step(value), (centre, shrink(eps), affine(gain, bias)), x)
