@@ -27,8 +27,6 @@ exercise = Exercise(
     difficulty=2,
     minutes=7,
     stub='''\
-
-
 def fix_cached_attention(query, key, value):
     """Causal attention, (..., L_q, d_v), of the last L_q of L_k positions."""
     raise NotImplementedError  # delete this line once you have decided

@@ -26,8 +26,6 @@ exercise = Exercise(
     difficulty=1,
     minutes=5,
     stub='''\
-
-
 def fix_padding_mask(query, key, value, real):
     """Attention to the keys whose number in `real` is 1; those with 0 are padding."""
     raise NotImplementedError  # delete this line once you have decided
