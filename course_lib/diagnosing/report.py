@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass, field
 from typing import Literal
@@ -84,9 +85,11 @@ class Report:
 
 
 def shown(number: float) -> str:
-    """Three decimals where that says something, else three digits; whole numbers as they are."""
+    """Three decimals, or the next power of ten above a small number; whole numbers as they are."""
     if number != number or number in (float("inf"), float("-inf")):
         return str(number)
     if number == int(number) and abs(number) < 1e6:
         return f"{int(number):,}"
-    return f"{number:.3f}" if 0.001 <= abs(number) < 1e4 else f"{number:.1e}"
+    if 0 < number < 0.001:  # rounding errors are not the same on every machine
+        return f"below 1e{max(math.ceil(math.log10(number)), -9)}"
+    return f"{number:.3f}" if number < 1e4 else f"{number:.1e}"

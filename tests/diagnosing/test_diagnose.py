@@ -303,7 +303,15 @@ def test_html_of_an_empty_report_and_of_a_real_one():
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0, "0"), (18784, "18,784"), (0.5, "0.500"), (1e-16, "1.0e-16"), (123456.7, "1.2e+05"), (float("inf"), "inf")],
+    [
+        (0, "0"),
+        (18784, "18,784"),
+        (0.5, "0.500"),
+        (2e-16, "below 1e-9"),
+        (2e-5, "below 1e-4"),
+        (123456.7, "1.2e+05"),
+        (float("inf"), "inf"),
+    ],
 )
 def test_numbers_are_short(number, text):
     assert shown(number) == text
