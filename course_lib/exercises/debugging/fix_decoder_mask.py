@@ -49,7 +49,7 @@ def _(draw):
     yield Case(args=(torch.tensor([[5, 8, 3]]), 0), note="no padding", edge="the smallest case, to be read by eye")
     for _ in range(2):
         yield Case(args=(padded_tokens(draw, 0), 11), note="no padding")
-    yield Case(args=(torch.tensor([[4], [7]]), 0), note="one token", edge="one token")
+    yield Case(args=(torch.tensor([[4], [7], [2], [5]]), 0), note="one token", edge="one token")
 
 
 @exercise.holds("Adding padding changes nothing for the real tokens: no query attends to a padded key", weight=2)

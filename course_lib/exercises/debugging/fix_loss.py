@@ -97,14 +97,14 @@ def _(draw):
         yield Case(args=_batch(draw, dtype=dtype), note="no padding")
     logits, targets, pad_id = _batch(draw)
     yield Case(args=(logits.mT.contiguous().mT, targets.T.contiguous().T, pad_id), note="transposed in memory")
-    yield Case(args=_batch(draw, real=(3,), length=4), note="a batch of one", edge="a batch of one")
-    yield Case(args=_batch(draw, real=(1, 1, 0), length=1), note="one position", edge="one position")
+    yield Case(args=_batch(draw, real=(4,), length=4), note="a batch of one", edge="a batch of one")
+    yield Case(args=_batch(draw, real=(1, 1, 1), length=1), note="one position", edge="one position")
 
 
 @exercise.holds("Logits up to ±10,000 give a finite and right loss")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
-        logits, targets, pad_id = _batch(draw, real=(5, 2, 4), dtype=dtype)
+        logits, targets, pad_id = _batch(draw, dtype=dtype)
         large = draw.uniform(*logits.shape, low=-1e4, high=1e4, dtype=dtype)
         large[0, 0, :2] = torch.tensor([1e4, -1e4])
         targets[0, 0] = 1
