@@ -7,7 +7,11 @@ everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s
 
 
 def said(page, words):
-    """What the view says, as soon as these words are in it."""
+    """What the view says, as soon as these words are in it and no other sentence is about to take their place.
+
+    A view waits 120 ms before it speaks. A timer that begins later and is longer ends later, however busy the machine.
+    """
+    page.evaluate("new Promise(done => setTimeout(done, 130))")
     page.wait_for_function("w => document.querySelector('.say').textContent.includes(w)", arg=words, timeout=15_000)
     return page.locator(".say").text_content()
 

@@ -120,7 +120,7 @@ def test_the_keyboard_fills_fields_and_walks_along_the_steps(show):
     for _ in range(30):
         page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Score q1,k1"
-    said(page, "Score q1,k1 = 2.5·1 + 0·0 + 0·0 + 2·1 = 4.500")  # the line first says what it said at the beginning
+    assert said(page, "Score q1,k1") == "Score q1,k1 = 2.5·1 + 0·0 + 0·0 + 2·1 = 4.500"
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     assert said(page, "Scaled score") == "Scaled score q1,k1 = 4.5 / √4 = 2.250"
