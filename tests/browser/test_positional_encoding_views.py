@@ -80,7 +80,7 @@ def test_a_swipe_over_the_table_scrolls_the_page(show):
     top = page.evaluate("scrollY")
     box = page.locator("[data-k=cells]").bounding_box()
     drag_by_touch(page, (box["x"] + 100, box["y"] + 200), (0, -80))
-    assert page.evaluate("scrollY") - top > 80 - 25  # a page in motion may go on by itself
+    assert page.evaluate("scrollY") - top > 80 - 25  # scrolling may continue after the touch
     assert page.locator("[data-k=position-value]").text_content() == "0"
     assert page.locator("[data-k=column-value]").text_content() == "0"
     clean(seen)
