@@ -49,7 +49,7 @@ test-judging: env  ## thousands of right and wrong solutions to the exercises, j
 # Nothing is built, no notebook and no browser is started, no exercise is judged, and nothing is trained for long.
 QUICK := tests/test_imports.py tests/test_pages.py tests/toolchain tests/test_attention.py tests/test_scaled_dot_product.py \
 	tests/test_multi_head.py tests/test_masking.py tests/test_positional_encoding.py tests/test_transformer.py \
-	tests/test_training.py tests/test_decoding.py tests/test_inspection.py tests/test_efficiency.py tests/test_models.py tests/test_recurrent.py tests/data
+	tests/test_training.py tests/test_decoding.py tests/test_inspection.py tests/test_efficiency.py tests/test_debugging.py tests/test_models.py tests/test_recurrent.py tests/data
 test-quick: env lint  ## for the working day: style, imports, pages in step, the chapters' tests; no coverage, no browser
 	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -q -m "not slow and not judging" $(QUICK)
 

@@ -11,11 +11,12 @@
     decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
     inside a model          attention_entropy, attention_rollout, head_scores, head_switched_off
     costs                   tiled_attention, grouped_query_attention, cache_bytes, linear_attention
+    bugs                    diagnose
     try what you wrote      check, hint, solution, progress; assemble, train_on with reversal, copy, sort, anomaly
     the real translator     pretrained, Translator, Recipe; course_lib.translator.trainer.train
 
 Every mask is a bool tensor with True = may attend. The chapters are modules, `course_lib.attention` to
-`course_lib.efficiency`, in the order of the book; the others are
+`course_lib.debugging`, in the order of the book; the others are
 
     models, cache, recurrent    whole models from the chapters' parts, the key–value cache, the model before attention
     tiled, speculative          flash_attention with its backward pass; a small model that drafts for a large one
@@ -26,6 +27,7 @@ Every mask is a bool tensor with True = may attend. The chapters are modules, `c
     viz                         figures, diagrams and interactive views
     exercises, grader           the exercises, and the code that checks them
     costs                       what layers and training cost, by formula and counted
+    diagnosing                  diagnose: all measurements of the chapter on debugging, on any model
     stats, measuring            intervals and rank correlation; memory counted in numbers
     chapters                    the list of chapters
 """
@@ -42,6 +44,7 @@ from course_lib.attention import (
     softmax,
 )
 from course_lib.decoding import beam_search, cached_attention, corpus_bleu, greedy_decode, top_p_filter
+from course_lib.diagnosing import diagnose
 from course_lib.efficiency import (
     cache_bytes,
     convolution_layers,
@@ -153,6 +156,7 @@ __all__ = [
     "copy",
     "corpus_bleu",
     "decoder_mask",
+    "diagnose",
     "dot_product_score",
     "fused_attention",
     "greedy_decode",

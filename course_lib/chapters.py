@@ -16,4 +16,5 @@ STEMS = (
     "decoding",
     "inspection",
     "efficiency",
+    "debugging",
 )

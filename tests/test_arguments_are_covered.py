@@ -19,7 +19,7 @@ ROOMS = (
         f"course_lib.{chapter}"
         for chapter in (
             *("attention", "scaled_dot_product", "multi_head", "masking", "positional_encoding"),
-            *("transformer", "training", "decoding", "inspection", "efficiency"),
+            *("transformer", "training", "decoding", "inspection", "efficiency", "debugging"),
         )
     ),
     *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "tiled", "stats", "measuring", "speculative")),

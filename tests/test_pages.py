@@ -273,9 +273,9 @@ def test_the_title_page_says_how_long_the_chapters_take():
         source = page.source.read_text(encoding="utf-8")
         minutes += reading_minutes(source) + exercise_minutes(source)
     text = (ROOT / "book/index.md").read_text(encoding="utf-8")
-    assert "The ten chapters take about eleven hours, exercises included" in text
-    assert len(CHAPTER_PAGES) == 10
-    assert abs(minutes / 60 - 11) < 0.5
+    assert "The eleven chapters take about twelve hours, exercises included" in text
+    assert len(CHAPTER_PAGES) == 11
+    assert abs(minutes / 60 - 12) < 0.5
 
 
 def test_every_page_of_the_toc_exists():

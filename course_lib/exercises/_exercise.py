@@ -173,6 +173,8 @@ class Exercise:
             of PyTorch's ("softmax"), or one that is forbidden with an option only ("f(option=True)"), a dotted one a
             module and a function or class in it ("sacrebleu.corpus_bleu").
         chapter: stem of the chapter that it belongs to.
+        repair: whether the stub is code to repair rather than to write. It runs once its line with NotImplementedError
+            is deleted; deleting that line is how a learner says that the code is right as it stands.
         mistakes_in: name of the module that holds its mistakes, as `mistake`; "" for none.
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
             this form show the same mistake. None for a result that has no such form.
@@ -195,6 +197,7 @@ class Exercise:
     sum_to_one: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     chapter: str = ""
+    repair: bool = False
     mistakes_in: str = ""
     up_to: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
@@ -230,6 +233,11 @@ class Exercise:
     def solution(self) -> str:
         """Source of the reference, as the page shows it: without docstrings, annotations and checks of arguments."""
         return learners_code(inspect.getsource(inspect.unwrap(self.reference)))
+
+    @cached_property
+    def code_to_repair(self) -> str:
+        """The stub of a repair without the line that stops it: code that runs, with its faults."""
+        return "".join(line for line in self.stub.splitlines(keepends=True) if "NotImplementedError" not in line)
 
     def holds(self, says: str, *, weight: float = 1.0, fault: Callable[[tuple, Any], str] | None = None) -> Callable:
         """Decorator of a generator of cases that show what `says` says."""

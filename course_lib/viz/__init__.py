@@ -2,6 +2,7 @@
 
 from course_lib.viz.attention_map import attention_map, description_of, save_figure
 from course_lib.viz.attention_views import alignment, query_plane
+from course_lib.viz.debugging_losses import loss_curves
 from course_lib.viz.decoding_beam_tree import beam_tree
 from course_lib.viz.decoding_cache_work import cache_work
 from course_lib.viz.decoding_next_token import next_token_bars
@@ -51,6 +52,7 @@ __all__ = [
     "layer_costs",
     "leak_detector",
     "logit_lens_view",
+    "loss_curves",
     "mask_painter",
     "model_view",
     "neuron_view",

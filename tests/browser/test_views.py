@@ -43,6 +43,9 @@ VIEWS = {
     "cache_work": lambda: viz.cache_work(5, 4, 8, 2),
     "tile_walk": lambda: viz.tile_walk(torch.randn(4, 5), torch.randn(5), 2, queries_per_tile=2),
     "layer_costs": viz.layer_costs,
+    "loss_curves": lambda: viz.loss_curves(
+        {"healthy": [3.5, 2.0, 1.5], "dead": [3.5, 3.4, 3.4]}, {"leak": {"healthy": 0, "dead": 1}}, baseline=3.4
+    ),
     "model_view": lambda: viz.model_view(weights(2, 3, 7, 7), PAIR),
     "neuron_view": lambda: viz.neuron_view(torch.randn(3, 4), torch.randn(7, 4), PAIR),
     "pair_view": lambda: viz.pair_view(weights(2, 3, 7, 7), PAIR),
@@ -151,6 +154,7 @@ FIRST = {
     "cache_work": ("[data-k=step]", "input"),
     "tile_walk": ("[data-k=step]", "input"),
     "layer_costs": ("[data-k=length]", "input"),
+    "loss_curves": ("[data-k=step]", "input"),
     "model_view": ("[data-k=layer]", "input"),
     "neuron_view": (".row[aria-pressed=true]", "click"),
     "pair_view": ("[data-k=head]", "input"),

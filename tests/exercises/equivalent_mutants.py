@@ -23,6 +23,15 @@ EQUIVALENT = {
         "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
         "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
     },
+    "fix_head_split": {
+        "return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2) → "
+        "return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)": TRANSPOSE,
+    },
+    "fix_loss": {"by_class = logits.transpose(1, 2) → by_class = logits.transpose(2, 1)": TRANSPOSE},
+    "fix_decoder_mask": {
+        "ones = torch.ones(length, length, dtype=torch.bool, device=tokens.device) → "
+        "ones = torch.ones(length, length, dtype=torch.bool)": DEVICE,
+    },
     "split_heads": {"return x.transpose(-3, -2) → return x.transpose(-2, -3)": TRANSPOSE},
     "merge_heads": {"x = x.transpose(-3, -2) → x = x.transpose(-2, -3)": TRANSPOSE},
     "MultiHeadAttention": {
@@ -194,5 +203,16 @@ EQUIVALENT = {
             )
             for end in ("0", "-0")
         },
+    },
+    **{
+        name: {
+            "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
+            "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
+        }
+        for name in ("fix_scaled_attention", "fix_attention_weights")
+    },
+    "fix_cached_attention": {
+        "past = torch.ones(len_q, len_k, dtype=torch.bool, device=query.device).tril(len_k - len_q) → "
+        "past = torch.ones(len_q, len_k, dtype=torch.bool).tril(len_k - len_q)": DEVICE,
     },
 }

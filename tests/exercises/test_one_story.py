@@ -103,6 +103,14 @@ def test_nothing_is_marked_where_one_mistake_does_not_explain_all():
     assert "begin here" not in text_of(report, "")
 
 
+def test_no_line_of_a_repair_is_said_to_fail_for_the_same_reason_as_another():
+    sheet = sheet_of(find("fix_masked_softmax"), 0)
+    report = report_on(sheet, sheet.misconception("as_given"))
+    assert report.diagnosis.key == "as_given"
+    assert sum(line.holds is False for line in report.verdict.lines) >= 3
+    assert "same reason" not in text_of(report, "")
+
+
 def test_missing_parameters_are_the_cause_of_whatever_else_fails():
     sheet = sheet_of(find("FeedForward"), 0)
     mistake = next(m for m in find("FeedForward").misconceptions if "no parameters" in m.says)

@@ -79,6 +79,18 @@ def test_not_attempted_is_no_error_and_not_counted(capsys):
     assert "not begun" in capsys.readouterr().out
 
 
+def test_code_to_repair_is_not_attempted_while_its_line_is_there(capsys):
+    def fix_head_split(x, num_heads):
+        raise NotImplementedError  # delete this line once you have decided
+        return x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)
+
+    text = said(capsys, fix_head_split)
+    assert "Delete the line with `raise NotImplementedError` once you have repaired the code" in text
+    assert "or once you are sure that nothing in it needs repair" in text
+    assert "in place of" not in text
+    assert 'hint("fix_head_split")' in text
+
+
 def test_torchs_own_not_implemented_is_an_attempt(capsys):
     def causal_mask(length):
         return torch.ones(length, length).tril() & torch.ones(length, length, dtype=torch.bool)

@@ -235,6 +235,14 @@ CALLS = {
         called={"scores": "value", "value": "scores"},
     ),
     "layer_costs": Call(html(viz.layer_costs), {"length": 64, "d_model": 128, "window": 5, "projections": True}),
+    "loss_curves": Call(
+        html(viz.loss_curves),
+        {
+            "curves": {"healthy": [3.5, 2.0, 1.5], "dead": [3.5, 3.5, 3.4]},
+            "tests": {"leak": {"healthy": 0.0, "dead": 1.0}},
+            "baseline": 3.4,
+        },
+    ),
     "head_view": Call(
         html(viz.head_view),
         {"attentions": ATTENTION, "tokens": PAIR, "second": 3, "layer": 1, "heads": [0, 2]},

@@ -34,7 +34,7 @@ class _Tags(HTMLParser):
 
 
 INSPECTION = {"head_view", "neuron_view", "pair_view", "contextual_words", "logit_lens_view", "patching_view"}
-EFFICIENCY = {"layer_costs", "tile_walk"}
+EFFICIENCY = {"layer_costs", "tile_walk", "loss_curves"}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ EFFICIENCY = {"layer_costs", "tile_walk"}
 )
 def test_the_scripts_are_small(kinds, limit):
     # 26 KB for those of the chapters, in which readers predict before they see; 20 KB for those that inspect a model;
-    # 8 KB for those of the chapter on costs
+    # 8 KB for those of the chapters on costs and on debugging
     core = len(module._lean((module._SCRIPTS / "core.js").read_text()).encode())
     own = {kind: len(module.script(kind).encode()) - core for kind in kinds}
     assert core + sum(own.values()) <= limit, {"core": core, **own}

@@ -8,7 +8,7 @@ from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
 
-__all__ = ["exercise", "masked_softmax"]
+__all__ = ["exercise", "masked_softmax", "not_exactly_zero"]
 
 
 # Plainer on purpose: the library's shares steps with fused attention, and this one shows all of them.
@@ -98,7 +98,7 @@ def _(draw):
     yield Case(args=turned, note="tensors that are transposed in memory")
 
 
-def _not_exactly_zero(args, weights):
+def not_exactly_zero(args, weights):
     """What is wrong with the zeros of some weights; the comparison with a tolerance does not see a tiny number."""
     scores, mask = args
     if not isinstance(weights, torch.Tensor) or weights.shape != scores.shape or not weights.is_floating_point():
@@ -111,7 +111,7 @@ def _not_exactly_zero(args, weights):
     return ""
 
 
-@exercise.holds("A masked key gets exactly 0, not a tiny weight", weight=0.5, fault=_not_exactly_zero)
+@exercise.holds("A masked key gets exactly 0, not a tiny weight", weight=0.5, fault=not_exactly_zero)
 def _(draw):
     scores = torch.tensor([[1.0, 2.0, -1.0]])
     yield Case(args=(scores, torch.tensor([[True, False, True]])), edge="to be read by eye", gradients=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -30,15 +31,22 @@ def export(kind: str, path: Path, assignment: Assignment, install: str) -> None:
     write_whole(path, make(assignment, install))
 
 
+def _repairs(names: Iterable[str]) -> str:
+    """What to do with that line where the code is given and has to be repaired."""
+    if not any(find(name).repair for name in names):
+        return ""
+    return "; where the code is given, repair it, and delete that line when you have, or when nothing needs repair"
+
+
 def notebook(assignment: Assignment, install: str) -> str:
     """A notebook with statement, stub and check of each exercise."""
     points = {task.name: task.points for task in assignment.tasks}
     allowed = {task.name for task in assignment.tasks if task.allow_twins}
     title = assignment.title or "Exercises"
     intro = (
-        f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`. `check` tells you at once what "
-        'holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in this notebook: '
-        "cells may be added, moved and copied, the last definition of a name counts."
+        f"# {title}\n\nWrite your solution in place of `raise NotImplementedError`{_repairs(points)}. `check` tells "
+        'you at once what holds and which mistake it looks like; `hint("name")` gives one hint at a time. Hand in '
+        "this notebook: cells may be added, moved and copied, the last definition of a name counts."
     )
     facts = [f"{plain_number(assignment.points)} points in all."]
     if assignment.due:

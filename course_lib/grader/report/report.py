@@ -89,9 +89,12 @@ class Report:
 
     @cached_property
     def cause(self) -> Line | None:
-        """The line to begin with, if one mistake explains every failing line; otherwise None."""
+        """The line to begin with, if one mistake explains every failing line; otherwise None.
+
+        Code to repair may have several faults, and one message names all of them, so its lines are not connected.
+        """
         failing = [line for line in self.verdict.lines if line.holds is False]
-        if self.diagnosis is None or len(self.diagnosis.keys) > 1 or len(failing) < 2:
+        if self.exercise.repair or self.diagnosis is None or len(self.diagnosis.keys) > 1 or len(failing) < 2:
             return None
         shown, explained = self.diagnosis.trial.number, self.diagnosis.explains
         if not all(trial.number in explained for line in failing for trial, _ in line.findings):

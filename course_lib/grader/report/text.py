@@ -71,6 +71,12 @@ def printed_lines(report: Report) -> list[str]:
 
 def not_attempted(exercise: Exercise) -> str:
     """The message for an exercise that has not been attempted."""
+    if exercise.repair:
+        return (
+            f"Not attempted yet. Delete the line with `raise NotImplementedError` once you have repaired the code, or "
+            f"once you are sure that nothing in it needs repair; run that cell, then this one. "
+            f'`hint("{exercise.name}")` helps you to start.'
+        )
     return (
         f"Not attempted yet. Write your code in place of `raise NotImplementedError`, run that cell, then this one. "
         f'`hint("{exercise.name}")` helps you to start.'

@@ -66,6 +66,17 @@ def test_a_notebook_of_all_exercises_is_valid_and_tells_no_solution():
     assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
 
 
+@pytest.mark.parametrize(
+    ("names", "said"), [(["fix_loss"], True), (["softmax", "fix_loss"], True), (["softmax", "causal_mask"], False)]
+)
+def test_a_notebook_says_what_to_do_with_code_to_repair_only_where_it_has_some(names, said):
+    assert run("export", *names, "--notebook", "repair.ipynb") == 0
+    intro = nbformat.read("repair.ipynb", as_version=4).cells[0].source
+    assert intro.startswith("# Exercises\n\nWrite your solution in place of `raise NotImplementedError`")
+    asked = "where the code is given, repair it, and delete that line when you have, or when nothing needs repair"
+    assert (asked in intro) is said
+
+
 def test_an_export_is_the_same_bytes_every_time(week):
     for name in ("one", "two"):
         options = [f"--notebook={name}.ipynb", f"--gradescope={name}.zip", f"--classroom={name}.yml"]

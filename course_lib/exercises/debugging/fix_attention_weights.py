@@ -1,0 +1,89 @@
+"""Exercise `fix_attention_weights`: metadata, stub and cases."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from course_lib.exercises._exercise import Case, Exercise
+from course_lib.exercises._files import beside
+from course_lib.exercises.debugging.attention_inputs import queries_keys_values
+from course_lib.exercises.scaled_dot_product.scaled_dot_product_attention import exercise as whole
+
+__all__ = ["exercise", "fix_attention_weights"]
+
+
+def fix_attention_weights(query, key):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
+    return torch.softmax(scores, dim=-1)
+
+
+exercise = Exercise(
+    **beside(__file__),
+    name="fix_attention_weights",
+    chapter="debugging",
+    repair=True,
+    difficulty=1,
+    minutes=4,
+    stub='''\
+def fix_attention_weights(query, key):
+    """softmax(Q K^T / sqrt(d_k)), (..., L_q, L_k): each query's weights sum to one."""
+    raise NotImplementedError  # delete this line once you have decided
+    d_k = query.shape[-1]
+    scores = query @ key.transpose(-2, -1) / math.sqrt(d_k)  # (..., L_q, L_k)
+    return torch.softmax(scores, dim=1)
+''',
+    reference=fix_attention_weights,
+    shapes={"query": "... len_q d_k", "key": "... len_k d_k"},
+    look="deeper/attention_bugs: Softmax along the wrong axis",
+    twins=whole.twins,
+    returns=("weights",),
+)
+
+
+def _inputs(draw, batch=(), dtype=torch.float32, **options):
+    return queries_keys_values(draw, batch, dtype, **options)[:2]
+
+
+@exercise.holds("For a single sequence, the weights are softmax(QKᵀ/√d_k)")
+def _(draw):
+    yield Case(
+        args=(torch.tensor([[2.0, 0, 1, -1]]), torch.tensor([[1.0, 2, -1, 0], [1, 0, 2, 0]])),
+        note="one query, two keys of four features, so that the root is 2",
+        edge="the smallest case, to be read by eye",
+    )
+    for dtype in (torch.float64, torch.float32):
+        yield Case(args=_inputs(draw, dtype=dtype))
+    for sizes in ((1, 5, 4, 2), (4, 1, 3, 2), (3, 5, 1, 2), (3, 3, 3, 3)):
+        args = _inputs(draw, sizes=sizes)
+        yield Case(args=args, note="L_q, L_k, d_k = {}, {}, {}".format(*sizes), edge="short or equal axes")
+
+
+@exercise.holds("In a batch, each query's weights sum to one over the keys", weight=2)
+def _(draw):
+    for _ in range(2):
+        (batch,) = draw.batches()[1:2]
+        for dtype in (torch.float64, torch.float32):
+            yield Case(args=_inputs(draw, batch, dtype))
+    yield Case(args=_inputs(draw, (1,)), note="a batch of one", edge="a batch of one")
+    yield Case(args=_inputs(draw, (4,), sizes=(4, 4, 4, 4)), note="all axes are equal", edge="equal on purpose")
+
+
+@exercise.holds("The weights of one head do not depend on the other heads", weight=2)
+def _(draw):
+    batch = draw.batches()[2]
+    for dtype in (torch.float64, torch.float32):
+        yield Case(args=_inputs(draw, batch, dtype), note="a batch of sequences with several heads")
+    turned = tuple(x.mT.contiguous().mT for x in _inputs(draw, batch))
+    yield Case(args=turned, note="tensors that are transposed in memory")
+    yield Case(args=_inputs(draw, (2, 1, 3)), note="batch dimensions: 3", edge="one of them is short")
+    yield Case(args=_inputs(draw, (3, 1)), note="a single head", edge="a single head")
+
+
+@exercise.holds("Large scores and wide vectors give finite weights, and the right ones")
+def _(draw):
+    for dtype in (torch.float64, torch.float32):
+        args = _inputs(draw, (), dtype, scale=50.0)
+        yield Case(args=args, note="scores of some thousands", tolerance=50, gradients=False)
+    yield Case(args=_inputs(draw, sizes=(3, 5, 64, 2)), note="64 features", gradients=False)

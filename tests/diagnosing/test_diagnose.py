@@ -1,0 +1,403 @@
+"""course_lib.diagnosing: no alarm on healthy models, each sick one named by the right check, and nothing changed."""
+
+from __future__ import annotations
+
+import copy
+import random
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import torch
+from healthy_models import HEALTHY, PAD, VOCAB, FusedLanguageModel, Recurrent, tokens
+from sick_models import SICK, Decoder, Encoder, Translator
+from torch import nn
+
+from course_lib.diagnosing import CHECKS, Finding, Report, diagnose
+from course_lib.diagnosing.calling import read_batch
+from course_lib.diagnosing.report import shown
+
+pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+
+
+# --- healthy and sick -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_model_raises_no_alarm(name):
+    model, batch, options = HEALTHY[name]()
+    report = diagnose(model, batch, **options)
+    assert report.problems == [], str(report)
+    assert {each.name for each in report.findings if each.status == "not checked"} <= {"device", "padding"}
+    assert (report["padding"].status == "fine") == ("pad_id" in options)
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_a_sick_model_is_named_by_the_right_check(name):
+    build, check = SICK[name]
+    model, batch, options = build()
+    report = diagnose(model, batch, **options)
+    assert check in [each.name for each in report.problems], str(report)
+    ended = [each.name for each in report.findings if "The check ended with" in each.says]
+    # A state that is kept keeps its graph as well, and PyTorch refuses to go through it twice.
+    assert ended == (["one batch"] if "state" in name else []), str(report)
+
+
+def test_the_figures_that_the_page_states():
+    assert len(HEALTHY) >= 20
+    assert len(SICK) >= 25
+    assert {check for _, check in SICK.values()} == set(CHECKS)
+
+
+def test_what_the_battery_cannot_see():
+    """Faults that leave every measured property as it is; they need a comparison with a model that is right."""
+    # Two causal layers without a position code: the first layer's means differ from place to place, so order counts.
+    assert diagnose(Decoder("no positions"), tokens(), pad_id=PAD, causal=True)["order"].status == "fine"
+
+    class Unscaled(Decoder):  # scores too large by √d_k: another model, but a sound one
+        def __init__(self):
+            super().__init__()
+            for layer in self.layers:
+                layer.attention.query.weight.data *= 6**0.5
+
+    assert diagnose(Unscaled(), tokens(), pad_id=PAD, causal=True).problems == []
+
+    class PaddingInTheLoss(Decoder):
+        """Its training loop counts padding in the mean: the battery never sees the loop."""
+
+    assert diagnose(PaddingInTheLoss(), tokens(), pad_id=PAD, causal=True).problems == []
+    # A padding mask that is missing in a decoder makes no difference where padding comes last.
+    assert diagnose(Decoder(), tokens(padded=True), pad_id=PAD, causal=True)["padding"].status == "fine"
+
+
+# --- causality --------------------------------------------------------------------------------------------------------
+
+
+def test_reading_both_directions_is_an_alarm_only_where_the_future_is_forbidden():
+    ids = tokens()
+    assert diagnose(Encoder(), ids)["causality"].status == "fine"
+    assert diagnose(Encoder(), ids, causal=False)["causality"].status == "fine"
+    assert diagnose(Encoder(), ids, causal=True)["causality"].status == "wrong"
+    assert diagnose(Decoder(), ids, causal=False)["causality"].status == "suspicious"
+    assert diagnose(Translator("no target mask"), (ids, ids))["causality"].status == "wrong"
+    assert diagnose(_Named(Encoder()), {"tokens": ids, "labels": ids})["causality"].status == "wrong"
+    other = ids.clone()
+    other[0, 0] = ids[0, 0] % (VOCAB - 1) + 1
+    assert diagnose(_Named(Encoder()), {"tokens": ids, "labels": other})["causality"].status == "fine"
+
+
+def test_a_single_token_has_no_future():
+    found = diagnose(Decoder(), tokens(1), pad_id=PAD)
+    assert found["causality"].status == found["order"].status == found["start loss"].status == "not checked"
+
+
+def test_a_long_batch_is_sampled():
+    report = diagnose(Recurrent(nn.GRU), torch.randint(1, VOCAB, (1, 61)), causal=True)
+    assert report["causality"].status == "fine"
+    assert "120 of" not in report["causality"].says
+    leaking = diagnose(Decoder("off by one"), torch.randint(1, VOCAB, (1, 61)), causal=True)
+    assert leaking["causality"].status == "wrong"
+
+
+class _Named(nn.Module):
+    """Takes keywords only, and labels that it insists on."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *, tokens, labels):
+        assert labels.shape == tokens.shape
+        return self.model(tokens)
+
+
+# --- the measured numbers, by hand ------------------------------------------------------------------------------------
+
+
+class Bigram(nn.Module):
+    """Logits are a row of a table."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = nn.Embedding.from_pretrained(table, freeze=False)
+
+    def forward(self, tokens):
+        return self.table(tokens)
+
+
+def test_numbers_by_hand():
+    """Tokens 0 1 0 with targets 1 0 and equal logits: log 2 per target; then 4 : 1 for the first one."""
+    report = diagnose(Bigram(torch.zeros(2, 2)), torch.tensor([[0, 1, 0]]))
+    assert report["start loss"].number == pytest.approx(0.6931, abs=1e-4)
+    table = torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log()  # ln 1, ln 4: 4 : 1 for token 1 after token 0
+    report = diagnose(Bigram(table), torch.tensor([[0, 1, 0]]))
+    assert report["start loss"].number == pytest.approx((0.2231 + 0.6931) / 2, abs=1e-4)  # −ln 0.8 and −ln 0.5
+    assert report["logits"].number == pytest.approx(1.3863, abs=1e-4)
+    assert report["trainable parameters"].number == 4
+    assert report["order"].status == "suspicious"  # the last logits depend on the last token alone
+    assert report["causality"].number == 0
+
+
+def test_targets_are_taken_as_they_are_given():
+    model, ids = Bigram(torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log()), torch.tensor([[0, 1, 0]])
+    given = diagnose(model, ids, targets=torch.tensor([[1, -100, -100]]))["start loss"]
+    assert given.number == pytest.approx(0.2231, abs=1e-4)
+    assert "against the targets" in given.says
+    padded = diagnose(model, ids, targets=torch.tensor([[1, 0, 1]]), pad_id=0)["start loss"]
+    assert padded.number == pytest.approx(0.2231, abs=1e-4)
+
+
+# --- the model is left alone ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("fault", ["", "scales its weights", "running count", "state", "shifts the input in place"])
+def test_model_batch_and_generators_are_unchanged(unchecked, train, fault):  # beartype draws from `random`
+    model, ids = Decoder(fault).train(train), tokens()
+    model.layers[0].dropout.train(not train)  # a mode of its own
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    before, given, grads = copy.deepcopy(model), ids.clone(), [p.grad.clone() for p in model.parameters()]
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+    diagnose(model, ids, pad_id=PAD, causal=True)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == states[1:]
+    assert torch.equal(ids, given)
+    assert [module.training for module in model.modules()] == [module.training for module in before.modules()]
+    assert model.state is None
+    for now, then in zip(model.state_dict().values(), before.state_dict().values(), strict=True):
+        assert torch.equal(now, then)
+    for parameter, grad in zip(model.parameters(), grads, strict=True):
+        assert torch.equal(parameter.grad, grad)
+        assert parameter.requires_grad
+
+
+def test_gradients_of_what_a_copy_shares_with_its_model_are_unchanged():
+    """`copy.deepcopy` copies no functions, so that both use the layer that this one refers to."""
+    model = Decoder("closure")
+    inner = model.extra.__closure__[0].cell_contents
+    weight = inner.weight.detach().clone()
+    assert "extra(inner).weight" in diagnose(model, tokens(), causal=True)["unregistered parameters"].says
+    assert inner.weight.grad is None
+    assert torch.equal(inner.weight, weight)
+
+
+def test_two_reports_on_one_model_are_the_same():
+    build, _ = SICK["functional dropout in eval mode"]
+    model, batch, options = build()
+    torch.manual_seed(1)
+    first = diagnose(model, batch, **options)
+    torch.manual_seed(2)
+    assert diagnose(model, batch, **options) == first
+
+
+def test_gradients_may_be_off_and_a_state_with_a_history_may_be_there():
+    model = Decoder("state")
+    model(tokens())  # copy.deepcopy refuses what it keeps now
+    with torch.no_grad():
+        assert not torch.is_grad_enabled()
+        assert diagnose(model, tokens(), pad_id=PAD)["determinism"].status == "wrong"
+        assert not torch.is_grad_enabled()
+    with torch.inference_mode():
+        assert diagnose(Decoder(), tokens(), pad_id=PAD, causal=True).problems == []
+
+
+class SwitchesOff(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model = Decoder()
+
+    def forward(self, tokens):
+        logits = self.model(tokens)
+        torch.set_grad_enabled(False)
+        torch.set_default_dtype(torch.float64)
+        return logits
+
+
+def test_switches_of_pytorch_are_restored():
+    report = diagnose(SwitchesOff(), tokens(), pad_id=PAD)
+    assert "torch.is_grad_enabled()" in report["side effects"].says
+    assert torch.is_grad_enabled()
+    assert torch.get_default_dtype() == torch.float32
+
+
+# --- checks that cannot run -------------------------------------------------------------------------------------------
+
+
+class FailsLater(nn.Module):
+    """Raises an error where the batch is not the one that it was built for."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.model, self.error = FusedLanguageModel(), error
+        self.register_buffer("expected", torch.arange(1, 9).repeat(2, 1))
+
+    def forward(self, tokens):
+        if not torch.equal(tokens, self.expected.to(tokens.device)):
+            raise self.error
+        return self.model(tokens)
+
+
+def test_an_error_in_one_check_does_not_end_the_others():
+    report = diagnose(FailsLater(RuntimeError("<another batch>")), torch.arange(1, 9).repeat(2, 1), pad_id=PAD)
+    status = {each.name: each.status for each in report.findings}
+    assert list(status) == list(CHECKS)
+    assert report["causality"].says == "The check ended with RuntimeError: <another batch>"
+    assert {status[name] for name in ("causality", "padding", "order", "batch independence")} == {"not checked"}
+    assert {status[name] for name in ("logits", "determinism", "start loss", "one batch", "float64")} == {"fine"}
+
+
+def test_an_interruption_by_the_user_passes():
+    with pytest.raises(KeyboardInterrupt):
+        diagnose(FailsLater(KeyboardInterrupt()), torch.arange(1, 9).repeat(2, 1))
+
+
+# --- report -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_text_has_problems_first():
+    report = diagnose(Decoder("no mask"), tokens(), causal=True)
+    lines = str(report).splitlines()
+    assert lines[0].startswith("Decoder with ")
+    assert lines[1] == "16 fine, 1 wrong, 1 not checked"
+    assert lines[3].startswith("✗ causality: wrong (largest change of earlier logits")
+    assert all(len(line) <= 140 for line in lines)
+    assert report.problems == [report["causality"]]
+    with pytest.raises(KeyError, match=r"expected one of logits, determinism.*got 'colour'"):
+        report["colour"]
+
+
+class _Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen, self.text = [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_html_is_escaped():
+    hostile = "<script>alert('x')</script> & \"quoted\""
+    statuses = ("fine", "suspicious", "wrong", "not checked")
+    report = Report(hostile, [Finding(f"{hostile} {s}", s, hostile, 1.5, hostile) for s in statuses])
+    page = _Tags(report._repr_html_())
+    assert page.open == []
+    assert "script" not in page.seen
+    assert page.text.count(hostile) == 1 + 3 * 4
+    assert 'aria-label="wrong"' in report._repr_html_()
+
+
+def test_html_of_an_empty_report_and_of_a_real_one():
+    assert _Tags(Report("nothing", [])._repr_html_()).seen.count("li") == 0
+    assert _Tags(diagnose(Decoder(), tokens(), causal=True)._repr_html_()).seen.count("li") == len(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (18784, "18,784"),
+        (0.5, "0.500"),
+        (2e-16, "below 1e-9"),
+        (2e-5, "below 1e-4"),
+        (123456.7, "1.2e+05"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_numbers_are_short(number, text):
+    assert shown(number) == text
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def test_roles_of_the_inputs():
+    model = Translator("")
+    ids, other = tokens(9), tokens(7)
+    read = read_batch(model, (ids, other))
+    assert read.streams == ("source", "target")
+    assert read.tokens is other
+    batch = {
+        **{"input_ids": ids, "decoder_input_ids": tokens(9), "attention_mask": torch.ones_like(ids)},
+        **{"decoder_attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)},
+    }
+    read = read_batch(model, batch)
+    assert read.streams == ("input_ids", "decoder_input_ids")
+    assert read.companions("input_ids") == ["attention_mask", "token_type_ids"]
+    assert read.companions("decoder_input_ids") == ["decoder_attention_mask"]
+    longer = read.longer("input_ids", 5, 2)
+    assert longer.inputs["input_ids"][:, 9:].eq(5).all()
+    assert longer.inputs["attention_mask"].sum(dim=1).tolist() == [9] * 3
+    assert longer.inputs["decoder_input_ids"].shape == (3, 9)
+
+
+def test_the_polarity_of_a_mask_is_read_off_the_padding():
+    ids = tokens(padded=True)
+    for mask, added in ((ids == PAD, True), (ids != PAD, False)):
+        read = read_batch(nn.Identity(), {"tokens": ids, "mask": mask})
+        assert torch.equal(read.real("tokens", PAD), ids != PAD)
+        assert read.longer("tokens", PAD, 1).inputs["mask"][:, -1].eq(added).all()
+    full = read_batch(nn.Identity(), {"tokens": tokens(), "key_padding_mask": torch.zeros(3, 8, dtype=torch.bool)})
+    assert full.real("tokens", None).all()
+
+
+# --- wrong arguments --------------------------------------------------------------------------------------------------
+
+
+class Returns(nn.Module):
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+    def forward(self, tokens):
+        return self.value
+
+
+IDS = torch.ones(2, 3, dtype=torch.long)
+REFUSED = {
+    "not a module": (lambda x: x, IDS, {}, TypeError, "model must be of type Module"),
+    "float tokens": (Decoder, IDS.float(), {}, TypeError, r"batch must have tokens.*got tokens torch.float32 \(2, 3\)"),
+    "no batch": (Decoder, None, {}, TypeError, "batch must be a tensor of tokens.*got NoneType"),
+    "nothing in it": (Decoder, (), {}, TypeError, "batch must have tokens.*got nothing"),
+    "one axis": (Decoder, IDS[0], {}, TypeError, r"\(B, L\), got tokens torch.int64 \(3,\)"),
+    "empty": (Decoder, IDS[:0], {}, ValueError, r"batch must have one token at least.*\(0, 3\)"),
+    "too many": (Decoder, (IDS, IDS), {}, ValueError, "must be callable with this batch.*TypeError"),
+    "another name": (Decoder, {"ids": IDS}, {}, ValueError, "must be callable with this batch"),
+    "not in the vocabulary": (Decoder, IDS * VOCAB, {}, ValueError, "must be callable.*IndexError"),
+    "no logits": (lambda: Returns(None), IDS, {}, TypeError, "must return logits.*got NoneType"),
+    "a dict without logits": (lambda: Returns({"x": 1}), IDS, {}, TypeError, "must return logits.*got dict"),
+    "classes": (lambda: Returns(torch.ones(2, 5)), IDS, {}, ValueError, r"\(2, 3, 'V'\), got \(2, 5\)"),
+    "time first": (lambda: Returns(torch.ones(3, 2, 5)), IDS, {}, ValueError, r"order \(B, L, V\)"),
+    "padding not in the vocabulary": (Decoder, IDS, {"pad_id": VOCAB}, ValueError, "pad_id must be.*0 … 46, got 47"),
+    "negative padding": (Decoder, IDS, {"pad_id": -1}, ValueError, "pad_id must be at least 0"),
+    "padding in words": (Decoder, IDS, {"pad_id": "<pad>"}, TypeError, "pad_id must be a whole number"),
+    "causal in words": (Decoder, IDS, {"causal": "yes"}, TypeError, "causal must be of type bool"),
+    "float targets": (Decoder, IDS, {"targets": IDS.float()}, TypeError, "targets must be a tensor of integers"),
+    "short targets": (Decoder, IDS, {"targets": IDS[:, 1:]}, ValueError, r"targets must have the shape.*\(2, 2\)"),
+    "large targets": (Decoder, IDS, {"targets": IDS * VOCAB}, ValueError, "targets must be tokens of the vocabulary"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_arguments_are_refused(unchecked, name):
+    model, batch, options, error, message = REFUSED[name]
+    with pytest.raises(error, match=message):
+        diagnose(model if name == "not a module" else model(), batch, **options)
+
+
+def test_a_model_that_cannot_be_copied_is_refused():
+    class Stubborn(Decoder):
+        def __deepcopy__(self, memo):
+            raise RuntimeError("one of a kind")
+
+    with pytest.raises(ValueError, match="model must be copyable, got RuntimeError: one of a kind"):
+        diagnose(Stubborn(), tokens())

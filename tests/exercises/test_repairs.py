@@ -1,0 +1,103 @@
+"""Repairs: the code that is given runs, `check` names its faults, and a half repair gets the name of what is left."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib.exercises import all_exercises, find
+from course_lib.grader.notebook import self_check
+from course_lib.grader.report.text import text_of
+
+pytestmark = pytest.mark.judging
+
+REPAIRS = {name: exercise for name, exercise in all_exercises().items() if exercise.repair}
+HEALTHY = "fix_softmax"  # the one in which nothing needs repair
+NOT_IN_PLACE = ("scores.masked_fill_(", "scores = scores.masked_fill(")
+NO_NUMBER = [("-1e9)", "-math.inf)"), ("dim=-1)", "dim=-1).nan_to_num(0.0)")]
+BIASED = ("x.std(dim=-1,", "x.std(dim=-1, correction=0,")
+EPS_INSIDE = [
+    ("x.std(dim=-1, keepdim=True)", "(x.var(dim=-1, keepdim=True) + eps).sqrt()"),
+    ("(deviation + eps)", "deviation"),
+]
+EDITED = [  # exercise, the fault that is left ("" for none), edits of the code that is given
+    ("fix_masked_softmax", "number_left", [NOT_IN_PLACE]),
+    ("fix_masked_softmax", "scores_changed_left", NO_NUMBER),
+    ("fix_masked_softmax", "", [NOT_IN_PLACE, *NO_NUMBER]),
+    ("fix_layer_norm", "unbiased_left", EPS_INSIDE),
+    ("fix_layer_norm", "eps_outside_left", [BIASED]),
+    ("fix_layer_norm", "", [*EPS_INSIDE, ("x.var(dim=-1,", "x.var(dim=-1, correction=0,")]),
+]
+
+
+def solution_from(code, name):
+    """What a notebook has after the code was run below the imports of an exported notebook."""
+    namespace = {"math": math, "torch": torch, "nn": nn}
+    exec(code, namespace)
+    return namespace[name]
+
+
+def report_of(code, name):
+    return self_check(find(name), solution_from(code, name))
+
+
+def test_twelve_exercises_of_the_chapter_are_repairs_and_no_other():
+    assert len(REPAIRS) == 12
+    assert {exercise.chapter for exercise in REPAIRS.values()} == {"debugging"}
+    assert all(name.startswith("fix_") for name in REPAIRS)
+
+
+@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
+def test_one_line_stops_the_code_and_says_what_deleting_it_means(exercise):
+    stopping = [line for line in exercise.stub.splitlines() if "NotImplementedError" in line]
+    assert [line.strip() for line in stopping] == [
+        "raise NotImplementedError  # delete this line once you have decided"
+    ]
+    assert len(exercise.code_to_repair.splitlines()) == len(exercise.stub.splitlines()) - 1
+    assert "NotImplementedError" not in exercise.code_to_repair
+
+
+@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
+def test_the_stub_as_it_is_is_not_attempted(exercise):
+    report = report_of(exercise.stub, exercise.name)
+    assert report.verdict.status == "not attempted"
+    text = text_of(report, "")
+    assert "Delete the line with `raise NotImplementedError`" in text
+    assert f'hint("{exercise.name}")' in text
+
+
+@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
+def test_the_code_without_that_line_runs_and_its_faults_are_named(exercise):
+    report = report_of(exercise.code_to_repair, exercise.name)
+    if exercise.name == HEALTHY:
+        assert report.verdict.status == "passed"
+        assert report.diagnosis is None
+        return
+    assert report.verdict.status == "failed"
+    assert report.diagnosis.key == "as_given"
+    assert exercise.misconceptions[0].key == "as_given"
+    assert report.diagnosis.says == exercise.misconceptions[0].says
+
+
+def test_in_the_healthy_one_every_mistake_is_a_wrong_repair():
+    assert "as_given" not in {mistake.key for mistake in find(HEALTHY).misconceptions}
+
+
+@pytest.mark.parametrize(("name", "left", "edits"), EDITED)
+def test_a_half_repair_is_named_by_the_fault_that_is_left(name, left, edits):
+    code = find(name).code_to_repair
+    for before, after in edits:
+        assert code.count(before) == 1
+        code = code.replace(before, after)
+    report = report_of(code, name)
+    assert report.verdict.status == ("failed" if left else "passed")
+    assert (report.diagnosis.key if report.diagnosis else "") == left
+
+
+@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
+def test_a_report_does_not_show_a_repaired_line(exercise):
+    """`check` says what is left, not where: no line of the stub or of the solution is in a message."""
+    lines = {line.strip() for code in (exercise.stub, exercise.solution) for line in code.splitlines()}
+    told = [*(p.says for p in exercise.properties), *(m.says for m in exercise.misconceptions), *exercise.hints]
+    assert [line for line in lines if len(line) > 12 and any(line in text for text in told)] == []

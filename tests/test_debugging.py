@@ -1,0 +1,337 @@
+"""course_lib.debugging: each measurement by hand, against an oracle, on a healthy and on a faulty model."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from oracles import no_side_effects
+from torch import nn
+
+from course_lib.debugging import (
+    fit_one_batch,
+    idle_parameters,
+    order_effect,
+    padding_effect,
+    precision_gap,
+    start_loss,
+    token_influence,
+)
+from course_lib.models import LanguageModel, TransformerConfig, TransformerEncoder
+
+VOCAB, PAD = 11, 0
+
+
+def config(**options) -> TransformerConfig:
+    sizes = {"vocab_size": VOCAB, "d_model": 8, "num_heads": 2, "num_layers": 2, "d_ff": 12, "dropout": 0.0}
+    return TransformerConfig(**{**sizes, **options})
+
+
+def tokens(length: int = 5) -> torch.Tensor:
+    return torch.randint(1, VOCAB, (3, length))
+
+
+class Sums(nn.Module):
+    """Logit v at position i is v times a weighted sum of the tokens: weights[i][j] for token j."""
+
+    def __init__(self, weights, vocab=VOCAB):
+        super().__init__()
+        self.weights = nn.Parameter(torch.tensor(weights, dtype=torch.float32))
+        self.vocab = vocab
+
+    def forward(self, tokens):
+        sums = tokens.to(self.weights.dtype) @ self.weights[: tokens.shape[1], : tokens.shape[1]].T  # (B, L)
+        return sums[..., None] * torch.arange(self.vocab, dtype=self.weights.dtype)
+
+
+# --- start_loss -------------------------------------------------------------------------------------------------------
+
+
+def test_start_loss_by_hand():
+    """Equal logits cost log V. With weights 1 : 3, the targets cost log 4 and log 4/3."""
+    loss, chance = start_loss(torch.zeros(2, 3, 7), torch.ones(2, 3, dtype=torch.long))
+    assert (loss, chance) == pytest.approx((math.log(7), math.log(7)), abs=1e-6)
+    logits = torch.tensor([0.0, math.log(3)]).repeat(3, 1)
+    targets = torch.tensor([0, 1, 1])
+    assert start_loss(logits, targets)[0] == pytest.approx((math.log(4) + 2 * math.log(4 / 3)) / 3, abs=1e-6)
+    assert start_loss(logits, targets, pad_id=1)[0] == pytest.approx(math.log(4), abs=1e-6)
+    assert start_loss(logits, torch.tensor([0, 1, -100]))[0] == pytest.approx((math.log(4) + math.log(4 / 3)) / 2)
+    assert start_loss(logits[0], targets[0])[0] == pytest.approx(math.log(4), abs=1e-6)
+
+
+def test_start_loss_is_the_mean_of_log_probabilities():
+    logits, targets = torch.randn(2, 3, VOCAB, dtype=torch.float64), torch.randint(0, VOCAB, (2, 3))
+    targets[0, 0], targets[1, 2] = PAD, 4
+    counted = [(b, i) for b in range(2) for i in range(3) if targets[b, i] != PAD]
+    mean = sum(-logits[b, i].softmax(-1)[targets[b, i]].log().item() for b, i in counted) / len(counted)
+    assert start_loss(logits, targets, PAD)[0] == pytest.approx(mean, abs=1e-12)
+
+
+def test_normal_logits_start_half_their_variance_above_log_v():
+    loss, chance = start_loss(1.5 * torch.randn(4000, 500), torch.randint(0, 500, (4000,)))
+    assert loss - chance == pytest.approx(1.5**2 / 2, abs=0.1)  # ± 0.03 by chance
+
+
+# --- fit_one_batch ----------------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_model_learns_one_batch_and_is_left_alone():
+    model, ids = LanguageModel(config(dropout=0.1)).eval(), tokens()
+    with no_side_effects(*model.parameters(), ids):
+        losses = fit_one_batch(model, ids[:, :-1], ids[:, 1:], steps=150, learning_rate=1e-2)
+    assert len(losses) == 150
+    assert losses[-1] < 0.2 * losses[0]
+    assert not any(module.training for module in model.modules())
+    assert all(p.grad is None for p in model.parameters())
+    assert losses == fit_one_batch(model, ids[:, :-1], ids[:, 1:], steps=150, learning_rate=1e-2)
+
+
+def test_the_first_steps_are_those_of_adam():
+    """The first loss is that of the model; the second that after one update, here computed by hand: Adam's first step
+    is the learning rate in the direction of the sign."""
+    model, ids, targets = LanguageModel(config()), tokens(), tokens()
+    losses = fit_one_batch(model, ids, targets, steps=2, learning_rate=1e-3)
+    first = F.cross_entropy(model(ids).transpose(1, 2), targets)
+    gradients = torch.autograd.grad(first, list(model.parameters()))
+    with torch.no_grad():
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter -= 1e-3 * gradient / (gradient.abs() + 1e-8)
+        second = F.cross_entropy(model(ids).transpose(1, 2), targets)
+    assert losses == pytest.approx([first.item(), second.item()], abs=1e-5)  # float32
+
+
+def test_padding_and_missing_targets_do_not_count():
+    model, ids = LanguageModel(config()), tokens()
+    targets = ids.clone()
+    targets[:, 2:] = PAD
+    ignored = targets.masked_fill(targets == PAD, -100)
+    assert fit_one_batch(model, ids, targets, steps=2, pad_id=PAD) == fit_one_batch(model, ids, ignored, steps=2)
+    assert fit_one_batch(model, ids, targets, steps=1) != fit_one_batch(model, ids, ignored, steps=1)
+
+
+def test_frozen_parameters_stay_and_gradients_are_switched_on():
+    model, ids = LanguageModel(config()), tokens()
+    model.embedding.requires_grad_(False)
+    with torch.no_grad():
+        losses = fit_one_batch(model, ids, ids, steps=3)
+    assert losses[2] < losses[0]
+
+
+def test_a_model_that_cannot_learn_does_not():
+    class Limited(Sums):
+        def forward(self, tokens):
+            return super().forward(tokens).softmax(-1)
+
+    ids = tokens()
+    losses = fit_one_batch(Limited([[1.0] * 5] * 5), ids, ids, steps=20)
+    assert losses[-1] > 0.8 * math.log(VOCAB)
+
+
+# --- token_influence --------------------------------------------------------------------------------------------------
+
+
+def test_token_influence_by_hand():
+    """Token j + 1 instead of j moves the sum at i by weights[i][j], and the largest logit by 10 times as much."""
+    weights = [[0.5, 0.0, 3.0], [1.0, 2.0, 0.0], [0.0, -1.0, 0.25]]
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    assert token_influence(Sums(weights), ids).tolist() == [[10 * abs(w) for w in row] for row in weights]
+    assert token_influence(Sums(weights), ids, [2, 0]).tolist() == [[30.0, 5.0], [0.0, 10.0], [2.5, 0.0]]
+
+
+def test_the_last_token_of_the_vocabulary_is_replaced_by_the_first():
+    found = token_influence(Sums([[1.0]], vocab=5), torch.tensor([[4]]))
+    assert found.item() == 16.0  # 4 → 0, times the largest factor, 4
+
+
+def test_the_influence_of_a_causal_model_is_a_triangle():
+    causal = token_influence(LanguageModel(config()), tokens())
+    assert not causal.triu(1).any()
+    assert causal.tril().count_nonzero() == 15
+    both = token_influence(lambda ids: TransformerEncoder(config())(ids), tokens())
+    assert both.count_nonzero() == 25
+
+
+@pytest.mark.parametrize("measure", [token_influence, order_effect, lambda m, x: padding_effect(m, x, PAD)])
+def test_measurements_run_in_eval_mode_and_restore_every_mode(measure):
+    model, ids = LanguageModel(config(dropout=0.5)).train(), tokens()
+    model.layers.layers[0].eval()
+    modes = [module.training for module in model.modules()]
+    with no_side_effects(*model.parameters(), ids):
+        first, second = measure(model, ids), measure(model, ids)
+    assert torch.equal(torch.as_tensor(first), torch.as_tensor(second))
+    assert [module.training for module in model.modules()] == modes
+
+
+def test_the_modes_are_restored_after_an_error():
+    model = LanguageModel(config()).train()
+    with pytest.raises(ValueError, match="token ids must lie in"):
+        token_influence(model, tokens() + VOCAB)
+    assert all(module.training for module in model.modules())
+
+
+# --- padding_effect ---------------------------------------------------------------------------------------------------
+
+
+def test_padding_effect_by_hand():
+    """Two tokens 5 behind the last one move a sum with weights ½ and ¼ by 3.75, and the largest logit by 37.5."""
+    model = Sums([[1.0, 1.0, 0.5, 0.25], [1.0, 1.0, 0.0, 0.0], [0.0] * 4, [0.0] * 4])
+    assert padding_effect(model, torch.tensor([[1, 2]]), 5, extra=2) == pytest.approx(37.5)
+    assert padding_effect(model, torch.tensor([[5, 2]]), 5, extra=2) == 0.0  # position 0 is padding itself
+
+
+def test_padding_is_masked_in_this_package():
+    encoder = TransformerEncoder(config()).double()
+    ids = tokens()
+    ids[0, -2:] = PAD
+    assert padding_effect(encoder, ids, PAD) < 1e-12
+    assert padding_effect(encoder, ids, PAD + 1) > 0.1  # another token is not masked
+    assert padding_effect(LanguageModel(config()).double(), ids, PAD, extra=7) < 1e-12
+
+
+# --- idle_parameters --------------------------------------------------------------------------------------------------
+
+
+class Partly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused, self.dead, self.frozen = (nn.Parameter(torch.ones(2)) for _ in range(4))
+        self.frozen.requires_grad_(False)
+
+    def loss(self):
+        return (self.used + 0 * self.dead + self.frozen).sum()
+
+
+def test_idle_parameters_by_hand():
+    model = Partly()
+    loss = model.loss()
+    assert idle_parameters(model, loss) == {"unused": "unused", "dead": "zero"}
+    assert idle_parameters(model, loss) == {"unused": "unused", "dead": "zero"}
+    loss.backward()  # the graph is still there
+    assert model.used.grad.tolist() == [1.0, 1.0]
+
+
+def test_gradients_that_were_collected_are_left_alone():
+    model = Partly()
+    model.used.grad = torch.tensor([7.0, 8.0])
+    idle_parameters(model, model.loss())
+    assert model.used.grad.tolist() == [7.0, 8.0]
+    assert model.unused.grad is None
+
+
+def test_nothing_is_idle_in_a_healthy_model_and_nothing_trainable_is_no_error():
+    model, ids = LanguageModel(config()), tokens()
+    loss = F.cross_entropy(model(ids).transpose(1, 2), ids)
+    assert idle_parameters(model, loss) == {}
+    assert idle_parameters(model.requires_grad_(False), torch.ones(())) == {}
+
+
+# --- order_effect -----------------------------------------------------------------------------------------------------
+
+
+def test_order_effect_by_hand():
+    """The sum at i is the token at i plus three times the first one: reversing 1 4 changes 3 into 12, times 10."""
+    model = Sums([[4.0, 0.0], [3.0, 1.0]])
+    assert order_effect(model, torch.tensor([[1, 4]])) == pytest.approx(90.0)
+    assert order_effect(Sums([[2.0, 1.0], [1.0, 2.0]]), torch.tensor([[1, 4]])) == 0.0
+
+
+def test_an_encoder_without_positions_ignores_the_order():
+    ids = tokens()
+    assert order_effect(TransformerEncoder(config(positions="none")).double(), ids) < 1e-12
+    assert order_effect(TransformerEncoder(config()).double(), ids) > 0.1
+    assert order_effect(LanguageModel(config(positions="none")).double(), ids) > 1e-3  # by the causal mask
+
+
+# --- precision_gap ----------------------------------------------------------------------------------------------------
+
+
+class Third(nn.Module):
+    def __init__(self, offset=0.0):
+        super().__init__()
+        self.third = nn.Parameter(torch.tensor(1 / 3, dtype=torch.float64))
+        self.offset = offset
+
+    def forward(self, tokens):
+        return (self.third * torch.ones_like(tokens)[..., None] + self.offset) - self.offset
+
+
+def test_precision_gap_by_hand():
+    """1/3 in float32 is 2^-25 / 3 too large, relative 2^-25; behind 2^23, only whole numbers are left: 0 instead."""
+    assert precision_gap(Third(), tokens()) == pytest.approx(2**-25, rel=1e-6)
+    assert precision_gap(Third(offset=2.0**23), tokens()) == pytest.approx(1.0, rel=1e-6)
+    assert precision_gap(Sums([[0.0] * 5] * 5), tokens()) == 0.0
+
+
+def test_precision_gap_leaves_the_model_alone():
+    model, ids = LanguageModel(config(dropout=0.5)).train(), tokens()
+    with no_side_effects(*model.parameters(), ids):
+        assert precision_gap(model, ids) < 1e-5
+    assert model.training
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
+# --- wrong arguments --------------------------------------------------------------------------------------------------
+
+IDS = torch.ones(2, 3, dtype=torch.long)
+MODEL = Sums([[1.0] * 6] * 6)
+LOSS = torch.ones((), requires_grad=True)
+REFUSED = {
+    "start_loss: integer logits": (lambda: start_loss(IDS, IDS[0]), TypeError, "logits must be a floating-point"),
+    "start_loss: float targets": (lambda: start_loss(torch.ones(3, 5), torch.ones(3)), TypeError, "targets must be"),
+    "start_loss: shapes": (
+        *(lambda: start_loss(torch.ones(2, 4, 5), IDS), ValueError),
+        r"targets must have the shape .* \(2, 4\), got \(2, 3\)",
+    ),
+    "start_loss: vocabulary": (lambda: start_loss(torch.ones(2, 3, 1), IDS), ValueError, "0 … 0, got 1 … 1"),
+    "start_loss: padding only": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1), ValueError, "got padding only"),
+    "start_loss: pad_id": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1.5), TypeError, "pad_id must be a whole"),
+    "fit: model": (lambda: fit_one_batch(len, IDS, IDS), TypeError, "model must be of type Module"),
+    "fit: tokens": (lambda: fit_one_batch(MODEL, IDS.float(), IDS), TypeError, "tokens must be a tensor of integers"),
+    "fit: targets": (lambda: fit_one_batch(MODEL, IDS, IDS[:, 1:]), ValueError, r"\(2, 3\), got \(2, 2\)"),
+    "fit: steps": (lambda: fit_one_batch(MODEL, IDS, IDS, steps=0), ValueError, "steps must be at least 1, got 0"),
+    "fit: rate": (lambda: fit_one_batch(MODEL, IDS, IDS, learning_rate=-1), ValueError, "learning_rate must be"),
+    "fit: frozen": (
+        *(lambda: fit_one_batch(Sums([[1.0]]).requires_grad_(False), IDS, IDS), ValueError),
+        "must have parameters to train",
+    ),
+    "influence: one axis": (lambda: token_influence(MODEL, IDS[0]), ValueError, r"tokens must have 2 axes, got \(3,\)"),
+    "influence: empty": (
+        lambda: token_influence(MODEL, IDS[:0]),
+        ValueError,
+        r"one token at least, got shape \(0, 3\)",
+    ),
+    "influence: column": (lambda: token_influence(MODEL, IDS, [3]), ValueError, "column must be at most 2, got 3"),
+    "influence: no column": (lambda: token_influence(MODEL, IDS, []), ValueError, "got none; leave it out"),
+    "influence: model": (lambda: token_influence("model", IDS), TypeError, "model must be a function"),
+    "influence: no logits": (
+        *(lambda: token_influence(lambda x: x, IDS), ValueError),
+        r"must return logits \(2, 3, 'V'\), got torch.int64 \(2, 3\)",
+    ),
+    "padding: pad_id": (lambda: padding_effect(MODEL, IDS, "<pad>"), TypeError, "pad_id must be a whole number"),
+    "padding: extra": (lambda: padding_effect(MODEL, IDS, 0, 0), ValueError, "extra must be at least 1, got 0"),
+    "padding: tuple": (lambda: padding_effect(lambda x: (x, x), IDS, 0), ValueError, "got tuple; pass a function"),
+    "idle: model": (lambda: idle_parameters(len, LOSS), TypeError, "model must be of type Module"),
+    "idle: number": (lambda: idle_parameters(MODEL, 1.0), TypeError, "loss must be a floating-point tensor"),
+    "idle: not reduced": (lambda: idle_parameters(MODEL, torch.ones(2)), ValueError, r"got \(2,\); take its mean"),
+    "idle: no gradient": (
+        lambda: idle_parameters(MODEL, torch.ones(())),
+        ValueError,
+        "loss must depend on a parameter",
+    ),
+    "order: tokens": (
+        lambda: order_effect(MODEL, [[1, 2]]),
+        TypeError,
+        "tokens must be a tensor of integers, got list",
+    ),
+    "precision: model": (lambda: precision_gap(len, IDS), TypeError, "model must be of type Module"),
+    "precision: tokens": (lambda: precision_gap(MODEL, IDS.bool()), TypeError, "got torch.bool"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_arguments_are_refused(unchecked, name):
+    call, error, message = REFUSED[name]
+    with pytest.raises(error, match=message):
+        call()
