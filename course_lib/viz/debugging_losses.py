@@ -22,30 +22,38 @@ def loss_curves(
     tests: Mapping[str, Mapping[str, float]],
     *,
     baseline: float,
+    floor: float | None = None,
 ) -> View:
     """Loss curves of two to four models without their names, a measurement to choose, and the names at the push of a
     button: which model is healthy?
 
-    A slider goes through the steps of training. The dashed line is the loss of a guess that knows nothing.
+    A slider goes through the steps of training. The dashed line is the loss of a guess that knows nothing, the dotted one
+    the lowest loss that can be expected without a leak.
 
     Args:
         curves: loss at each step, by the model's name; as many steps for each, from 2 to 500.
         tests: for each measurement, by its name ("change of logits by a later token"), its number for each model.
         baseline: log V, the loss of equal probabilities for V tokens.
+        floor: lowest expected loss of a model that sees only earlier tokens, where it is known.
 
     Raises:
         TypeError: curves or tests is not a mapping of names, or holds something that is not a number.
         ValueError: fewer than two or more than four models, curves of different lengths or too long, numbers that are
-            not finite, losses below zero, or a measurement that lacks a model.
+            not finite, losses below zero, a measurement that lacks a model, or a floor above the baseline.
     """
     names, losses = _checked_curves(curves)
     measured = _checked_tests(tests, names)
     check_finite("baseline", baseline, low=0, high=_LARGEST)
+    levels = {"log V": float(baseline)}
+    if floor is not None:
+        check_finite("floor", floor, low=0, high=baseline)
+        levels["floor"] = float(floor)
     top = 1.05 * max(baseline, *(loss for curve in losses for loss in curve))
     steps = len(losses[0])
-    pictures = [_picture(i, curve, baseline, top) for i, curve in enumerate(losses)]
+    pictures = [_picture(i, curve, levels, top) for i, curve in enumerate(losses)]
     letters = _LETTERS[: len(names)]
-    said = _said(steps - 1, [curve[-1] for curve in losses], baseline)
+    lines = "; ".join(f"{name} is {fixed(level)}" for name, level in levels.items())
+    said = _said(steps - 1, [curve[-1] for curve in losses], lines)
     listed = "; ".join(
         f"{letter} is the {name} model, with a last loss of {fixed(curve[-1])}"
         + "".join(f", {test}: {fixed(row[i])}" for test, row in measured.items())
@@ -54,7 +62,7 @@ def loss_curves(
     return View(
         kind="loss_curves",
         title="Which of these models is healthy?",
-        description=f"Loss curves of {len(names)} models over {steps - 1} steps, with the baseline {fixed(baseline)}. "
+        description=f"Loss curves of {len(names)} models over {steps - 1} steps; {lines}. "
         f"{listed}.",
         body=controls(
             slider("step", "step", 0, steps - 1, steps - 1),
@@ -66,27 +74,31 @@ def loss_curves(
             "curves": [[rounded(loss) for loss in curve] for curve in losses],
             "tests": {name: [fixed(x) for x in row] for name, row in measured.items()},
             "names": names,
-            "baseline": fixed(baseline),
+            "lines": lines,
             "box": [_LEFT, _RIGHT, _TOP, _BOTTOM, top],
         },
         hint="Before you choose a measurement, decide from the curves alone which model you would trust, and which one "
         "you would repair first. Then measure.",
         status=said,
         note="All curves have the same axes: the steps of training, and the loss in nats per token. The dashed line is "
-        "log V, the loss of a model that gives every token the same probability.",
+        "log V, the loss of a model that gives every token the same probability."
+        + ("" if floor is None else " The dotted line is the lowest loss to be expected from earlier tokens alone."),
     )
 
 
-def _picture(i: int, curve: Sequence[float], baseline: float, top: float) -> str:
+def _picture(i: int, curve: Sequence[float], levels: Mapping[str, float], top: float) -> str:
     last = len(curve) - 1
-    level = _y(baseline, top)
+    marks = []
+    for (name, level), dashes in zip(levels.items(), ("4 4", "1.5 3"), strict=False):
+        y = _y(level, top)
+        marks.append(element("path", d=f"M{_LEFT} {y:.1f}H{_RIGHT}", class_="line", stroke_dasharray=dashes))
+        marks.append(words(_RIGHT, y - 8, name, class_="end small"))
     return drawing(
         208, 164,
         words(_LEFT, 12, _LETTERS[i], key=f"name{i}", class_="start"),
         words(_RIGHT, 12, fixed(curve[-1]), key=f"loss{i}", class_="end"),
         element("path", d=f"M{_LEFT} {_TOP - 8}V{_BOTTOM}H{_RIGHT}", class_="line"),
-        element("path", d=f"M{_LEFT} {level:.1f}H{_RIGHT}", class_="line", stroke_dasharray="4 4"),
-        words(_RIGHT, level - 8, "log V", class_="end small"),
+        *marks,
         words(_LEFT - 4, _BOTTOM, "0", class_="end small"),
         words(_LEFT, _BOTTOM + 13, "0", class_="start small"),
         words(_RIGHT, _BOTTOM + 13, f"step {last}", class_="end small"),
@@ -109,9 +121,9 @@ def _y(loss: float, top: float) -> float:
     return _BOTTOM - (_BOTTOM - _TOP) * loss / top
 
 
-def _said(step: int, losses: Sequence[float], baseline: float) -> str:
+def _said(step: int, losses: Sequence[float], lines: str) -> str:
     listed = ", ".join(f"{letter} {fixed(loss)}" for letter, loss in zip(_LETTERS, losses, strict=False))
-    return f"Loss at step {step}: {listed}; log V is {fixed(baseline)}."
+    return f"Loss at step {step}: {listed}; {lines}."
 
 
 def _checked_curves(curves: Mapping[str, Sequence[float]]) -> tuple[list[str], list[list[float]]]:

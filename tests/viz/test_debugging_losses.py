@@ -44,7 +44,7 @@ def test_the_description_gives_all_of_it_in_words():
     view = loss_curves(CURVES, TESTS, baseline=3.5)
     assert view.status == "Loss at step 3: A 1.000, B 0.125, C 4.000; log V is 3.500."
     assert "B is the leaking model, with a last loss of 0.125, change by a later token: 5.250" in view.description
-    assert "baseline 3.500" in view.description
+    assert "over 3 steps; log V is 3.500." in view.description
 
 
 def test_the_dashed_line_is_the_baseline():
@@ -57,6 +57,16 @@ def test_a_baseline_above_all_losses_fits_in():
     body = loss_curves(CURVES, TESTS, baseline=8.0).body
     dashed = re.findall(r'd="M18 ([\d.]+)H202"[^>]*dasharray', body)
     assert [float(y) for y in dashed] == pytest.approx([124 - 90 / 1.05] * 3, abs=0.06)
+
+
+def test_a_floor_is_a_dotted_line_with_its_number():
+    view = loss_curves(CURVES, TESTS, baseline=2.1, floor=1.05)
+    dotted = re.findall(r'd="M18 ([\d.]+)H202"[^>]*dasharray="1.5 3"', view.body)
+    assert [float(y) for y in dotted] == [124 - 90 * 1.05 / 4.2] * 3
+    assert view.status.endswith("; log V is 2.100; floor is 1.050.")
+    assert "dotted" in view.note
+    without = loss_curves(CURVES, TESTS, baseline=2.1)
+    assert "floor" not in without.status + without.description + without.body + without.note
 
 
 @pytest.mark.parametrize(
@@ -89,3 +99,9 @@ def test_what_cannot_be_shown_is_refused(curves, tests, error, message):
 def test_a_baseline_below_zero_is_refused():
     with pytest.raises(ValueError, match="baseline must be a finite number between 0"):
         loss_curves({"a": [1, 2], "b": [1, 2]}, {}, baseline=-1.0)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_floor_above_the_baseline_is_refused():
+    with pytest.raises(ValueError, match="floor must be a finite number between 0 and 1"):
+        loss_curves({"a": [1, 2], "b": [1, 2]}, {}, baseline=1.0, floor=1.5)

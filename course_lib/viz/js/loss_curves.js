@@ -1,4 +1,4 @@
-(el, {curves, tests, names, baseline, box: [left, right, top, bottom, most]}, ui) => {
+(el, {curves, tests, names, lines, box: [left, right, top, bottom, most]}, ui) => {
   const step = ui.$("step"), test = ui.$("test"), last = curves[0].length - 1, letters = "ABCD";
   let named;
   const draw = () => {
@@ -13,7 +13,7 @@
     });
     const all = of => curves.map((_, i) => letters[i] + (named ? ` (${names[i]}) ` : " ") + of(i)).join(", ");
     ui.say(found ? `${sentence(test.value)}: ${all(i => found[i])}.`
-      : `Loss at step ${t}: ${all(i => fix(curves[i][t]))}; log V is ${baseline}.`);
+      : `Loss at step ${t}: ${all(i => fix(curves[i][t]))}; ${lines}.`);
   };
   step.oninput = test.oninput = draw;
   ui.press("names", on => { named = on; draw() });
