@@ -27,8 +27,8 @@ def loss_curves(
     """Loss curves of two to four models without their names, a measurement to choose, and the names at the push of a
     button: which model is healthy?
 
-    A slider goes through the steps of training. The dashed line is the loss of a guess that knows nothing, the dotted one
-    the lowest loss that can be expected without a leak.
+    A slider goes through the steps of training. The dashed line is the loss of a guess that knows nothing, and the
+    dotted one the lowest loss to be expected without a leak.
 
     Args:
         curves: loss at each step, by the model's name; as many steps for each, from 2 to 500.
@@ -62,8 +62,7 @@ def loss_curves(
     return View(
         kind="loss_curves",
         title="Which of these models is healthy?",
-        description=f"Loss curves of {len(names)} models over {steps - 1} steps; {lines}. "
-        f"{listed}.",
+        description=f"Loss curves of {len(names)} models over {steps - 1} steps; {lines}. {listed}.",
         body=controls(
             slider("step", "step", 0, steps - 1, steps - 1),
             choice("test", "measurement", [(_NOTHING, _NOTHING), *((name, name) for name in measured)], _NOTHING),
