@@ -16,7 +16,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._checks import check_callable, check_finite, check_floats, check_ids, check_instance, check_whole, got
+from course_lib._checks import (
+    check_callable,
+    check_finite,
+    check_floats,
+    check_ids,
+    check_instance,
+    check_sequence,
+    check_whole,
+    got,
+)
 from course_lib._typing import Float, Int
 
 __all__ = [
@@ -53,6 +62,8 @@ def start_loss(
         ValueError: the shapes do not fit together, a target is not in the vocabulary, or no target counts.
     """
     check_floats(axes=1, logits=logits)
+    if not logits.shape[-1]:
+        raise ValueError(f"logits must have one column per token of the vocabulary, got {tuple(logits.shape)}")
     flat = _counted(targets, logits.shape, pad_id)
     return F.cross_entropy(logits.flatten(0, -2) if logits.dim() > 1 else logits[None], flat).item(), math.log(
         logits.shape[-1]
@@ -133,10 +144,11 @@ def token_influence(
     _check_tokens(tokens)
     length = tokens.shape[1]
     places = range(length) if columns is None else columns
-    for column in places:
-        check_whole(column=column, least=0, most=length - 1)
+    check_sequence(columns=places)
+    for number, column in enumerate(places):
+        check_whole(**{f"columns[{number}]": column}, least=0, most=length - 1, hint="; pass positions of tokens")
     if not len(places):
-        raise ValueError("columns must have one position at least, got none; leave it out for all of them")
+        raise ValueError("columns must have at least one position, got none; leave it out to change every token")
     with _silent(model):
         logits = _logits(model, tokens)  # (B, L, V)
         changes = []
@@ -258,11 +270,13 @@ def precision_gap(model: nn.Module, tokens: Int[Tensor, "batch length"]) -> floa
 def _check_tokens(tokens: Tensor) -> None:
     check_ids(axes=2, tokens=tokens)
     if not tokens.numel():
-        raise ValueError(f"tokens must have one token at least, got shape {tuple(tokens.shape)}; pass a batch")
+        raise ValueError(f"tokens must contain at least one token, got shape {tuple(tokens.shape)}; pass a batch")
 
 
 def _logits(model: Callable[[Tensor], Tensor], tokens: Tensor) -> Tensor:
     check_callable(model=model)
+    if isinstance(model, type):
+        raise TypeError(f"model must be a module or a function, got the class {model.__name__}; build a model from it")
     logits = model(tokens)
     if not isinstance(logits, Tensor) or logits.dim() != 3 or logits.shape[:2] != tokens.shape:
         raise ValueError(
@@ -286,7 +300,7 @@ def _counted(targets: Tensor, shape: torch.Size, pad_id: int | None) -> Tensor:
         flat = flat.masked_fill(flat == pad_id, _NO_TARGET)
     real = flat[flat != _NO_TARGET]
     if not len(real):
-        raise ValueError("targets must have one that counts, got padding only; pass a batch with real targets")
+        raise ValueError("targets must include at least one that counts, got padding only; pass other targets")
     if real.min() < 0 or real.max() >= shape[-1]:
         raise ValueError(
             f"targets must be in the vocabulary, 0 … {shape[-1] - 1}, got {int(real.min())} … {int(real.max())}; does "

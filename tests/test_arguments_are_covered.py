@@ -11,7 +11,7 @@ from wrong_arguments import public_names
 TABLES = (
     "test_arguments_of_chapters.py",
     "test_arguments_of_models.py",
-    *(f"{room}/test_arguments.py" for room in ("bert", "translator", "viz")),
+    *(f"{room}/test_arguments.py" for room in ("bert", "diagnosing", "translator", "viz")),
 )
 ROOMS = (
     "course_lib",
@@ -23,7 +23,7 @@ ROOMS = (
         )
     ),
     *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "tiled", "stats", "measuring", "speculative")),
-    *(f"course_lib.{room}" for room in ("small_caches", "window_cache", "data", "bert", "viz")),
+    *(f"course_lib.{room}" for room in ("small_caches", "window_cache", "data", "bert", "viz", "diagnosing")),
     *(f"course_lib.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),
 )
 RETURNED = "is what a function returns; readers do not make one"
@@ -33,10 +33,7 @@ ELSEWHERE = {
         ("Scores", "SplitFigures", "Translation", "Hypotheses", "EncoderOutput", "TokenBatch", "Candidate", "Interval"),
         RETURNED,
     ),
-    **dict.fromkeys(
-        ("SpeculativeSample",),
-        RETURNED,
-    ),
+    **dict.fromkeys(("SpeculativeSample", "Finding", "Report"), RETURNED),
     **dict.fromkeys(("check", "hint", "progress", "solution"), BY_EXAMPLE + "tests/grader/test_check.py"),
     "HubModel": BY_EXAMPLE + "tests/bert/test_finding.py",
     "BertEncoder": BY_EXAMPLE + "tests/bert/test_encoder.py",

@@ -300,9 +300,13 @@ REFUSED = {
     "influence: empty": (
         lambda: token_influence(MODEL, IDS[:0]),
         ValueError,
-        r"one token at least, got shape \(0, 3\)",
+        r"at least one token, got shape \(0, 3\)",
     ),
-    "influence: column": (lambda: token_influence(MODEL, IDS, [3]), ValueError, "column must be at most 2, got 3"),
+    "influence: column": (
+        lambda: token_influence(MODEL, IDS, [3]),
+        ValueError,
+        r"columns\[0\] must be at most 2, got 3",
+    ),
     "influence: no column": (lambda: token_influence(MODEL, IDS, []), ValueError, "got none; leave it out"),
     "influence: model": (lambda: token_influence("model", IDS), TypeError, "model must be a function"),
     "influence: no logits": (
