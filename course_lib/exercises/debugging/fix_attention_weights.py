@@ -42,7 +42,7 @@ def fix_attention_weights(query, key):
 )
 
 
-def _inputs(draw, batch=(), dtype=torch.float32, **options):
+def _queries_and_keys(draw, batch=(), dtype=torch.float32, **options):
     return queries_keys_values(draw, batch, dtype, **options)[:2]
 
 
@@ -54,9 +54,9 @@ def _(draw):
         edge="the smallest case, to be read by eye",
     )
     for dtype in (torch.float64, torch.float32):
-        yield Case(args=_inputs(draw, dtype=dtype))
+        yield Case(args=_queries_and_keys(draw, dtype=dtype))
     for sizes in ((1, 5, 4, 2), (4, 1, 3, 2), (3, 5, 1, 2), (3, 3, 3, 3)):
-        args = _inputs(draw, sizes=sizes)
+        args = _queries_and_keys(draw, sizes=sizes)
         yield Case(args=args, note="L_q, L_k, d_k = {}, {}, {}".format(*sizes), edge="short or equal axes")
 
 
@@ -65,25 +65,27 @@ def _(draw):
     for _ in range(2):
         (batch,) = draw.batches()[1:2]
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=_inputs(draw, batch, dtype))
-    yield Case(args=_inputs(draw, (1,)), note="a batch of one", edge="a batch of one")
-    yield Case(args=_inputs(draw, (4,), sizes=(4, 4, 4, 4)), note="all axes are equal", edge="equal on purpose")
+            yield Case(args=_queries_and_keys(draw, batch, dtype))
+    yield Case(args=_queries_and_keys(draw, (1,)), note="a batch of one", edge="a batch of one")
+    yield Case(
+        args=_queries_and_keys(draw, (4,), sizes=(4, 4, 4, 4)), note="all axes are equal", edge="equal on purpose"
+    )
 
 
 @exercise.holds("The weights of one head do not depend on the other heads", weight=2)
 def _(draw):
     batch = draw.batches()[2]
     for dtype in (torch.float64, torch.float32):
-        yield Case(args=_inputs(draw, batch, dtype), note="a batch of sequences with several heads")
-    turned = tuple(x.mT.contiguous().mT for x in _inputs(draw, batch))
+        yield Case(args=_queries_and_keys(draw, batch, dtype), note="a batch of sequences with several heads")
+    turned = tuple(x.mT.contiguous().mT for x in _queries_and_keys(draw, batch))
     yield Case(args=turned, note="tensors that are transposed in memory")
-    yield Case(args=_inputs(draw, (2, 1, 3)), note="batch dimensions: 3", edge="one of them is short")
-    yield Case(args=_inputs(draw, (3, 1)), note="a single head", edge="a single head")
+    yield Case(args=_queries_and_keys(draw, (2, 1, 3)), note="batch dimensions: 3", edge="one of them is short")
+    yield Case(args=_queries_and_keys(draw, (3, 1)), note="a single head", edge="a single head")
 
 
 @exercise.holds("Large scores and wide vectors give finite weights, and the right ones")
 def _(draw):
     for dtype in (torch.float64, torch.float32):
-        args = _inputs(draw, (), dtype, scale=50.0)
+        args = _queries_and_keys(draw, (), dtype, scale=50.0)
         yield Case(args=args, note="scores of some thousands", tolerance=50, gradients=False)
-    yield Case(args=_inputs(draw, sizes=(3, 5, 64, 2)), note="64 features", gradients=False)
+    yield Case(args=_queries_and_keys(draw, sizes=(3, 5, 64, 2)), note="64 features", gradients=False)

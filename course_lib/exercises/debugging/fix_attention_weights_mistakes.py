@@ -11,7 +11,7 @@ from course_lib.exercises._mistakes import Mistakes
 mistake = Mistakes()
 
 
-def _scores(query, key):
+def _scaled_scores(query, key):
     return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
 
 
@@ -19,41 +19,41 @@ def _scores(query, key):
 def as_given(query, key):
     """Right for a single sequence only. In a batch the weights sum to one over the queries, and with several heads over
     the heads, because an axis counted from the left is another one for each number of batch dimensions."""
-    return _scores(query, key).softmax(1)
+    return _scaled_scores(query, key).softmax(1)
 
 
 @mistake
 def over_axis_2(query, key):
     """Right with exactly one batch dimension. With two, the weights sum to one over the queries, and a single sequence
     ends in an error: the axis is still counted from the left."""
-    return _scores(query, key).softmax(2)
+    return _scaled_scores(query, key).softmax(2)
 
 
 @mistake
 def over_axis_3(query, key):
     """Right with exactly two batch dimensions, and an error with fewer: the axis is still counted from the left."""
-    return _scores(query, key).softmax(3)
+    return _scaled_scores(query, key).softmax(3)
 
 
 @mistake
 def axis_0(query, key):
     """The weights sum to one over the first axis: the queries of a single sequence, or the sequences of a batch. The
     keys are never the first axis."""
-    return _scores(query, key).softmax(0)
+    return _scaled_scores(query, key).softmax(0)
 
 
 @mistake
 def over_queries(query, key):
     """In each matrix the columns sum to one: the weights are shared out among the queries. Each query has its own unit
     of attention for the keys."""
-    return _scores(query, key).softmax(-2)
+    return _scaled_scores(query, key).softmax(-2)
 
 
 @mistake
 def over_heads(query, key):
     """With several heads, the weights sum to one over the heads, and with one batch dimension over the sequences: the
     axis is counted from the right, but by one too many, or two."""
-    scores = _scores(query, key)
+    scores = _scaled_scores(query, key)
     return scores.softmax(max(-3, -scores.dim()))
 
 
@@ -61,7 +61,7 @@ def over_heads(query, key):
 def special_case_for_one_batch_dimension(query, key):
     """Right without a batch and with one batch dimension. With two, the weights sum to one over the queries: a case
     distinction covers two numbers of axes, and a batch may have any number."""
-    scores = _scores(query, key)
+    scores = _scaled_scores(query, key)
     return scores.softmax(1 if scores.dim() == 2 else 2)
 
 
@@ -69,14 +69,14 @@ def special_case_for_one_batch_dimension(query, key):
 def axis_left_out(query, key):
     """The softmax is called without an axis, and PyTorch chooses axis 0 or 1 by the number of axes: right for a single
     sequence only."""
-    return torch.nn.functional.softmax(_scores(query, key))
+    return torch.nn.functional.softmax(_scaled_scores(query, key))
 
 
 @mistake
 def over_all_pairs(query, key):
     """All weights of a matrix together sum to one, so that a query's weights are smaller the more queries there are.
     Each query has a softmax of its own."""
-    scores = _scores(query, key)
+    scores = _scaled_scores(query, key)
     return scores.flatten(-2).softmax(-1).view(scores.shape)
 
 
@@ -84,7 +84,7 @@ def over_all_pairs(query, key):
 def normalised_afterwards(query, key):
     """The rows sum to one again, but in a batch the weights are wrong: a softmax over another axis cannot be put right
     by dividing by the sums of the rows."""
-    weights = _scores(query, key).softmax(1)
+    weights = _scaled_scores(query, key).softmax(1)
     return weights / weights.sum(-1, keepdim=True)
 
 
@@ -92,14 +92,14 @@ def normalised_afterwards(query, key):
 def second_softmax(query, key):
     """The rows sum to one, but the weights are nearly uniform: a softmax is applied to numbers that are weights
     already."""
-    return _scores(query, key).softmax(1).softmax(-1)
+    return _scaled_scores(query, key).softmax(1).softmax(-1)
 
 
 @mistake
 def columns_normalised_afterwards(query, key):
     """The rows sum to one, but each weight depends on the scores of other queries: there is still a softmax over the
     queries before the division."""
-    weights = _scores(query, key).softmax(-2)
+    weights = _scaled_scores(query, key).softmax(-2)
     return weights / weights.sum(-1, keepdim=True)
 
 
@@ -107,7 +107,7 @@ def columns_normalised_afterwards(query, key):
 def transposed(query, key):
     """The weights are right, but transposed: `(..., L_k, L_q)`, with columns that sum to one. The contract asks for one
     row per query."""
-    return _scores(query, key).softmax(-1).transpose(-2, -1)
+    return _scaled_scores(query, key).softmax(-1).transpose(-2, -1)
 
 
 @mistake
@@ -121,7 +121,7 @@ def matrices_only(query, key):
 @mistake
 def batch_added_and_kept(query, key):
     """A single sequence comes back with a batch dimension that it did not have."""
-    scores = _scores(query, key)
+    scores = _scaled_scores(query, key)
     return (scores if scores.dim() > 2 else scores[None]).softmax(-1)
 
 
@@ -135,11 +135,11 @@ def scale_lost(query, key):
 def unstable(query, key):
     """Right for small scores. Large ones give `nan`: the exponential of a score overflows unless the largest score is
     subtracted first."""
-    scores = _scores(query, key).exp()
+    scores = _scaled_scores(query, key).exp()
     return scores / scores.sum(-1, keepdim=True)
 
 
 @mistake
 def logarithms(query, key):
     """The logarithms of the weights are returned instead of the weights."""
-    return _scores(query, key).log_softmax(-1)
+    return _scaled_scores(query, key).log_softmax(-1)

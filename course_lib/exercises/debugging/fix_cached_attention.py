@@ -38,7 +38,7 @@ def fix_cached_attention(query, key, value):
 )
 
 
-def _inputs(draw: Draw, batch=(), dtype=torch.float32, *, len_q: int, len_k: int, scale=1.0):
+def _last_queries(draw: Draw, batch=(), dtype=torch.float32, *, len_q: int, len_k: int, scale=1.0):
     d_k, d_v = draw.sizes(2, 2, 9, but=(*batch, len_q, len_k))
     return queries_keys_values(draw, batch, dtype, scale=scale, sizes=(len_q, len_k, d_k, d_v))
 
@@ -53,7 +53,7 @@ def _(draw):
     )
     for batch in draw.batches():
         for dtype, len_k in ((torch.float64, 11), (torch.float32, 12)):
-            args = _inputs(draw, batch, dtype, len_q=1, len_k=len_k)
+            args = _last_queries(draw, batch, dtype, len_q=1, len_k=len_k)
             yield Case(args=args, note=f"1 query, {len_k} keys", edge="one new token")
 
 
@@ -61,7 +61,7 @@ def _(draw):
 def _(draw):
     for batch in draw.batches():
         for dtype, len_q, len_k in ((torch.float64, 10, 13), (torch.float32, 11, 12), (torch.float64, 10, 21)):
-            args = _inputs(draw, batch, dtype, len_q=len_q, len_k=len_k)
+            args = _last_queries(draw, batch, dtype, len_q=len_q, len_k=len_k)
             yield Case(args=args, note=f"{len_q} queries, {len_k} keys")
     for len_q, len_k in ((2, 3), (2, 6), (5, 6)):
         args = queries_keys_values(draw, (4,), sizes=(len_q, len_k, 7, 8))
@@ -72,20 +72,20 @@ def _(draw):
 def _(draw):
     for batch in draw.batches():
         for dtype, length in ((torch.float64, 11), (torch.float32, 12)):
-            args = _inputs(draw, batch, dtype, len_q=length, len_k=length)
+            args = _last_queries(draw, batch, dtype, len_q=length, len_k=length)
             yield Case(args=args, note=f"{length} queries and keys", edge="as many queries as keys")
-    args = _inputs(draw, len_q=1, len_k=1)
+    args = _last_queries(draw, len_q=1, len_k=1)
     yield Case(args=args, note="the first token of a text", edge="one position")
 
 
 @exercise.holds("It works with any number of batch dimensions, short axes and large scores")
 def _(draw):
-    args = _inputs(draw, (2, 1, 3), len_q=10, len_k=13)
+    args = _last_queries(draw, (2, 1, 3), len_q=10, len_k=13)
     yield Case(args=args, note="batch dimensions: 3", edge="one of them is short")
-    turned = tuple(x.mT.contiguous().mT for x in _inputs(draw, (3,), len_q=10, len_k=13))
+    turned = tuple(x.mT.contiguous().mT for x in _last_queries(draw, (3,), len_q=10, len_k=13))
     yield Case(args=turned, note="tensors that are transposed in memory")
     for sizes in ((3, 5, 1, 2), (3, 5, 2, 1), (4, 6, 4, 6)):
         args = queries_keys_values(draw, (2,), sizes=sizes)
         yield Case(args=args, note="L_q, L_k, d_k, d_v = {}, {}, {}, {}".format(*sizes), edge="short or equal axes")
-    args = _inputs(draw, (2,), torch.float64, len_q=10, len_k=13, scale=50.0)
+    args = _last_queries(draw, (2,), torch.float64, len_q=10, len_k=13, scale=50.0)
     yield Case(args=args, note="scores of some thousands", tolerance=50, gradients=False)

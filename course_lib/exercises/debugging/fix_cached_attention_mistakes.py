@@ -9,10 +9,8 @@ from course_lib.exercises._mistakes import Mistakes
 
 mistake = Mistakes()
 
-POLARITY = "notation: Conventions"
 
-
-def _masked(may_attend):
+def _masked_by_position(may_attend):
     """Fused attention with a mask from the positions of queries and keys, `(L_q, 1)` and `(L_k,)`, and both lengths."""
 
     def attention(query, key, value):
@@ -33,7 +31,7 @@ def _whole(causal):
     return attention
 
 
-_right = _masked(lambda i, j, len_q, len_k: j <= i + len_k - len_q)
+_causal_at_the_end = _masked_by_position(lambda i, j, len_q, len_k: j <= i + len_k - len_q)
 
 
 @mistake
@@ -68,38 +66,40 @@ def causal_without_a_cache(query, key, value):
 def one_key_too_many(query, key, value):
     """Each query attends to one key too many, the next position: the diagonal is one too far to the right. For one new
     token that does not show."""
-    return _masked(lambda i, j, len_q, len_k: j <= i + len_k - len_q + 1)(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: j <= i + len_k - len_q + 1)(query, key, value)
 
 
 @mistake
 def one_key_too_few(query, key, value):
     """No query attends to its own position: the diagonal is one too far to the left."""
-    return _masked(lambda i, j, len_q, len_k: j < i + len_k - len_q)(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: j < i + len_k - len_q)(query, key, value)
 
 
 @mistake
 def shifted_by_the_queries(query, key, value):
     """The diagonal is moved by the number of new tokens. It has to be moved by the number of tokens before them."""
-    return _masked(lambda i, j, len_q, len_k: j <= i + len_q)(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: j <= i + len_q)(query, key, value)
 
 
 @mistake
 def shifted_the_other_way(query, key, value):
     """With a cache, the first queries attend to nothing: the diagonal is moved to the left, by as many positions as it
     should be moved to the right."""
-    return _masked(lambda i, j, len_q, len_k: j <= i - (len_k - len_q))(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: j <= i - (len_k - len_q))(query, key, value)
 
 
 @mistake
 def cache_only(query, key, value):
     """Every new token attends to the tokens before all new ones and to none of these, not even itself."""
-    return _masked(lambda i, j, len_q, len_k: (j < len_k - len_q).expand(len_q, len_k))(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: (j < len_k - len_q).expand(len_q, len_k))(query, key, value)
 
 
 @mistake
 def cache_and_itself(query, key, value):
     """A new token attends to the cache and to itself, but not to the new tokens before it."""
-    return _masked(lambda i, j, len_q, len_k: (j < len_k - len_q) | (j == i + len_k - len_q))(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: (j < len_k - len_q) | (j == i + len_k - len_q))(
+        query, key, value
+    )
 
 
 @mistake
@@ -113,33 +113,33 @@ def past_of_the_queries_only(query, key, value):
 @mistake
 def only_itself(query, key, value):
     """A query attends to its own position only: the mask is a diagonal instead of everything up to it."""
-    return _masked(lambda i, j, len_q, len_k: j == i + len_k - len_q)(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: j == i + len_k - len_q)(query, key, value)
 
 
-@mistake(look=POLARITY)
+@mistake(look="notation: Conventions")
 def turned_round(query, key, value):
     """Each query attends to the positions after its own, and to no others: in a bool mask, True means *may attend*. A
     query without any later position gets nothing."""
-    return _masked(lambda i, j, len_q, len_k: j > i + len_k - len_q)(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: j > i + len_k - len_q)(query, key, value)
 
 
-@mistake(look=POLARITY)
+@mistake(look="notation: Conventions")
 def from_its_own_position_on(query, key, value):
     """Each query attends to its own position and to later ones, but not to the past: it is the other triangle."""
-    return _masked(lambda i, j, len_q, len_k: j >= i + len_k - len_q)(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: j >= i + len_k - len_q)(query, key, value)
 
 
 @mistake
 def queries_reversed(query, key, value):
     """The queries are in reverse order: the first of them is given the mask of the last position."""
-    return _masked(lambda i, j, len_q, len_k: j < len_k - i)(query, key, value)
+    return _masked_by_position(lambda i, j, len_q, len_k: j < len_k - i)(query, key, value)
 
 
 @mistake
 def zeros_and_ones_added(query, key, value):
     """Later positions still get weight, although less: the mask holds numbers, which are added to the scores, instead
     of bools."""
-    positions = _masked(lambda i, j, len_q, len_k: (j <= i + len_k - len_q).to(query.dtype))
+    positions = _masked_by_position(lambda i, j, len_q, len_k: (j <= i + len_k - len_q).to(query.dtype))
     return positions(query, key, value)
 
 
@@ -203,4 +203,4 @@ def masked_after_the_softmax(query, key, value):
 @mistake
 def float32_inside(query, key, value):
     """Right to the accuracy of float32 only: float64 goes through float32 on the way."""
-    return _right(query.float(), key.float(), value.float()).to(query.dtype)
+    return _causal_at_the_end(query.float(), key.float(), value.float()).to(query.dtype)

@@ -46,7 +46,7 @@ def fix_decoder_attention(x, memory, self_mask, memory_mask):
 )
 
 
-def _decoder(draw: Draw, sizes=None, dtype=torch.float32, *, causal=True, padded=True):
+def _target_source_and_masks(draw: Draw, sizes=None, dtype=torch.float32, *, causal=True, padded=True):
     """The arguments; a causal or an arbitrary self_mask, a source with or without padding."""
     batch, len_target, len_source, d_model = sizes or draw.sizes(4, 2, 7)
     shape = (batch, len_target, len_target)
@@ -72,8 +72,8 @@ def _(draw):
         edge="the smallest case, to be read by eye",
     )
     for dtype in (torch.float32, torch.float64):
-        yield Case(args=_decoder(draw, dtype=dtype), note="a padded source")
-    x, memory, self_mask, memory_mask = _decoder(draw, (3, 4, 6, 5), dtype=torch.float64)
+        yield Case(args=_target_source_and_masks(draw, dtype=dtype), note="a padded source")
+    x, memory, self_mask, memory_mask = _target_source_and_masks(draw, (3, 4, 6, 5), dtype=torch.float64)
     memory_mask[:] = torch.arange(6) < torch.tensor([2, 6, 1])[:, None, None]
     memory = torch.where(memory_mask.mT, memory, 50 * memory)
     yield Case(args=(x, memory, self_mask, memory_mask), note="source lengths 2, 6 and 1, large numbers in the padding")
@@ -82,21 +82,26 @@ def _(draw):
 @exercise.holds("A target token that self_mask hides has no influence", weight=2)
 def _(draw):
     for dtype in (torch.float32, torch.float64):
-        yield Case(args=_decoder(draw, dtype=dtype, padded=False), note="a causal self_mask, nothing padded")
-        yield Case(args=_decoder(draw, dtype=dtype, causal=False, padded=False), note="a self_mask that is not causal")
+        yield Case(
+            args=_target_source_and_masks(draw, dtype=dtype, padded=False), note="a causal self_mask, nothing padded"
+        )
+        yield Case(
+            args=_target_source_and_masks(draw, dtype=dtype, causal=False, padded=False),
+            note="a self_mask that is not causal",
+        )
 
 
 @exercise.holds("Where nothing is masked, the output is x plus both attentions, one after the other")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
-        x, memory, self_mask, memory_mask = _decoder(draw, dtype=dtype, padded=False)
+        x, memory, self_mask, memory_mask = _target_source_and_masks(draw, dtype=dtype, padded=False)
         yield Case(args=(x, memory, torch.ones_like(self_mask), memory_mask), note="masks that allow everything")
 
 
 @exercise.holds("Both masks together, each in its own attention, for any lengths and layout in memory", weight=2)
 def _(draw):
     for dtype in (torch.float32, torch.float64):
-        yield Case(args=_decoder(draw, dtype=dtype, causal=False), note="two arbitrary masks")
+        yield Case(args=_target_source_and_masks(draw, dtype=dtype, causal=False), note="two arbitrary masks")
     for sizes, note in (
         ((2, 4, 4, 3), "source and target of the same length"),
         ((1, 3, 5, 4), "a batch of one"),
@@ -104,8 +109,8 @@ def _(draw):
         ((3, 5, 1, 4), "a source of one token"),
         ((3, 4, 5, 1), "d is one"),
     ):
-        yield Case(args=_decoder(draw, sizes), note=note, edge=note)
-    x, memory, self_mask, memory_mask = _decoder(draw)
+        yield Case(args=_target_source_and_masks(draw, sizes), note=note, edge=note)
+    x, memory, self_mask, memory_mask = _target_source_and_masks(draw)
     yield Case(
         args=(x.mT.contiguous().mT, memory.mT.contiguous().mT, self_mask, memory_mask), note="transposed in memory"
     )

@@ -35,10 +35,10 @@ def fix_head_split(x, num_heads):
     look="debugging: Shapes made of different primes",
 )
 
-HEADS_AND_WIDTHS = ((2, 3), (3, 2), (2, 5), (4, 2), (5, 3))
+HEADS_OF_ALL_WIDTHS = ((2, 3), (3, 2), (2, 5), (4, 2), (5, 3))
 
 
-def _features(draw: Draw, pair, batch=(), dtype=torch.float32):
+def _positions_of_features(draw: Draw, pair, batch=(), dtype=torch.float32):
     num_heads, d_head = pair
     (length,) = draw.sizes(1, but=(*batch, *pair, num_heads * d_head))
     return draw.normal(*batch, length, num_heads * d_head, dtype=dtype), num_heads
@@ -50,17 +50,17 @@ def _features(draw: Draw, pair, batch=(), dtype=torch.float32):
 def _(draw):
     x = torch.tensor([[11.0, 12.0, 13.0, 14.0], [21.0, 22.0, 23.0, 24.0], [31.0, 32.0, 33.0, 34.0]])
     yield Case(args=(x, 2), note="three positions of four features", edge="the smallest case, to be read by eye")
-    for pair in HEADS_AND_WIDTHS:
-        yield Case(args=_features(draw, pair), note=f"{pair[0]} heads of {pair[1]} features")
+    for pair in HEADS_OF_ALL_WIDTHS:
+        yield Case(args=_positions_of_features(draw, pair), note=f"{pair[0]} heads of {pair[1]} features")
 
 
 @exercise.holds(
     "It works with any number of batch dimensions, in float32 and float64, and any layout in memory", weight=2
 )
 def _(draw):
-    for batch, pair in zip(draw.batches(but=(2, 3, 4, 5, 6, 8, 10)), HEADS_AND_WIDTHS, strict=False):
+    for batch, pair in zip(draw.batches(but=(2, 3, 4, 5, 6, 8, 10)), HEADS_OF_ALL_WIDTHS, strict=False):
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=_features(draw, pair, batch, dtype), note=f"batch dimensions: {len(batch)}")
+            yield Case(args=_positions_of_features(draw, pair, batch, dtype), note=f"batch dimensions: {len(batch)}")
     yield Case(args=(draw.normal(2, 1, 3, 5, 8), 4), note="batch dimensions: 3", edge="a batch dimension of length one")
     yield Case(args=(draw.normal(3, 6, 5).mT, 2), note="a tensor that is transposed in memory")
     yield Case(args=(draw.normal(1, 5, 6), 3), note="a batch of one", edge="a batch of one")

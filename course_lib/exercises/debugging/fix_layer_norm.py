@@ -40,7 +40,7 @@ def fix_layer_norm(x, gain, bias, eps=1e-5):
 )
 
 
-def _inputs(draw: Draw, batch=(), dtype=torch.float32, *, width=None, scale=1.0):
+def _vectors_gain_and_bias(draw: Draw, batch=(), dtype=torch.float32, *, width=None, scale=1.0):
     (drawn,) = draw.sizes(1, 3, 9, but=batch)
     d_model = width or drawn
     return (
@@ -61,10 +61,14 @@ def _(draw):
     )
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
-            yield Case(args=(*_inputs(draw, batch, dtype), 0.0), note="eps = 0")
+            yield Case(args=(*_vectors_gain_and_bias(draw, batch, dtype), 0.0), note="eps = 0")
     for width in (2, 3, 64):
-        yield Case(args=(*_inputs(draw, (5, 4), width=width), 0.0), note=f"{width} features", gradients=width < 64)
-    x, gain, bias = _inputs(draw, (5,), scale=1e3)
+        yield Case(
+            args=(*_vectors_gain_and_bias(draw, (5, 4), width=width), 0.0),
+            note=f"{width} features",
+            gradients=width < 64,
+        )
+    x, gain, bias = _vectors_gain_and_bias(draw, (5,), scale=1e3)
     yield Case(args=(x, gain, bias, 0.0), note="features of some thousands", tolerance=50, gradients=False)
 
 
@@ -75,9 +79,11 @@ def _(draw):
 def _(draw):
     for dtype in (torch.float64, torch.float32):
         for batch in draw.batches():
-            yield Case(args=_inputs(draw, batch, dtype, scale=1e-6), note="features of about 1e-6")
-        yield Case(args=(*_inputs(draw, (5,), dtype, scale=1e-4), 0.5), note="features of about 1e-4, eps = 0.5")
-    x, gain, bias = _inputs(draw, (5,), torch.float64, scale=1e-6)
+            yield Case(args=_vectors_gain_and_bias(draw, batch, dtype, scale=1e-6), note="features of about 1e-6")
+        yield Case(
+            args=(*_vectors_gain_and_bias(draw, (5,), dtype, scale=1e-4), 0.5), note="features of about 1e-4, eps = 0.5"
+        )
+    x, gain, bias = _vectors_gain_and_bias(draw, (5,), torch.float64, scale=1e-6)
     x[0] = 3.0
     yield Case(args=(x, gain, bias), note="one vector of equal features", edge="equal features")
 
@@ -87,9 +93,13 @@ def _(draw):
     for batch in (*draw.batches(), (2, 1, 3)):
         for dtype in (torch.float64, torch.float32):
             edge = "one of them is short" if 1 in batch else ""
-            yield Case(args=_inputs(draw, batch, dtype), note=f"{len(batch)} axes before the last", edge=edge)
+            yield Case(
+                args=_vectors_gain_and_bias(draw, batch, dtype), note=f"{len(batch)} axes before the last", edge=edge
+            )
     for dtype in (torch.float64, torch.float32):
-        yield Case(args=_inputs(draw, (5,), dtype, scale=2e-3), note="a variance as small as eps")
+        yield Case(args=_vectors_gain_and_bias(draw, (5,), dtype, scale=2e-3), note="a variance as small as eps")
         for eps in (0.5, 1e-2):
-            yield Case(args=(*_inputs(draw, (5,), dtype), eps), note=f"eps = {eps}")
-    yield Case(args=_inputs(draw, (4,), width=4), note="as many vectors as features", edge="equal on purpose")
+            yield Case(args=(*_vectors_gain_and_bias(draw, (5,), dtype), eps), note=f"eps = {eps}")
+    yield Case(
+        args=_vectors_gain_and_bias(draw, (4,), width=4), note="as many vectors as features", edge="equal on purpose"
+    )

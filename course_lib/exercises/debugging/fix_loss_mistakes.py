@@ -20,7 +20,7 @@ def _real(logits, targets, pad_id):
     return (targets != pad_id).to(logits.dtype)  # (B, L)
 
 
-def _sum(logits, targets, pad_id):
+def _sum_over_real(logits, targets, pad_id):
     return (_losses(logits, targets) * _real(logits, targets, pad_id)).sum()
 
 
@@ -28,7 +28,7 @@ def _sum(logits, targets, pad_id):
 def as_given(logits, targets, pad_id):
     """Padding still lowers the loss: the padded targets cost nothing, but they are counted as if they were predicted
     without an error. By what should the sum be divided?"""
-    return _sum(logits, targets, pad_id) / targets.numel()
+    return _sum_over_real(logits, targets, pad_id) / targets.numel()
 
 
 @mistake
@@ -97,54 +97,54 @@ def mean_of_the_positions(logits, targets, pad_id):
 def sum_of_the_losses(logits, targets, pad_id):
     """The padding is left out, but the losses are added up and not averaged: a batch with more targets has a larger
     loss."""
-    return _sum(logits, targets, pad_id)
+    return _sum_over_real(logits, targets, pad_id)
 
 
 @mistake
 def divided_by_the_sequences(logits, targets, pad_id):
     """The sum is divided by the number of sequences. That is the loss per sentence; the contract asks for the loss per
     real target."""
-    return _sum(logits, targets, pad_id) / len(targets)
+    return _sum_over_real(logits, targets, pad_id) / len(targets)
 
 
 @mistake
 def divided_by_the_positions(logits, targets, pad_id):
     """The sum is divided by the length of the sequences, padding included. It should be divided by the number of real
     targets in the whole batch."""
-    return _sum(logits, targets, pad_id) / targets.shape[1]
+    return _sum_over_real(logits, targets, pad_id) / targets.shape[1]
 
 
 @mistake
 def divided_by_the_longest(logits, targets, pad_id):
     """The sum is divided as if every sequence were as long as the longest one. Shorter ones then lower the loss, as
     padding did before."""
-    return _sum(logits, targets, pad_id) / (len(targets) * _real(logits, targets, pad_id).sum(1).max())
+    return _sum_over_real(logits, targets, pad_id) / (len(targets) * _real(logits, targets, pad_id).sum(1).max())
 
 
 @mistake
 def divided_by_the_padding(logits, targets, pad_id):
     """The sum is divided by the number of *padded* targets. Without padding, that is 0."""
-    return _sum(logits, targets, pad_id) / (targets == pad_id).sum()
+    return _sum_over_real(logits, targets, pad_id) / (targets == pad_id).sum()
 
 
 @mistake
 def divided_twice(logits, targets, pad_id):
     """The sum is divided by the number of all targets *and* by the number of real ones."""
-    return _sum(logits, targets, pad_id) / targets.numel() / _real(logits, targets, pad_id).sum()
+    return _sum_over_real(logits, targets, pad_id) / targets.numel() / _real(logits, targets, pad_id).sum()
 
 
 @mistake
 def one_added_to_the_count(logits, targets, pad_id):
     """A number is added to the count of real targets, presumably against a division by 0. At least one target is real,
     and the loss comes out too low."""
-    return _sum(logits, targets, pad_id) / (_real(logits, targets, pad_id).sum() + 1)
+    return _sum_over_real(logits, targets, pad_id) / (_real(logits, targets, pad_id).sum() + 1)
 
 
 @mistake
 def small_number_added_to_the_count(logits, targets, pad_id):
     """A small number is added to the count of real targets. At least one target is real, so nothing is divided by 0,
     and in float64 the loss differs."""
-    return _sum(logits, targets, pad_id) / (_real(logits, targets, pad_id).sum() + 1e-8)
+    return _sum_over_real(logits, targets, pad_id) / (_real(logits, targets, pad_id).sum() + 1e-8)
 
 
 @mistake

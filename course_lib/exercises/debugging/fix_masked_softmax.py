@@ -42,14 +42,14 @@ def fix_masked_softmax(scores, mask):
 exercise.remarks.extend(masked_softmax.remarks)  # the same may be said of a repair
 
 
-def _scores(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
+def _scores_to_mask(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
     len_q, len_k = draw.sizes(2, 3, 8, but=batch)
     return draw.normal(*batch, len_q, len_k, dtype=dtype, scale=scale)
 
 
 def _with_a_sequence_of_padding(draw: Draw, dtype):
     """Scores of two sequences and a mask `(B, 1, L_k)` that leaves the second one no key."""
-    scores = _scores(draw, (2,), dtype)
+    scores = _scores_to_mask(draw, (2,), dtype)
     mask = draw.mask(2, 1, scores.shape[-1])
     mask[1] = False
     return scores, mask
@@ -63,13 +63,13 @@ def _(draw):
     )
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
-            scores = _scores(draw, batch, dtype)
+            scores = _scores_to_mask(draw, batch, dtype)
             yield Case(args=(scores, draw.mask(*scores.shape)), note="a mask of the scores' shape")
-    scores = _scores(draw, (2, 9))
+    scores = _scores_to_mask(draw, (2, 9))
     len_q, len_k = scores.shape[-2:]
     for shape in ((len_k,), (len_q, len_k), (2, 1, 1, len_k), (2, 1, len_q, len_k), (9, len_q, len_k)):
         yield Case(args=(scores, draw.mask(*shape)), note=f"a mask of shape {shape}")
-    scores = _scores(draw, (2,))
+    scores = _scores_to_mask(draw, (2,))
     yield Case(args=(scores, draw.mask(2, 1, scores.shape[-1])), note="a mask of shape (B, 1, L_k)")
     yield Case(args=(scores, torch.ones(scores.shape[-2:], dtype=torch.bool)), note="nothing is masked")
     square = draw.normal(2, 2, 3, 4), draw.mask(2, 3, 4)
@@ -83,7 +83,7 @@ def _(draw):
 def _(draw):
     for dtype in (torch.float16, torch.bfloat16):
         for batch in draw.batches():
-            scores = _scores(draw, batch, dtype)
+            scores = _scores_to_mask(draw, batch, dtype)
             yield Case(args=(scores, draw.mask(*scores.shape[-2:])), note=str(dtype).removeprefix("torch."))
     scores, mask = _with_a_sequence_of_padding(draw, torch.float16)
     yield Case(args=(scores, mask), note="float16, a sequence of padding only", gradients=False)
@@ -92,14 +92,14 @@ def _(draw):
 @exercise.holds("A fully masked row is all zeros, and the other rows are not affected", weight=2)
 def _(draw):
     for batch, dtype in (((), torch.float32), ((2,), torch.float64), ((2, 9), torch.float32)):
-        scores = _scores(draw, batch, dtype)
+        scores = _scores_to_mask(draw, batch, dtype)
         mask = draw.mask(*scores.shape)
         mask[..., 1, :] = False
         yield Case(args=(scores, mask), note="a fully masked row")
     for dtype in (torch.float32, torch.bfloat16):
         scores, mask = _with_a_sequence_of_padding(draw, dtype)
         yield Case(args=(scores, mask), note="a sequence of padding only", gradients=dtype.itemsize > 2)
-    scores = _scores(draw, (2,))
+    scores = _scores_to_mask(draw, (2,))
     mask = torch.ones(scores.shape[-2], 1, dtype=torch.bool)
     mask[1] = False
     yield Case(args=(scores, mask), note="a mask (L_q, 1) that takes all keys from one query")
@@ -109,17 +109,17 @@ def _(draw):
 @exercise.holds("A masked key gets exactly 0, not a tiny weight", weight=0.5, fault=not_exactly_zero)
 def _(draw):
     for dtype in (torch.float32, torch.float64):
-        scores = _scores(draw, (2,), dtype)
+        scores = _scores_to_mask(draw, (2,), dtype)
         yield Case(args=(scores, draw.mask(*scores.shape)), gradients=False)
 
 
 @exercise.holds("Scores of ±10000 make no difference to this, masked or not")
 def _(draw):
-    scores = _scores(draw)
+    scores = _scores_to_mask(draw)
     mask = draw.mask(*scores.shape)
     high = scores.masked_fill(~mask, 1e4)
     yield Case(args=(high, mask), note="masked scores of 10000", tolerance=50, gradients=False)
     low = torch.where(mask, (scores - 9998.0).clamp(min=-1e4), scores)
     yield Case(args=(low, mask), note="allowed scores near -10000", tolerance=50, gradients=False)
-    wild = _scores(draw, scale=3e3).clamp(-1e4, 1e4)
+    wild = _scores_to_mask(draw, scale=3e3).clamp(-1e4, 1e4)
     yield Case(args=(wild, draw.mask(*wild.shape)), note="scores of some thousands", tolerance=50, gradients=False)

@@ -11,7 +11,7 @@ from course_lib.exercises.masking.masked_softmax_mistakes.parts import as_it_is,
 mistake = Mistakes()
 
 
-def _in_place(number=-math.inf, then=as_it_is):
+def _filling_in_place(number=-math.inf, then=as_it_is):
     """A fill that changes the caller's scores."""
     return lambda scores, mask: then(scores.masked_fill_(~mask, number).softmax(-1), mask)
 
@@ -20,7 +20,7 @@ def _in_place(number=-math.inf, then=as_it_is):
 def as_given(scores, mask):
     """Three symptoms are left: an error in float16, equal weights in a fully masked row, and scores of the caller that
     are different after the call. The first two have the same cause."""
-    return _in_place(-1e9)(scores, mask)
+    return _filling_in_place(-1e9)(scores, mask)
 
 
 @mistake
@@ -34,7 +34,7 @@ def number_left(scores, mask):
 def scores_changed_left(scores, mask):
     """The weights are right in all dtypes and rows. One symptom is left: after the call, the caller's scores are not
     what they were."""
-    return _in_place(then=zeroed)(scores, mask)
+    return _filling_in_place(then=zeroed)(scores, mask)
 
 
 @mistake
@@ -48,21 +48,21 @@ def number_left_for_float16(scores, mask):
 def float16_and_scores_changed_left(scores, mask):
     """Fully masked rows are zero now. Two symptoms are left: an error in float16, and scores of the caller that are
     different after the call."""
-    return _in_place(-1e9, zeroed)(scores, mask)
+    return _filling_in_place(-1e9, zeroed)(scores, mask)
 
 
 @mistake
 def empty_rows_nan_and_scores_changed(scores, mask):
     """It runs in all dtypes now, but a fully masked row is `nan`, and the caller's scores are different after the
     call."""
-    return _in_place()(scores, mask)
+    return _filling_in_place()(scores, mask)
 
 
 @mistake
 def lowest_half_in_place(scores, mask):
     """It runs in all dtypes now. What is left: a fully masked row has equal weights, because all its scores are equally
     low, and the caller's scores are different after the call."""
-    return _in_place(-65504.0)(scores, mask)
+    return _filling_in_place(-65504.0)(scores, mask)
 
 
 @mistake
@@ -76,7 +76,7 @@ def lowest_half_for_all(scores, mask):
 def ten_thousand_in_place(scores, mask):
     """It runs in all dtypes. What is left: equal weights in a fully masked row, masked keys that get a weight where
     allowed scores are as low as the number filled in, and scores of the caller that are different after the call."""
-    return _in_place(-1e4)(scores, mask)
+    return _filling_in_place(-1e4)(scores, mask)
 
 
 # Whatever is wrong in a masked softmax may be wrong in a repaired one; these are the same mistakes as some above.

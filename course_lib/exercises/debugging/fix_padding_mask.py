@@ -50,7 +50,7 @@ def _padded(lengths, len_k: int, dtype=torch.int64):
     return (torch.arange(len_k) < torch.tensor(lengths)[:, None]).to(dtype)
 
 
-def _inputs(draw: Draw, kind=torch.int64, dtype=torch.float32, scale=1.0):
+def _padded_sequences(draw: Draw, kind=torch.int64, dtype=torch.float32, scale=1.0):
     """Padded sequences of different lengths; the key sequence is longer than any of them."""
     len_k = draw.integer(4, 9)
     batch, heads, len_q, d_k, d_v = draw.sizes(5, 2, 9, but=(len_k,))
@@ -69,8 +69,8 @@ def _(draw):
         edge="the smallest case, to be read by eye",
     )
     for kind, dtype in ((torch.int64, torch.float32), (torch.int64, torch.float64), (torch.int32, torch.float32)):
-        yield Case(args=_inputs(draw, kind, dtype), note=f"`real` in {str(kind).removeprefix('torch.')}")
-    query, key, value, real = _inputs(draw)
+        yield Case(args=_padded_sequences(draw, kind, dtype), note=f"`real` in {str(kind).removeprefix('torch.')}")
+    query, key, value, real = _padded_sequences(draw)
     yield Case(args=(query, key, value, torch.ones_like(real)), note="no padding")
     real = real.clone()
     real[1] = 1
@@ -80,18 +80,18 @@ def _(draw):
 @exercise.holds("With numbers of the query's dtype in `real`, padded keys get no weight either", weight=2)
 def _(draw):
     for dtype in (torch.float32, torch.float64, torch.float32):
-        yield Case(args=_inputs(draw, dtype, dtype), note="`real` in the dtype of the query")
+        yield Case(args=_padded_sequences(draw, dtype, dtype), note="`real` in the dtype of the query")
 
 
 @exercise.holds("The contents of the padding make no difference, wherever the padding is")
 def _(draw):
     for kind in (torch.int64, torch.float32):
-        query, key, value, real = _inputs(draw, kind)
+        query, key, value, real = _padded_sequences(draw, kind)
         real = real.flip(-1)
         yield Case(args=(query, key, value, real), note="padding on the left")
         key, value = (x.masked_fill(real[:, None, :, None] == 0, 1e4) for x in (key, value))
         yield Case(args=(query, key, value, real), note="keys and values of 10000 in the padding", gradients=False)
-    query, key, value, _ = _inputs(draw)
+    query, key, value, _ = _padded_sequences(draw)
     real = draw.mask(len(key), key.shape[-2]).long()
     yield Case(args=(query, key, value, real), note="padding between real tokens")
 
@@ -103,8 +103,8 @@ def _(draw):
         real = _padded([len_k, *[2] * (batch - 1)] if batch > 1 else [2], len_k)
         note = f"B, H, L_q, L_k = {batch}, {heads}, {len_q}, {len_k}"
         yield Case(args=(*args, real), note=note, edge="short or equal axes")
-    query, key, value, real = _inputs(draw, torch.float32)
+    query, key, value, real = _padded_sequences(draw, torch.float32)
     yield Case(args=(query, key, value, _padded([1] * len(real), real.shape[-1])), note="one real key per sequence")
     for dtype in (torch.float32, torch.float64):
-        args = _inputs(draw, dtype, dtype, scale=50.0)
+        args = _padded_sequences(draw, dtype, dtype, scale=50.0)
         yield Case(args=args, note="scores of some thousands", tolerance=50, gradients=False)

@@ -11,8 +11,6 @@ from course_lib.exercises._mistakes import Mistakes
 
 mistake = Mistakes()
 
-POLARITY = "notation: Conventions"
-
 
 def _fused(mask):
     """Fused attention with a mask made from the keys' numbers, which are given the axes of the scores first."""
@@ -66,7 +64,7 @@ def handed_over_as_it_is(query, key, value, real):
     return _fused(lambda real, dtype: real)(query, key, value, real)
 
 
-@mistake(look=POLARITY)
+@mistake(look="notation: Conventions")
 def turned_round(query, key, value, real):
     """Now attention goes to the padding, and to it alone: in a bool mask, True means *may attend*."""
     return _fused(lambda real, dtype: real == 0)(query, key, value, real)

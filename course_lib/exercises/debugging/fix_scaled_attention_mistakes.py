@@ -27,15 +27,15 @@ def _root(query, key, value):
     return math.sqrt(query.shape[-1])
 
 
-_right = _scaled_by(_root)
-_unscaled = _scaled_by(_nothing)
+_divided_by_the_root = _scaled_by(_root)
+_without_scale = _scaled_by(_nothing)
 
 
 @mistake
 def as_given(query, key, value):
     """The weights are the softmax of scores that are not scaled: the more features there are, the closer they are to
     one-hot. The division by √d_k has no effect on what is returned."""
-    return _unscaled(query, key, value)
+    return _without_scale(query, key, value)
 
 
 @mistake
@@ -96,7 +96,7 @@ def root_of_the_queries(query, key, value):
 def weights_scaled(query, key, value):
     """The finished weights are divided by √d_k: they are as concentrated as before, and a row does not sum to one any
     more. The scale has to act before the softmax."""
-    weights = _unscaled(query, key, value)[1] / _root(query, key, value)
+    weights = _without_scale(query, key, value)[1] / _root(query, key, value)
     return weights @ value, weights
 
 
@@ -104,21 +104,21 @@ def weights_scaled(query, key, value):
 def output_scaled(query, key, value):
     """The output is divided by √d_k, while the weights are still those of scores without a scale. The scale has to act
     before the softmax."""
-    output, weights = _unscaled(query, key, value)
+    output, weights = _without_scale(query, key, value)
     return output / _root(query, key, value), weights
 
 
 @mistake
 def output_of_unscaled_weights(query, key, value):
     """The weights that are returned are right, but the output is still the average with weights without a scale."""
-    return _unscaled(query, key, value)[0], _right(query, key, value)[1]
+    return _without_scale(query, key, value)[0], _divided_by_the_root(query, key, value)[1]
 
 
 @mistake
 def unscaled_weights_returned(query, key, value):
     """The output is right, but the weights that are returned are those without a scale, which is not what the output
     was averaged with."""
-    return _right(query, key, value)[0], _unscaled(query, key, value)[1]
+    return _divided_by_the_root(query, key, value)[0], _without_scale(query, key, value)[1]
 
 
 @mistake
@@ -126,7 +126,7 @@ def scores_returned(query, key, value):
     """The output is right, but the second result is the scaled scores instead of the weights: its rows do not sum to
     one."""
     scores = query @ key.transpose(-2, -1) / _root(query, key, value)
-    return _right(query, key, value)[0], scores
+    return _divided_by_the_root(query, key, value)[0], scores
 
 
 @mistake
@@ -152,13 +152,13 @@ def over_queries_unscaled(query, key, value):
 @mistake
 def only_the_output(query, key, value):
     """The output is right, but the weights are not returned with it: the contract asks for a pair."""
-    return _right(query, key, value)[0]
+    return _divided_by_the_root(query, key, value)[0]
 
 
 @mistake
 def weights_first(query, key, value):
     """Both results are right, but their order is not: the output comes first, then the weights."""
-    output, weights = _right(query, key, value)
+    output, weights = _divided_by_the_root(query, key, value)
     return weights, output
 
 
@@ -167,4 +167,4 @@ def scaled_in_place(query, key, value):
     """The result is right, but the query, which belongs to the caller, is divided in place, and autograd does not
     allow it for a leaf: `/=` and methods whose name ends in `_` write to their tensor."""
     query /= _root(query, key, value)
-    return _unscaled(query, key, value)
+    return _without_scale(query, key, value)
