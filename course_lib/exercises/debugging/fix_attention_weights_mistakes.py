@@ -23,6 +23,20 @@ def as_given(query, key):
 
 
 @mistake
+def keys_transposed_by_axes_1_and_2(query, key):
+    """Right with exactly one batch dimension. A single sequence ends in an error, and so do several heads, because the
+    two axes of the keys that are exchanged are counted from the left."""
+    return (query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])).softmax(-1)
+
+
+@mistake
+def keys_transposed_by_axes_0_and_1(query, key):
+    """Right for a single sequence only. In a batch, the sequences are exchanged with the keys, and the product ends in
+    an error: the axes are counted from the left."""
+    return (query @ key.transpose(0, 1) / math.sqrt(query.shape[-1])).softmax(-1)
+
+
+@mistake
 def over_axis_2(query, key):
     """Right with exactly one batch dimension. With two, the weights sum to one over the queries, and a single sequence
     ends in an error: the axis is still counted from the left."""

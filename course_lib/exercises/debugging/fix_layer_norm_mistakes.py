@@ -89,6 +89,13 @@ def eps_under_the_root_of_a_deviation(x, gain, bias, eps=1e-5):
 
 
 @mistake
+def root_before_eps(x, gain, bias, eps=1e-5):
+    """The values are right, but where the features of a vector are all equal, the gradient is `nan`: a root is taken
+    before eps is added, and the slope of the root at 0 is infinite."""
+    return norm(root=lambda variance, eps: (variance.sqrt().square() + eps).sqrt())(x, gain, bias, eps)
+
+
+@mistake
 def eps_added_to_the_features(x, gain, bias, eps=1e-5):
     """eps is added to the features, where the mean removes it again: vectors whose features are all equal give `nan`,
     and nearly equal ones are enlarged as if eps were 0."""

@@ -188,6 +188,33 @@ def log_of_a_bounded_softmax(logits, targets, pad_id):
 
 
 @mistake
+def exponentials_overflow(logits, targets, pad_id):
+    """Right for small logits. Large ones give inf or nan, because the sum of their exponentials overflows, or becomes
+    0, before its logarithm is taken. What may be subtracted from all logits of a position without changing the
+    loss?"""
+    right = logits.gather(-1, targets[..., None])[..., 0]
+    return (logits.exp().sum(-1).log() - right)[targets != pad_id].mean()
+
+
+@mistake
+def largest_logit_of_the_batch(logits, targets, pad_id):
+    """The loss is infinite where the logits of a position are all far below the largest one of the batch: what is
+    subtracted before the exponentials is the maximum of the whole tensor. Each position needs its own."""
+    shifted = logits - logits.max()
+    right = shifted.gather(-1, targets[..., None])[..., 0]
+    return (shifted.exp().sum(-1).log() - right)[targets != pad_id].mean()
+
+
+@mistake
+def difference_of_large_numbers(logits, targets, pad_id):
+    """For large logits, the loss is right to three or four digits only: it is the difference of two numbers of the size
+    of the logits, whose last digits are lost in float32. A number that is subtracted from all logits of a position
+    changes neither its probabilities nor its loss."""
+    right = logits.gather(-1, targets[..., None])[..., 0]
+    return (logits.logsumexp(-1) - right)[targets != pad_id].mean()
+
+
+@mistake
 def negative(logits, targets, pad_id):
     """The sign is wrong: this is the mean log-probability, which training would push down."""
     return -_losses(logits, targets)[targets != pad_id].mean()

@@ -39,7 +39,7 @@ def fix_softmax(scores, dim=-1):
     shapes={"scores": "... length"},
     look="debugging: float64 against float32",
     returns=("weights",),
-    twins=tuple(name for name in softmax_exercise.twins if "log" not in name),  # a logarithm still needs its exp
+    twins=softmax_exercise.twins,
 )
 
 
