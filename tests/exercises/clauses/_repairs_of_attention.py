@@ -154,6 +154,11 @@ def over_queries_without_a_batch(query, key):
     return scores.softmax(0 if scores.dim() == 2 else -1)
 
 
+@breaks("fix_attention_weights", BATCH)
+def keys_transposed_from_the_left(query, key):
+    return (query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])).softmax(-1)
+
+
 @breaks("fix_attention_weights", LARGE)
 def weights_by_exponentials(query, key):
     powers = (query @ key.mT / math.sqrt(query.shape[-1])).exp()
@@ -517,6 +522,13 @@ def bias_before_the_gain(x, gain, bias, eps=1e-5):
 def variance_detached(x, gain, bias, eps=1e-5):
     variance = x.var(-1, keepdim=True, correction=0).detach()
     return gain * (x - x.mean(-1, keepdim=True)) / (variance + eps).sqrt() + bias
+
+
+@breaks(NORM, GRADIENTS + ": finite ones, in a vector of equal features too")
+def root_before_eps(x, gain, bias, eps=1e-5):
+    centred = x - x.mean(-1, keepdim=True)
+    deviation = centred.square().mean(-1, keepdim=True).sqrt()
+    return gain * centred / (deviation**2 + eps).sqrt() + bias
 
 
 @breaks(NORM, GRADIENTS + ": to gain and bias")
