@@ -12,7 +12,7 @@ from course_lib.viz.view_numbers import fixed, rounded
 __all__ = ["loss_curves"]
 
 _LETTERS = "ABCD"
-_LEFT, _RIGHT, _TOP, _BOTTOM = 18, 202, 34, 124  # of each diagram; three of them fit side by side into a page
+_LEFT, _RIGHT, _TOP, _BOTTOM = 18, 190, 34, 124  # of each diagram; three of them fit side by side into a page
 _MOST_STEPS, _LARGEST = 500, 1e6  # numbers beyond this would not fit beside their names
 _NOTHING = "nothing yet"
 
@@ -76,8 +76,8 @@ def loss_curves(
             "lines": lines,
             "box": [_LEFT, _RIGHT, _TOP, _BOTTOM, top],
         },
-        hint="Before you choose a measurement, decide from the curves alone which model you would trust, and which one "
-        "you would repair first. Then measure.",
+        hint="Decide from the curves alone which model you would trust. Then choose a measurement: which one do you trust "
+        "now?",
         status=said,
         note="All curves have the same axes: the steps of training, and the loss in nats per token. The dashed line is "
         "log V, the loss of a model that gives every token the same probability."
@@ -93,7 +93,7 @@ def _picture(i: int, curve: Sequence[float], levels: Mapping[str, float], top: f
         marks.append(element("path", d=f"M{_LEFT} {y:.1f}H{_RIGHT}", class_="line", stroke_dasharray=dashes))
         marks.append(words(_RIGHT, y - 8, name, class_="end small"))
     return drawing(
-        208, 164,
+        196, 164,
         words(_LEFT, 12, _LETTERS[i], key=f"name{i}", class_="start"),
         words(_RIGHT, 12, fixed(curve[-1]), key=f"loss{i}", class_="end"),
         element("path", d=f"M{_LEFT} {_TOP - 8}V{_BOTTOM}H{_RIGHT}", class_="line"),

@@ -43,7 +43,7 @@ def test_a_measurement_then_the_names(show, touch):
     assert texts(page, "test") == ["", "", ""]
     page.locator("[data-k=test]").first.select_option("change by a later token")
     said(page, "Change by a later token: A 0.000, B 5.250, C 0.000.")
-    assert texts(page, "test") == ["0.000", "5.250", "0.000"]
+    assert texts(page, "test") == ["measured 0.000", "measured 5.250", "measured 0.000"]
     names = page.locator("button[data-k=names]")
     names.tap() if touch else names.click()
     said(page, "A (healthy) 0.000, B (leaking) 5.250, C (dead) 0.000.")

@@ -28,7 +28,7 @@ def test_all_curves_share_their_axes_and_names_are_hidden():
     assert [drawn[f"name{i}"].text for i in range(3)] == ["A", "B", "C"]
     assert [drawn[f"loss{i}"].text for i in range(3)] == ["1.000", "0.125", "4.000"]
     healthy, leaking, dead = (corners(drawn[f"curve{i}"]) for i in range(3))
-    assert [x for x, _ in healthy] == [x for x, _ in dead] == pytest.approx([18, 79.3, 140.7, 202])
+    assert [x for x, _ in healthy] == [x for x, _ in dead] == pytest.approx([18, 75.3, 132.7, 190])
     # 90 units for a loss of 4.2, from 124 upwards
     assert [y for _, y in dead] == pytest.approx([124 - 90 * 4 / 4.2] * 4, abs=0.06)
     assert [y for _, y in leaking] == pytest.approx([124 - 90 * loss / 4.2 for loss in CURVES["leaking"]], abs=0.06)
@@ -49,19 +49,19 @@ def test_the_description_gives_all_of_it_in_words():
 
 def test_the_dashed_line_is_the_baseline():
     body = loss_curves(CURVES, TESTS, baseline=2.1).body
-    dashed = re.findall(r'd="M18 ([\d.]+)H202"[^>]*dasharray', body)
+    dashed = re.findall(r'd="M18 ([\d.]+)H190"[^>]*dasharray', body)
     assert [float(y) for y in dashed] == [124 - 90 * 2.1 / 4.2] * 3
 
 
 def test_a_baseline_above_all_losses_fits_in():
     body = loss_curves(CURVES, TESTS, baseline=8.0).body
-    dashed = re.findall(r'd="M18 ([\d.]+)H202"[^>]*dasharray', body)
+    dashed = re.findall(r'd="M18 ([\d.]+)H190"[^>]*dasharray', body)
     assert [float(y) for y in dashed] == pytest.approx([124 - 90 / 1.05] * 3, abs=0.06)
 
 
 def test_a_floor_is_a_dotted_line_with_its_number():
     view = loss_curves(CURVES, TESTS, baseline=2.1, floor=1.05)
-    dotted = re.findall(r'd="M18 ([\d.]+)H202"[^>]*dasharray="1.5 3"', view.body)
+    dotted = re.findall(r'd="M18 ([\d.]+)H190"[^>]*dasharray="1.5 3"', view.body)
     assert [float(y) for y in dotted] == [124 - 90 * 1.05 / 4.2] * 3
     assert view.status.endswith("; log V is 2.100; floor is 1.050.")
     assert "dotted" in view.note

@@ -32,7 +32,7 @@ def fix_head_split(x, num_heads):
     reference=fix_head_split,
     shapes={"x": "... length d_model"},
     returns=("heads",),
-    look="debugging: Shapes made of different primes",
+    look="debugging: Shapes with different primes",
 )
 
 HEADS_OF_ALL_WIDTHS = ((2, 3), (3, 2), (2, 5), (4, 2), (5, 3))

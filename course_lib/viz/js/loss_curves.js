@@ -7,7 +7,7 @@
     curves.forEach((curve, i) => {
       ui.text("loss" + i, fix(curve[t]));
       ui.text("name" + i, letters[i] + (named ? ": " + names[i] : ""));
-      ui.text("test" + i, found ? found[i] : "");
+      ui.text("test" + i, found ? "measured " + found[i] : "");
       set(ui.$("curve" + i), {points: curve.slice(0, t + 1).map((loss, s) =>
         (left + (right - left) * s / last).toFixed(1) + "," + (bottom - (bottom - top) * loss / most).toFixed(1)).join(" ")});
     });
