@@ -76,7 +76,7 @@ def loss_curves(
             "lines": lines,
             "box": [_LEFT, _RIGHT, _TOP, _BOTTOM, top],
         },
-        hint="Decide from the curves alone which model you would trust. Then choose a measurement: which one do you trust "
+        hint="Decide from the curves alone which model you would trust. Then choose a measurement: which do you trust "
         "now?",
         status=said,
         note="All curves have the same axes: the steps of training, and the loss in nats per token. The dashed line is "
