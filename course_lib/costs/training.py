@@ -116,11 +116,11 @@ def training_memory(
         activations: how many numbers are kept for the backward pass, as `course_lib.costs.activations` computes or
             `course_lib.measuring.numbers_kept` measures.
         bytes_per_number: 4 in float32.
-        optimizer_numbers: how many numbers the optimiser keeps per parameter: 2 for Adam and AdamW (running means of
+        optimizer_numbers: how many numbers the optimizer keeps per parameter: 2 for Adam and AdamW (running means of
             the gradient and of its square), 1 for SGD with momentum, 0 for plain SGD.
 
     Returns:
-        Bytes of weights, gradients, optimiser state and activations, with their `total`.
+        Bytes of weights, gradients, optimizer state and activations, with their `total`.
 
     Raises:
         TypeError: a number is not a whole number.

@@ -1,4 +1,4 @@
-"""course_lib.costs.training: PyTorch's FLOP counter, and the storages of gradients and optimisers, as oracles."""
+"""course_lib.costs.training: PyTorch's FLOP counter, and the storages of gradients and optimizers, as oracles."""
 
 from __future__ import annotations
 

@@ -203,5 +203,5 @@ def sequential():
 @mistake.built
 def not_registered():
     """The module has no parameters at all: its Linears are in local variables or in a plain list, where neither an
-    optimiser nor `load_state_dict` finds them. They belong on `self`, under the names linear1 and linear2."""
+    optimizer nor `load_state_dict` finds them. They belong on `self`, under the names linear1 and linear2."""
     return built_with(FeedForward, linear1=None, linear2=None)
