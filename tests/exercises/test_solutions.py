@@ -48,7 +48,9 @@ def judged(kind: str) -> dict[str, list[str]]:
 
     The judges of `held_out` saw no diagnosis. The judge of `held_out_2` compared each diagnosis with the code. So did
     the author of both sets of `inspection`, the author of the second set of `efficiency`, and the author of those of
-    `self_attention`, who also wrote its mistakes.
+    `self_attention`, who also wrote its mistakes. One person judged both sets of `debugging`, before any of its
+    solutions was diagnosed. Two names were added to this judgement afterwards, each to the one solution that had led to
+    it: `keys_transposed_by_axes_1_and_2` and `exponentials_overflow`.
     """
     found = {}
     for path in sorted((FOLDER / kind).glob("judged*.json")):
