@@ -63,7 +63,7 @@ def start_loss(
     """
     check_floats(axes=1, logits=logits)
     if not logits.shape[-1]:
-        raise ValueError(f"logits must have one column per token of the vocabulary, got {tuple(logits.shape)}")
+        raise ValueError(f"logits must be (..., V) with V ≥ 1, got {tuple(logits.shape)}; pass the scores of a model")
     flat = _counted(targets, logits.shape, pad_id)
     return F.cross_entropy(logits.flatten(0, -2) if logits.dim() > 1 else logits[None], flat).item(), math.log(
         logits.shape[-1]
