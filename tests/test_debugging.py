@@ -111,6 +111,12 @@ def test_padding_and_missing_targets_do_not_count():
     assert fit_one_batch(model, ids, targets, steps=1) != fit_one_batch(model, ids, ignored, steps=1)
 
 
+def test_dropout_is_active_while_one_batch_is_learnt():
+    model, ids = LanguageModel(config(dropout=0.9)).eval(), tokens()
+    without = F.cross_entropy(model(ids).transpose(1, 2), ids).item()
+    assert abs(fit_one_batch(model, ids, ids, steps=1)[0] - without) > 1e-3
+
+
 def test_frozen_parameters_stay_and_gradients_are_switched_on():
     model, ids = LanguageModel(config()), tokens()
     model.embedding.requires_grad_(False)
@@ -285,6 +291,15 @@ REFUSED = {
         r"targets must have the shape .* \(2, 4\), got \(2, 3\)",
     ),
     "start_loss: vocabulary": (lambda: start_loss(torch.ones(2, 3, 1), IDS), ValueError, "0 … 0, got 1 … 1"),
+    "start_loss: below the vocabulary": (
+        *(lambda: start_loss(torch.ones(2, 3, 5), IDS - 2), ValueError),
+        "targets must be in the vocabulary, 0 … 4, got -1 … -1",
+    ),
+    "start_loss: no vocabulary": (
+        lambda: start_loss(torch.ones(2, 3, 0), IDS),
+        ValueError,
+        r"with V ≥ 1, got \(2, 3, 0\)",
+    ),
     "start_loss: padding only": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1), ValueError, "got padding only"),
     "start_loss: pad_id": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1.5), TypeError, "pad_id must be a whole"),
     "fit: model": (lambda: fit_one_batch(len, IDS, IDS), TypeError, "model must be of type Module"),
@@ -309,6 +324,12 @@ REFUSED = {
     ),
     "influence: no column": (lambda: token_influence(MODEL, IDS, []), ValueError, "got none; leave it out"),
     "influence: model": (lambda: token_influence("model", IDS), TypeError, "model must be a function"),
+    "influence: a class": (lambda: token_influence(nn.Linear, IDS), TypeError, "got the class Linear; build a model"),
+    "influence: one column": (
+        lambda: token_influence(MODEL, IDS, 2),
+        TypeError,
+        r"columns must be a list.*\[columns\]",
+    ),
     "influence: no logits": (
         *(lambda: token_influence(lambda x: x, IDS), ValueError),
         r"must return logits \(2, 3, 'V'\), got torch.int64 \(2, 3\)",

@@ -48,45 +48,59 @@ def diagnose(
     """Examine a model with tokens in and logits out: does it leak, ignore, lose or forget something?
 
     Every check runs copies of the model, so that weights, buffers, gradients, mode and random numbers are afterwards
-    what they were. A check that fails or cannot run is reported as "not checked", with the reason.
+    what they were. Hooks run with the copies; what they write outside the model is not undone. A check that fails or
+    cannot run is reported as "not checked", with the reason.
 
     Args:
-        model: any module that returns logits `(B, L, V)`, a tuple that begins with them, or an object with `.logits`.
+        model: any module that returns logits `(B, L, V)`, a tuple that contains them, or an object with `.logits`.
         batch: what it is called with: tokens `(B, L)`; a tuple, passed in order, such as source and target; or a dict,
             passed by name, as for models of Hugging Face. The last of the inputs that are tokens is what is predicted
-            from. A few short sequences are enough, and two or more are better than one.
+            from; `targets` that the model can do without are its right answers. A few short sequences are enough, and
+            two or more are better than one.
         targets: int `(B, L)`, the right answers at each position, −100 or pad_id where there is none. If they are not
-            given, they are the `labels` of a dict, or else the tokens, one position on.
+            given, they are the `labels` of a dict or the `targets` in the batch, or else the tokens, one position on.
         pad_id: the padding token.
         causal: whether a position must not depend on later tokens. None: yes for a source and a target, and where the
-            labels are the inputs; otherwise what is measured is reported, and an alarm is given only if some later
-            tokens leak and others do not.
+            labels are the inputs or the tokens that follow them; otherwise what is measured is reported, and an alarm
+            is given only if some later tokens leak and others do not.
 
     Returns:
         A report; it prints as text, and as HTML in a notebook.
 
     Raises:
-        TypeError: model is not a module, batch has no integer tensor `(B, L)`, targets are not integers, pad_id is not
-            a whole number, causal is not a bool, or no logits come back.
+        TypeError: model is not a module (but, for example, its class), batch has no integer tensor `(B, L)`, targets
+            are not integers, pad_id is not a whole number, causal is not a bool, or no logits come back.
         ValueError: the batch is empty, pad_id or a target is not in the vocabulary, targets have another shape than the
-            tokens, the logits are not `(B, L, V)`, or the model cannot be copied or called with this batch.
+            tokens, the logits are not `(B, L, V)`, the model has no weights yet, or it cannot be copied or run on this
+            batch.
     """
-    check_instance(nn.Module, model=model)
+    _check_model(model)
     if causal is not None:
         check_instance(bool, causal=causal)
     if pad_id is not None:
-        check_whole(pad_id=pad_id, least=0)
+        check_whole(pad_id=pad_id, least=0, hint="; pass the padding token of the inputs")
     with isolated(model):
         read = read_batch(model, batch)
         logits = _first_logits(model, read)
         vocab_size = logits.shape[-1]
         if pad_id is not None and pad_id >= vocab_size:
-            raise ValueError(f"pad_id must be a token of the vocabulary, 0 … {vocab_size - 1}, got {pad_id}")
-        if causal is None and (len(read.streams) > 1 or _predicts_its_input(read)):
+            raise ValueError(f"pad_id must be in the vocabulary, 0 … {vocab_size - 1}, got {pad_id}; pass a token")
+        if causal is None and (len(read.streams) > 1 or _predicts_its_input(read) or _predicts_the_next(read)):
             causal = True
         found, aligned = _targets(read, targets, pad_id, vocab_size)
         subject = Subject(model, read, found, aligned, pad_id, causal, logits)
         return Report(_described(model, subject), [_tried(name, check, subject) for name, check in CHECKS.items()])
+
+
+def _check_model(model: nn.Module) -> None:
+    if isinstance(model, type):
+        raise TypeError(f"model must be a module, got the class {model.__name__}; build a model from it first")
+    check_instance(nn.Module, model=model)
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+            raise ValueError(f"model must have weights, got a lazy module without `{name}`; call the model once before")
+        if tensor.is_meta:
+            raise ValueError(f"model must have weights, got `{name}` on the device 'meta'; load the weights before")
 
 
 def _first_logits(model: nn.Module, batch: Batch) -> Tensor:
@@ -101,12 +115,23 @@ def _first_logits(model: nn.Module, batch: Batch) -> Tensor:
         try:
             output = batch.output(used)
         except Exception as error:
-            names = ", ".join(batch.inputs)
+            text = f"{type(error).__name__}: {error}".rstrip(": ")
             raise ValueError(
-                f"model must be callable with this batch ({names}), got {type(error).__name__}: {error}; pass a tuple "
-                f"for several inputs in order, or a dict for inputs by name"
+                f"model must run in eval mode on this batch ({', '.join(batch.inputs)}), got {text}; "
+                f"{_remedy(error, batch)}"
             ) from error
     return find_logits(output, batch.tokens).detach()
+
+
+def _remedy(error: Exception, batch: Batch) -> str:
+    """What to look at when a model does not run."""
+    if isinstance(error, IndexError):
+        tokens = [batch.inputs[name] for name in batch.streams]
+        largest, length = max(int(each.max()) for each in tokens), max(each.shape[1] for each in tokens)
+        return f"compare the largest token, {largest}, and the length, {length}, with the sizes of its embeddings"
+    if isinstance(error, TypeError):
+        return "pass a tuple for several inputs in order, or a dict for inputs by name"
+    return "call it on the batch yourself, or pass what is missing: a tuple in order, or a dict by name"
 
 
 def _predicts_its_input(batch: Batch) -> bool:
@@ -115,6 +140,15 @@ def _predicts_its_input(batch: Batch) -> bool:
         return False
     counted = labels != -100
     return bool(counted.any() and (labels == batch.tokens)[counted].all())
+
+
+def _predicts_the_next(batch: Batch) -> bool:
+    labels = batch.labels
+    if labels is None or labels.shape != batch.tokens.shape or labels.shape[1] < 2:
+        return False
+    labels, tokens = labels[:, :-1], batch.tokens[:, 1:]
+    counted = labels != -100
+    return bool(counted.any() and (labels == tokens)[counted].all())
 
 
 def _targets(batch: Batch, targets: Tensor | None, pad_id: int | None, vocab_size: int) -> tuple[Tensor | None, str]:

@@ -16,6 +16,7 @@ __all__ = ["Batch", "find_logits", "read_batch"]
 
 _NO_TOKENS = ("mask", "type", "segment", "position", "length", "label")  # in the names of other integer inputs
 _OF_THE_TARGET = ("decoder", "target", "tgt", "trg")
+_ANSWERS = ("targets", "y")  # names of the right answers, where `forward` can do without them
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Batch:
         inputs: name to value, in the order of the call.
         by_name: whether they are passed by name (from a dict) or in order.
         streams: the names of the inputs that are tokens `(B, L)`; the last one is what is predicted from.
-        labels: of a dict, not passed on where `forward` does not insist on them; or None.
+        labels: of a dict, not passed on where `forward` does not insist on them; targets that `forward` can do without,
+            passed on, since some models return all logits only with them; or None.
     """
 
     inputs: dict[str, Any]
@@ -156,22 +158,26 @@ def read_batch(model: nn.Module, batch: object) -> Batch:
         inputs = dict(zip(known, values, strict=False))
     else:
         raise TypeError(
-            f"batch must be a tensor of tokens, a tuple of tensors or a dict of them, got {got(batch)}; pass what the "
-            f"model is called with"
+            f"batch must be a tensor of tokens, a tuple of tensors or a dict of them, got {got(batch)}; pass tensors, "
+            f"as the model takes them"
         )
     streams = [name for name, value in inputs.items() if _is_tokens(name, value)]
+    for name in streams[1:]:
+        optional = name in parameters and parameters[name].default is None
+        if optional and name.lower() in _ANSWERS and inputs[name].shape == inputs[streams[0]].shape:
+            streams.remove(name)
+            labels = inputs[name]
     if "decoder_input_ids" in streams:
         streams = [name for name in streams if name != "decoder_input_ids"] + ["decoder_input_ids"]
     if not streams:
         found = ", ".join(f"{name} {got(value)}" for name, value in inputs.items()) or "nothing"
         raise TypeError(
-            f"batch must have tokens, an int64 or int32 tensor (B, L), got {found}; pass token ids, not embeddings or "
-            f"one-hot vectors"
+            f"batch must have tokens, an int64 or int32 tensor (B, L), got {found}; {_remedy(inputs.values())}"
         )
     for name in streams:
         if not inputs[name].numel():
             raise ValueError(
-                f"batch must have one token at least, got {name} of shape {tuple(inputs[name].shape)}; "
+                f"batch must contain at least one token, got {name} of shape {tuple(inputs[name].shape)}; "
                 f"pass a batch from the training data"
             )
     return Batch(inputs, by_name, tuple(streams), labels)
@@ -191,18 +197,29 @@ def find_logits(output: object, tokens: Tensor) -> Tensor:
         elif isinstance(output, Mapping):
             found = output.get("logits")
         elif isinstance(output, Iterable):
-            found = next((each for each in output if isinstance(each, Tensor)), None)
+            tensors = [each for each in output if isinstance(each, Tensor)]
+            found = next((each for each in tensors if _fits(each, tokens)), tensors[0] if tensors else None)
     if not isinstance(found, Tensor) or not found.is_floating_point():
         raise TypeError(
-            f"the model must return logits (B, L, V), a tuple that begins with them, or an object with .logits, got "
+            f"the model must return logits (B, L, V), a tuple that contains them, or an object with .logits, got "
             f"{got(output)}; wrap it in a module that returns its logits"
         )
-    if found.dim() != 3 or found.shape[:2] != tokens.shape or not found.shape[-1]:
+    if not _fits(found, tokens):
+        remedy = "wrap it in a module that returns the scores of every position"
+        if found.dim() == 3 and found.shape[1] == 1:
+            remedy = "if it returns the last position only because it was given no targets, put them into the batch"
+        elif found.dim() == 3 and {*tokens.shape} <= {*found.shape}:
+            remedy = "wrap it in a module that puts the axes in the order (B, L, V)"
         raise ValueError(
             f"the model must return one row of logits per token, {(*tokens.shape, 'V')}, got {tuple(found.shape)}; "
-            f"wrap it in a module that puts the axes in the order (B, L, V)"
+            f"{remedy}"
         )
     return found
+
+
+def _fits(found: Tensor, tokens: Tensor) -> bool:
+    """Whether this may be logits of the tokens."""
+    return found.is_floating_point() and found.dim() == 3 and found.shape[:2] == tokens.shape and found.shape[-1] > 0
 
 
 def _shifted(model: nn.Module, labels: Tensor) -> Tensor:
@@ -232,6 +249,18 @@ def _is_tokens(name: str, value: object) -> bool:
         and value.dim() == 2
         and not any(part in name.lower() for part in _NO_TOKENS)
     )
+
+
+def _remedy(values: Iterable[object]) -> str:
+    """What to pass in place of a batch without tokens."""
+    for value in values:
+        if isinstance(value, list | tuple) and value:
+            return "pass torch.tensor(…) of the lists"
+        if isinstance(value, Tensor) and not value.is_complex() and value.dim() == 2 and value.shape[1]:
+            return "convert token ids with .long(); embeddings and one-hot vectors are not token ids"
+        if isinstance(value, Tensor) and value.dtype in (torch.int32, torch.int64) and value.dim() == 1:
+            return "add the axis of the batch with [None]"
+    return "pass token ids, not embeddings or one-hot vectors"
 
 
 def _append(tensor: Tensor, value: float, extra: int) -> Tensor:

@@ -23,8 +23,10 @@ _DEPTH = 4  # of lists in lists
 
 def batch_loss(subject: Subject, model: nn.Module) -> Tensor:
     """Cross-entropy per target of a copy on the batch, with the same random numbers each time."""
+    in_float32 = {p.dtype for p in model.parameters()} == {torch.float32}
+    batch = subject.batch.to(torch.float32) if in_float32 else subject.batch
     with seeded(0):
-        logits = subject.batch.logits(model)
+        logits = batch.logits(model)
     targets = subject.targets
     if targets is None:  # nothing to predict: some loss that every logit takes part in
         return logits.float().logsumexp(dim=-1).mean() - logits.float()[..., 0].mean()
@@ -60,7 +62,7 @@ def hidden_parameters(subject: Subject) -> Finding:
     """Are there parameters that `parameters()` does not list, such as those of modules in a plain list?"""
     name, measured = "unregistered parameters", "numbers that no optimiser would see"
     model = subject.copied()
-    hidden = dict(_hidden(model))
+    hidden = dict(_hidden(model, subject.model))
     number = sum(p.numel() for p in hidden.values())
     if not hidden:
         return Finding(name, "fine", "Every parameter is listed by `parameters()`.", 0, measured)
@@ -81,10 +83,13 @@ def hidden_parameters(subject: Subject) -> Finding:
     return Finding(name, "suspicious" if leaves else "fine", says, number, measured)
 
 
-def _hidden(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Name and tensor of every parameter that is found in attributes only."""
-    known = {id(p) for p in model.parameters()}
-    modules = {id(module) for module in model.modules()}
+def _hidden(model: nn.Module, original: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Name and tensor of every parameter that is found in attributes only.
+
+    A function in an attribute or a hook may refer to the original, since `copy.deepcopy` copies no functions.
+    """
+    known = {id(p) for each in (model, original) for p in each.parameters()}
+    modules = {id(module) for each in (model, original) for module in each.modules()}
     for path, module in model.named_modules():
         for attribute, value in vars(module).items():
             if attribute in ("_parameters", "_buffers", "_modules"):
@@ -144,7 +149,9 @@ def unused_parameters(subject: Subject) -> Finding:
 def dead_gradients(subject: Subject) -> Finding:
     """Are there parameters whose gradient is zero everywhere, and stays so while the others are trained?"""
     name, measured = "dead gradients", "parameters with a gradient of zeros"
-    model = subject.copied()
+    if subject.batch.tokens.shape[1] < 2:  # nothing to attend to, and no state to take over
+        return Finding(name, "not checked", "It takes a sequence with at least two tokens.")
+    model = subject.trained_copy()
     loss = batch_loss(subject, model)
     if not loss.requires_grad:
         return Finding(name, "not checked", "The loss has no gradient.")
@@ -155,6 +162,12 @@ def dead_gradients(subject: Subject) -> Finding:
         step(optimizer, parameters, loss)
         loss = batch_loss(subject, model)
         dead = dead & {name for name, kind in idle_parameters(model, loss).items() if kind == "zero"}
+    if dead and all("expert" in each for each in dead):
+        says = (
+            f"The gradient is exactly zero for {_some(sorted(dead))}. Experts that none of these tokens has chosen are "
+            f"harmless; try a batch with more tokens."
+        )
+        return Finding(name, "suspicious", says, len(dead), measured)
     if dead:
         says = (
             f"The gradient is exactly zero, and stays so while the rest is trained, for {_some(sorted(dead))}. Look "

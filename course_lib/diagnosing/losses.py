@@ -28,8 +28,8 @@ def logit_values(subject: Subject) -> Finding:
     missing = (~logits.isfinite()).double().mean().item()
     if missing:
         says = (
-            "There are NaN or infinite logits. A softmax over a row that is masked completely gives NaN, and so does "
-            "the logarithm or the square root of a number that is not positive."
+            "There are NaN or infinite logits. A softmax over a row that is masked completely gives NaN (is the "
+            "mask the right way round?), and so does the logarithm or the square root of a number that is not positive."
         )
         return Finding(name, "wrong", says, missing, "share that is not finite")
     sums = logits.sum(dim=-1)
@@ -100,7 +100,7 @@ def one_batch(subject: Subject) -> Finding:
 
 
 def _fit(subject: Subject, rate: float) -> list[float]:
-    model = subject.copied()
+    model = subject.trained_copy()
     for module in model.modules():
         if isinstance(module, nn.RNNBase) and not module.dropout:
             module.train()  # cuDNN has no backward pass for a recurrent layer in eval mode

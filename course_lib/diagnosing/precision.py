@@ -39,7 +39,7 @@ def double_precision(subject: Subject) -> Finding:
     if number > _GAP:
         says = (
             "float32 and float64 give different logits: digits are lost, for example in a difference of large numbers, "
-            "or in an exponential without its maximum subtracted."
+            "in an exponential without its maximum subtracted, or in half precision."
         )
         return Finding(name, "suspicious", says, number, measured)
     if exact.dtype != torch.float64:

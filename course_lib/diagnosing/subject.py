@@ -20,6 +20,7 @@ from course_lib.diagnosing.calling import Batch
 __all__ = ["TOLERANCE", "Subject", "copied", "isolated", "seeded"]
 
 TOLERANCE = 1e-5  # of the largest logit: float32 rounds at 1e-7, and a leak that weak is not worth a search
+_HALF = (torch.float16, torch.bfloat16)
 _COLUMNS = 16  # tokens of a long batch that are replaced, one after the other
 
 
@@ -48,6 +49,12 @@ class Subject:
     def copied(self, *, train: bool = False) -> nn.Module:
         """A copy of the model in eval mode, or in train mode."""
         return copied(self.model).train(train)
+
+    def trained_copy(self) -> nn.Module:
+        """A copy that an optimiser can update: in float32 where the model is in half precision, since the 1e-8 that
+        Adam adds to its denominator is zero in float16."""
+        model = self.copied()
+        return model.float() if any(p.dtype in _HALF for p in model.parameters()) else model
 
     @cached_property
     def keeps_state(self) -> bool:
@@ -141,11 +148,19 @@ def copied(model: nn.Module) -> nn.Module:
     """A deep copy; a tensor with a history, which `copy.deepcopy` refuses, is copied without it."""
     memo: dict[int, object] = {}
     for module in model.modules():
-        for value in vars(module).values():
-            for tensor in value if isinstance(value, list | tuple) else [value]:
-                if isinstance(tensor, Tensor) and tensor.grad_fn is not None:
-                    memo[id(tensor)] = tensor.detach().clone()
+        for tensor in _tensors_in(vars(module), depth=4):
+            if tensor.grad_fn is not None:
+                memo[id(tensor)] = tensor.detach().clone()
     return copy.deepcopy(model, memo)
+
+
+def _tensors_in(value: object, depth: int) -> Iterator[Tensor]:
+    """Tensors in a container, and in containers inside it."""
+    if isinstance(value, Tensor):
+        yield value
+    elif depth and isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _tensors_in(each, depth - 1)
 
 
 def _seeded_logits(batch: Batch, model: nn.Module) -> Tensor:

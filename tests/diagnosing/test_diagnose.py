@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from dataclasses import dataclass
 from html.parser import HTMLParser
 
 import numpy as np
@@ -252,6 +253,119 @@ def test_an_interruption_by_the_user_passes():
         diagnose(FailsLater(KeyboardInterrupt()), torch.arange(1, 9).repeat(2, 1))
 
 
+# --- models as they are found elsewhere -------------------------------------------------------------------------------
+
+
+class _Wrapped(nn.Module):
+    """The recurrent language model, with another output."""
+
+    def __init__(self, output):
+        super().__init__()
+        self.model, self.output = Recurrent(nn.LSTM), output
+
+    def forward(self, tokens):
+        return self.output(self.model(tokens))
+
+
+@dataclass
+class _Output:
+    hidden: torch.Tensor
+    logits: torch.Tensor
+
+
+OUTPUTS = {
+    "the loss first": lambda logits: (logits.mean(), logits),
+    "a state last": lambda logits: (logits, logits[:, 0], [logits]),
+    "a record": lambda logits: _Output(logits[..., 0], logits),
+    "a dict": lambda logits: {"loss": logits.mean(), "logits": logits},
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_logits_are_found_in_what_the_model_returns(name):
+    report = diagnose(_Wrapped(OUTPUTS[name]), tokens(), pad_id=PAD, causal=True)
+    assert report.problems == []
+    assert report.subject.endswith(f"3 × 8 tokens, {VOCAB} logits each")
+
+
+class _WithTargets(nn.Module):
+    """All logits if the targets are given, and those of the last position if they are not."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, idx, targets=None):
+        logits = self.model(idx)
+        return (logits[:, [-1]], None) if targets is None else (logits, logits.mean())
+
+
+def test_targets_that_a_model_can_do_without_are_its_labels():
+    text = tokens(9)
+    report = diagnose(_WithTargets(Recurrent(nn.LSTM)), (text[:, :-1], text[:, 1:]), pad_id=PAD)
+    assert report.problems == []
+    assert "against the labels" in report["start loss"].says
+    assert "causal=True" not in report["causality"].says
+    # Targets that are the next tokens mean that the model must not read them.
+    assert diagnose(_WithTargets(Encoder()), (text[:, :-1], text[:, 1:]))["causality"].status == "wrong"
+    assert diagnose(_WithTargets(Encoder()), (text[:, :-1], text[:, :-1]))["causality"].status == "wrong"
+    assert diagnose(_WithTargets(Encoder()), (text[:, :-1], text[:, 1:].flip(0)))["causality"].status == "fine"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_model_in_half_precision_raises_no_alarm(dtype):
+    """Adam's 1e-8 is zero in float16, so that training one batch there ends in NaN, whatever the model is."""
+    model = Recurrent(nn.LSTM).to(dtype)
+    assert diagnose(model, tokens(), pad_id=PAD, causal=True).problems == []
+    assert {p.dtype for p in model.parameters()} == {dtype}
+
+
+def test_a_recurrent_layer_that_takes_the_batch_for_time_is_found():
+    """Without batch_first=True, a sequence reads those above it in the batch, and none below."""
+    model = Recurrent(nn.LSTM)
+    model.layers.batch_first = False
+    assert diagnose(model, tokens(), causal=True)["batch independence"].status == "wrong"
+
+
+def test_a_hook_that_refers_to_the_model_is_not_an_unregistered_layer():
+    model = Decoder()
+    model.seen = []
+    model.output.register_forward_hook(lambda module, inputs, output: model.seen.append(output.shape))
+    assert diagnose(model, tokens(), pad_id=PAD, causal=True).problems == []
+
+
+def test_outputs_that_were_kept_in_a_dict_are_no_obstacle():
+    model = Decoder()
+    model.kept = {"outputs": [{"logits": model(tokens())}]}  # copy.deepcopy refuses tensors with a history
+    assert diagnose(model, tokens(), pad_id=PAD, causal=True).problems == []
+    assert model.kept["outputs"][0]["logits"].grad_fn is not None
+
+
+class _Experts(nn.Module):
+    """Each token goes to the best of eleven experts; with six tokens, most are idle."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.gate = nn.Embedding(VOCAB, 6), nn.Linear(6, 11)
+        self.experts = nn.ModuleList(nn.Linear(6, VOCAB) for _ in range(11))
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        share, chosen = self.gate(x).softmax(-1).max(-1, keepdim=True)
+        return sum((chosen == number) * share * expert(x) for number, expert in enumerate(self.experts))
+
+
+def test_idle_experts_are_not_called_wrong():
+    found = diagnose(_Experts(), tokens(2))["dead gradients"]
+    assert found.status == "suspicious"
+    assert "`experts." in found.says
+
+
+def test_a_single_token_has_no_dead_gradients():
+    """No state is taken over, so that the recurrent weights have no gradient in a healthy model either."""
+    assert diagnose(Recurrent(nn.LSTM), tokens(1))["dead gradients"].status == "not checked"
+
+
 # --- report -----------------------------------------------------------------------------------------------------------
 
 
@@ -265,6 +379,17 @@ def test_the_text_has_problems_first():
     assert report.problems == [report["causality"]]
     with pytest.raises(KeyError, match=r"expected one of logits, determinism.*got 'colour'"):
         report["colour"]
+
+
+def test_problems_are_in_the_order_of_their_weight():
+    findings = [Finding(s, s, "", 0) for s in ("suspicious", "not checked", "fine", "wrong")]
+    report = Report("all kinds", findings)
+    assert [each.name for each in report.problems] == ["wrong", "suspicious"]
+    assert report.verdict == "1 fine, 1 suspicious, 1 wrong, 1 not checked"
+    assert Report("none", findings[2:3]).verdict == "1 fine, 0 wrong"
+    marks = [line[0] for line in str(report).splitlines()[3:] if not line.startswith(" ") and line]
+    assert marks == ["✗", "?", "✓", "–"]
+    assert "✗ wrong: wrong (: 0)" in str(report)
 
 
 class _Tags(HTMLParser):
@@ -359,24 +484,37 @@ class Returns(nn.Module):
         self.value = value
 
     def forward(self, tokens):
+        if isinstance(self.value, Exception):
+            raise self.value
         return self.value
+
+
+def _lazy():
+    return nn.Sequential(nn.Embedding(VOCAB, 4), nn.LazyLinear(VOCAB))
 
 
 IDS = torch.ones(2, 3, dtype=torch.long)
 REFUSED = {
     "not a module": (lambda x: x, IDS, {}, TypeError, "model must be of type Module"),
     "float tokens": (Decoder, IDS.float(), {}, TypeError, r"batch must have tokens.*got tokens torch.float32 \(2, 3\)"),
+    "short integers": (Decoder, IDS.short(), {}, TypeError, r"torch.int16 \(2, 3\); convert token ids with .long"),
+    "lists": (Decoder, [[1, 2], [3, 4]], {}, TypeError, "pass torch.tensor"),
     "no batch": (Decoder, None, {}, TypeError, "batch must be a tensor of tokens.*got NoneType"),
     "nothing in it": (Decoder, (), {}, TypeError, "batch must have tokens.*got nothing"),
-    "one axis": (Decoder, IDS[0], {}, TypeError, r"\(B, L\), got tokens torch.int64 \(3,\)"),
-    "empty": (Decoder, IDS[:0], {}, ValueError, r"batch must have one token at least.*\(0, 3\)"),
-    "too many": (Decoder, (IDS, IDS), {}, ValueError, "must be callable with this batch.*TypeError"),
-    "another name": (Decoder, {"ids": IDS}, {}, ValueError, "must be callable with this batch"),
-    "not in the vocabulary": (Decoder, IDS * VOCAB, {}, ValueError, "must be callable.*IndexError"),
+    "one axis": (Decoder, IDS[0], {}, TypeError, r"got tokens torch.int64 \(3,\); add the axis"),
+    "empty": (Decoder, IDS[:0], {}, ValueError, r"batch must contain at least one token.*\(0, 3\)"),
+    "too many": (Decoder, (IDS, IDS), {}, ValueError, "must run in eval mode on this batch.*TypeError.*a tuple"),
+    "another name": (Decoder, {"ids": IDS}, {}, ValueError, "must run in eval mode on this batch"),
+    "not in the vocabulary": (Decoder, IDS * VOCAB, {}, ValueError, "IndexError.*the largest token, 47"),
     "no logits": (lambda: Returns(None), IDS, {}, TypeError, "must return logits.*got NoneType"),
     "a dict without logits": (lambda: Returns({"x": 1}), IDS, {}, TypeError, "must return logits.*got dict"),
-    "classes": (lambda: Returns(torch.ones(2, 5)), IDS, {}, ValueError, r"\(2, 3, 'V'\), got \(2, 5\)"),
+    "classes": (lambda: Returns(torch.ones(2, 5)), IDS, {}, ValueError, r"\(2, 3, 'V'\), got \(2, 5\).*every position"),
+    "last position": (lambda: Returns(torch.ones(2, 1, 5)), IDS, {}, ValueError, "last position only.*no targets"),
     "time first": (lambda: Returns(torch.ones(3, 2, 5)), IDS, {}, ValueError, r"order \(B, L, V\)"),
+    "a class": (Decoder, IDS, {}, TypeError, "got the class Decoder; build a model from it first"),
+    "a lazy module": (_lazy, IDS, {}, ValueError, "got a lazy module without `1.weight`; call the model once"),
+    "no numbers": (lambda: Decoder().to("meta"), IDS, {}, ValueError, "on the device 'meta'; load the weights"),
+    "no words": (lambda: Returns(AssertionError()), IDS, {}, ValueError, "got AssertionError; call it on the batch"),
     "padding not in the vocabulary": (Decoder, IDS, {"pad_id": VOCAB}, ValueError, "pad_id must be.*0 … 46, got 47"),
     "negative padding": (Decoder, IDS, {"pad_id": -1}, ValueError, "pad_id must be at least 0"),
     "padding in words": (Decoder, IDS, {"pad_id": "<pad>"}, TypeError, "pad_id must be a whole number"),
@@ -391,7 +529,7 @@ REFUSED = {
 def test_wrong_arguments_are_refused(unchecked, name):
     model, batch, options, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
-        diagnose(model if name == "not a module" else model(), batch, **options)
+        diagnose(model if name in ("not a module", "a class") else model(), batch, **options)
 
 
 def test_a_model_that_cannot_be_copied_is_refused():
