@@ -9,6 +9,8 @@ from torch import nn
 from course_lib.exercises import all_exercises, find
 from course_lib.grader.notebook import self_check
 from course_lib.grader.report.text import text_of
+from course_lib.grader.verdict.judge import CONDUCT, judge
+from course_lib.grader.verdict.sheet import sheet_of
 
 pytestmark = pytest.mark.judging
 
@@ -82,6 +84,20 @@ def test_the_code_without_that_line_runs_and_its_faults_are_named(exercise):
 
 def test_in_the_healthy_one_every_mistake_is_a_wrong_repair():
     assert "as_given" not in {mistake.key for mistake in find(HEALTHY).misconceptions}
+
+
+@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
+def test_gradients_are_called_right_only_where_every_result_is(exercise):
+    """A case without the fault has the right gradient whatever the fault does, so it proves nothing."""
+    sheet = sheet_of(exercise, 0)
+    for mistake in exercise.misconceptions:
+        if mistake.within:
+            continue
+        verdict = judge(exercise, sheet.trials, sheet.misconception(mistake.key), allow_twins=True)
+        facets = {finding.facet for found in verdict.findings.values() for finding in found}
+        gradients = [line.holds for line in verdict.lines if line.says == CONDUCT["gradient"]]
+        if facets & {"problem", "structure", "shape", "value"}:
+            assert True not in gradients, mistake.key
 
 
 @pytest.mark.parametrize(("name", "left", "edits"), EDITED)

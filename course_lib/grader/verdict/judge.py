@@ -116,7 +116,9 @@ def judge(exercise: Exercise, trials: list[Trial], observations: list[Observatio
             _looked_at(facet, trial, seen, findings[trial.number])
             for trial, seen in zip(trials, observations, strict=True)
         )
-        line.holds = False if line.findings else (True if looked_at else None)
+        # Most cases of a repair are right from the beginning: that their gradients are says nothing of the faulty ones.
+        unknown = facet == "gradient" and exercise.repair and any(map(_wrong_result, findings.values()))
+        line.holds = False if line.findings else (True if looked_at and not unknown else None)
         lines.append(line)
     right = all(line.holds for line in lines)
     status = "passed" if right else "failed"
@@ -131,12 +133,16 @@ def _looked_at(facet: str, trial: Trial, seen: Observation, found: list[Finding]
         return False
     facets = {finding.facet for finding in found}
     if facet == "gradient":
-        return bool(trial.cotangents) and not facets & {"structure", "shape", "value", "problem"}
+        return bool(trial.cotangents) and not _wrong_result(found)
     if facet == "mode":
-        return trial.train_too and not facets & {"structure", "shape", "value", "problem"}
+        return trial.train_too and not _wrong_result(found)
     if facet == "dtype":
         return not facets & {"structure", "problem"}
     return seen.problem is None
+
+
+def _wrong_result(found: list[Finding]) -> bool:
+    return any(finding.facet in {"structure", "shape", "value", "problem"} for finding in found)
 
 
 def unfinished(observation: Observation) -> bool:
