@@ -100,6 +100,32 @@ def test_gradients_are_called_right_only_where_every_result_is(exercise):
             assert True not in gradients, mistake.key
 
 
+def mask_lines(rule):
+    """Which lines of the report on `fix_decoder_mask` hold for a mask, by the first word of each."""
+
+    def fix_decoder_mask(tokens, pad_id):
+        ones = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool)
+        return rule(ones, (tokens != pad_id)[:, None, None, :])
+
+    verdict = self_check(find("fix_decoder_mask"), fix_decoder_mask).verdict
+    return {line.says.split()[0]: line.holds for line in verdict.lines if not line.conduct}
+
+
+@pytest.mark.parametrize(
+    ("failing", "rule"),
+    [
+        ("Without", lambda ones, real: ones.tril(1) & real),
+        ("Without", lambda ones, real: ones.triu() & real),
+        ("No", lambda ones, real: ones.tril() & (real | ~real)),
+        ("The", lambda ones, real: ones.tril() & real & real.mT),
+    ],
+)
+def test_each_line_about_the_decoder_mask_fails_for_a_reason_of_its_own(failing, rule):
+    holds = mask_lines(rule)
+    assert {line for line, fine in holds.items() if not fine} == {failing, "Together:"}
+    assert len(holds) == 4
+
+
 @pytest.mark.parametrize(("name", "left", "edits"), EDITED)
 def test_a_half_repair_is_named_by_the_fault_that_is_left(name, left, edits):
     code = find(name).code_to_repair

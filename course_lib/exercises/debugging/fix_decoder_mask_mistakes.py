@@ -19,11 +19,43 @@ def _padded_keys(tokens, pad_id):
     return (tokens == pad_id)[:, None, None, :]  # (B, 1, 1, L)
 
 
-@mistake(look="notation: Conventions")
+def _mask_of(corner, join=torch.Tensor.__or__):
+    """A mask from one corner of the square, joined with the padded keys."""
+    return lambda tokens, pad_id: join(corner(torch.ones_like(_future(tokens))), _padded_keys(tokens, pad_id))
+
+
+@mistake
 def as_given(tokens, pad_id):
-    """The mask has the opposite meaning: it is True where a pair is blocked. Fused attention reads True as *may
-    attend*, so every query gets the future and the padding, and nothing of the past."""
+    """Every query still attends to the future and to padding, and to nothing else: changing a later token changes
+    earlier predictions, and so does adding padding."""
     return _future(tokens) | _padded_keys(tokens, pad_id)
+
+
+@mistake
+def own_token_and_the_future(tokens, pad_id):
+    """Every query attends to its own token now, but still to the future and to padding, and to nothing real of the
+    past."""
+    return _mask_of(lambda square: square.triu(0))(tokens, pad_id)
+
+
+@mistake
+def later_future_only(tokens, pad_id):
+    """The next token is hidden now, but every query still attends to all tokens after it and to padding, and to nothing
+    real of the past."""
+    return _mask_of(lambda square: square.triu(2))(tokens, pad_id)
+
+
+@mistake
+def next_token_and_padding(tokens, pad_id):
+    """The past is allowed now, but so is the next token, the very one to be predicted, and so is all padding."""
+    return _mask_of(lambda square: square.tril(1))(tokens, pad_id)
+
+
+@mistake
+def own_token_the_future_or_real(tokens, pad_id):
+    """Real tokens are allowed now, but those of the future too, and padding still gets through where it is a query's
+    own token or comes later."""
+    return _mask_of(lambda square: square.triu(0), lambda corner, padded: corner | ~padded)(tokens, pad_id)
 
 
 @mistake
