@@ -81,7 +81,8 @@ def diagnose(
         check_whole(pad_id=pad_id, least=0, hint="; pass the padding token of the inputs")
     with isolated(model):
         read = read_batch(model, batch)
-        logits = _first_logits(model, read)
+        with isolated(model):  # a model that changes PyTorch's switches does so for the next call only
+            logits = _first_logits(model, read)
         vocab_size = logits.shape[-1]
         if pad_id is not None and pad_id >= vocab_size:
             raise ValueError(f"pad_id must be in the vocabulary, 0 … {vocab_size - 1}, got {pad_id}; pass a token")

@@ -14,7 +14,8 @@ _COLOURS = {"fine": "#1f8f5f", "suspicious": "#b7791f", "wrong": "#d64545", "not
 def html_of(report: Report) -> str:
     """The report as a fragment of HTML: problems first, everything else folded away below them.
 
-    Inline styles only, since a notebook has no style sheet of ours; text takes the page's own colour.
+    Inline styles only, since a notebook has no style sheet of ours; text takes the page's own colour, and the book's
+    style sheet leaves out the background of what has the class `course-lib-report`.
     """
     fine = [each for each in report.findings if each.status == "fine"]
     unchecked = [each for each in report.findings if each.status == "not checked"]
@@ -25,7 +26,7 @@ def html_of(report: Report) -> str:
         _folded("not checked", unchecked),
     ]
     return (
-        '<div class="course-lib-diagnosis" style="border-left:3px solid #888;padding-left:.8em;max-width:46em">'
+        '<div class="course-lib-report course-lib-diagnosis" style="border-left:3px solid #888;padding-left:.8em;max-width:46em">'
         + "".join(parts)
         + "</div>"
     )

@@ -222,6 +222,19 @@ def test_switches_of_pytorch_are_restored():
     assert torch.get_default_dtype() == torch.float32
 
 
+def test_no_check_sees_what_another_one_has_switched():
+    seen = []
+
+    class SwitchesTheDtype(Decoder):
+        def forward(self, tokens):
+            seen.append(torch.get_default_dtype())
+            torch.set_default_dtype(torch.float64)
+            return super().forward(tokens)
+
+    diagnose(SwitchesTheDtype(), tokens(), pad_id=PAD)
+    assert seen.count(torch.float32) > 10  # the first call of each check
+
+
 # --- checks that cannot run -------------------------------------------------------------------------------------------
 
 
@@ -419,6 +432,7 @@ def test_html_is_escaped():
     assert "script" not in page.seen
     assert page.text.count(hostile) == 1 + 3 * 4
     assert 'aria-label="wrong"' in report._repr_html_()
+    assert '<div class="course-lib-report ' in report._repr_html_()  # the book's style sheet knows this class
 
 
 def test_html_of_an_empty_report_and_of_a_real_one():
