@@ -26,7 +26,8 @@ def html_of(report: Report) -> str:
         _folded("not checked", unchecked),
     ]
     return (
-        '<div class="course-lib-report course-lib-diagnosis" style="border-left:3px solid #888;padding-left:.8em;max-width:46em">'
+        '<div class="course-lib-report course-lib-diagnosis" '
+        'style="border-left:3px solid #888;padding-left:.8em;max-width:46em">'
         + "".join(parts)
         + "</div>"
     )
