@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from course_lib.diagnosing.report import MARKS, Finding, Report, shown
@@ -27,9 +28,7 @@ def html_of(report: Report) -> str:
     ]
     return (
         '<div class="course-lib-report course-lib-diagnosis" '
-        'style="border-left:3px solid #888;padding-left:.8em;max-width:46em">'
-        + "".join(parts)
-        + "</div>"
+        'style="border-left:3px solid #888;padding-left:.8em;max-width:46em">' + "".join(parts) + "</div>"
     )
 
 
@@ -45,10 +44,15 @@ def _list(findings: list[Finding]) -> str:
     return f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{"".join(map(_row, findings))}</ul>'
 
 
+def _marked_up(text: str) -> str:
+    """Escaped text, with names between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _row(finding: Finding) -> str:
     colour = _COLOURS[finding.status]
     mark = (
-        f'<span style="display:inline-block;width:1.2em;font-weight:bold;color:{colour}" role="img" '
+        f'<span style="display:inline-block;width:1.3em;text-indent:0;font-weight:bold;color:{colour}" role="img" '
         f'aria-label="{escape(finding.status)}">{MARKS[finding.status]}</span>'
     )
     number = ""
@@ -56,5 +60,5 @@ def _row(finding: Finding) -> str:
         number = f" <small>{escape(finding.measured)}: {escape(shown(finding.number))}</small>"
     return (
         f'<li style="margin:.3em 0;padding-left:1.3em;text-indent:-1.3em">{mark} <b>{escape(finding.name)}</b>'
-        f"{number}<br>{escape(finding.says)}</li>"
+        f"{number}<br>{_marked_up(finding.says)}</li>"
     )

@@ -435,6 +435,11 @@ def test_html_is_escaped():
     assert '<div class="course-lib-report ' in report._repr_html_()  # the book's style sheet knows this class
 
 
+def test_names_between_backticks_are_code():
+    page = Report("", [Finding("", "wrong", "`a.b` and `<i>` and ` alone")])._repr_html_()
+    assert "<br><code>a.b</code> and <code>&lt;i&gt;</code> and ` alone</li>" in page
+
+
 def test_html_of_an_empty_report_and_of_a_real_one():
     assert _Tags(Report("nothing", [])._repr_html_()).seen.count("li") == 0
     assert _Tags(diagnose(Decoder(), tokens(), causal=True)._repr_html_()).seen.count("li") == len(CHECKS)
