@@ -62,6 +62,9 @@ def _(draw):
 
 @exercise.holds("In a batch, each query's weights sum to one over the keys", weight=2)
 def _(draw):
+    key = torch.tensor([[[1.0, 2, -1, 0], [1, 0, 2, 0], [0, -1, 1, 2]]])
+    args = (torch.tensor([[[2.0, 0, 1, -1], [0, 1, -1, 2]]]), key)
+    yield Case(args=args, note="a batch of one: two queries, three keys", edge="to be read by eye")
     for _ in range(2):
         (batch,) = draw.batches()[1:2]
         for dtype in (torch.float64, torch.float32):
@@ -83,7 +86,7 @@ def _(draw):
     yield Case(args=_queries_and_keys(draw, (3, 1)), note="a single head", edge="a single head")
 
 
-@exercise.holds("Large scores and wide vectors give finite weights, and the right ones")
+@exercise.holds("For a single sequence, large scores and wide vectors give finite weights, and the right ones")
 def _(draw):
     for dtype in (torch.float64, torch.float32):
         args = _queries_and_keys(draw, (), dtype, scale=50.0)

@@ -18,7 +18,7 @@ def _scaled_scores(query, key):
 @mistake
 def as_given(query, key):
     """Right for a single sequence only. In a batch the weights sum to one over the queries, and with several heads over
-    the heads, because an axis counted from the left is another one for each number of batch dimensions."""
+    the heads."""
     return _scaled_scores(query, key).softmax(1)
 
 

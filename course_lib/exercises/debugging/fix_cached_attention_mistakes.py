@@ -37,7 +37,7 @@ _causal_at_the_end = _masked_by_position(lambda i, j, len_q, len_k: j <= i + len
 @mistake
 def as_given(query, key, value):
     """Right without a cache only. With one, the first new token attends to the first key of the text and to no other,
-    the second one to two keys, and so on: the queries are taken for the first positions instead of the last."""
+    the second one to the first two keys, and so on."""
     return _whole(lambda len_q, len_k: True)(query, key, value)
 
 

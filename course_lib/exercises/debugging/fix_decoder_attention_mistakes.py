@@ -24,8 +24,8 @@ def _then_memory(to_memory):
 
 @mistake
 def as_given(x, memory, self_mask, memory_mask):
-    """The output still changes with padding in the source: the target attends to source positions that `memory_mask`
-    hides."""
+    """The output still changes when padding is appended to the source: with the number of padded positions, and with
+    the numbers in them."""
     x = x + attention(x, x, x, self_mask)
     return x + attention(x, memory, memory)
 

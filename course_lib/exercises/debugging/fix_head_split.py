@@ -48,8 +48,9 @@ def _positions_of_features(draw: Draw, pair, batch=(), dtype=torch.float32):
     "Each position of a head depends on the same position of the input only, on its slice of features", weight=3
 )
 def _(draw):
-    x = torch.tensor([[11.0, 12.0, 13.0, 14.0], [21.0, 22.0, 23.0, 24.0], [31.0, 32.0, 33.0, 34.0]])
-    yield Case(args=(x, 2), note="three positions of four features", edge="the smallest case, to be read by eye")
+    x = torch.arange(10.0, 50.0, 10.0)[:, None] + torch.arange(1.0, 7.0)  # 11 to 16, 21 to 26, …
+    note = "four positions of six features"
+    yield Case(args=(x, 2), note=note, edge="one sign: position and feature, to be read by eye")
     for pair in HEADS_OF_ALL_WIDTHS:
         yield Case(args=_positions_of_features(draw, pair), note=f"{pair[0]} heads of {pair[1]} features")
 

@@ -11,9 +11,8 @@ mistake = Mistakes()
 
 @mistake(look=VIEW_BUG)
 def as_given(x, num_heads):
-    """Changing one position still changes other rows of a head. The shape is right, but the numbers are only regrouped
-    in the order in which they are stored: a head gets some positions with all features instead of all positions with
-    some features."""
+    """Changing one position still changes other rows of a head: a head gets all features of some positions instead of
+    some features of all positions."""
     return x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)
 
 

@@ -36,9 +36,8 @@ def _stack(layers=lambda d_model, num_layers: nn.ModuleList(_linears(d_model, nu
 
 @mistake.built
 def as_given():
-    """The layers are still unknown to the module: `parameters()` and `state_dict()` are empty, so an optimizer trains
-    none of them, and a checkpoint contains none. What does a module have to hold its layers in, so that it finds
-    them?"""
+    """`parameters()` and `state_dict()` are still empty, so an optimizer trains none of the layers, and a checkpoint
+    contains none."""
     return _stack(_linears)
 
 

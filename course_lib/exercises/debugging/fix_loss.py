@@ -101,7 +101,7 @@ def _(draw):
     yield Case(args=_batch(draw, real=(1, 1, 1), length=1), note="one position", edge="one position")
 
 
-@exercise.holds("Logits up to ±10,000 give a finite and right loss")
+@exercise.holds("Logits up to ±10,000 give a finite and correct loss")
 def _(draw):
     for level in (9000.0, -9000.0):
         logits = torch.full((1, 2, 2), level)

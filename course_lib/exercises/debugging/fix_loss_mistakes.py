@@ -26,22 +26,22 @@ def _sum_over_real(logits, targets, pad_id):
 
 @mistake
 def as_given(logits, targets, pad_id):
-    """Padding still lowers the loss: the padded targets cost nothing, but they are counted as if they were predicted
-    without an error. By what should the sum be divided?"""
+    """Padding still lowers the loss: with half of the targets padded, it is half of what a real target costs on
+    average."""
     return _sum_over_real(logits, targets, pad_id) / targets.numel()
 
 
 @mistake
 def padding_in_the_loss(logits, targets, pad_id):
     """The padded targets count like all others, so the model is trained to predict padding, and the loss depends on
-    what it says there."""
+    its logits there."""
     return _losses(logits, targets).mean()
 
 
 @mistake
 def padded_logits_zeroed(logits, targets, pad_id):
     """The logits of padded positions are set to zero, and the positions still count: each of them costs log V, whatever
-    the model does."""
+    the model predicts."""
     real = _real(logits, targets, pad_id)
     return _losses(logits * real[..., None], targets).mean()
 
@@ -63,8 +63,8 @@ def padding_turned_into_another_class(logits, targets, pad_id):
 
 @mistake
 def padding_in_the_sum_only(logits, targets, pad_id):
-    """The number that divides is right now, but the losses of the padded targets are in the sum, so padding makes the
-    loss larger."""
+    """You now divide by the right number, but the sum also contains the losses of the padded targets, so padding makes
+    the loss larger."""
     return _losses(logits, targets).sum() / _real(logits, targets, pad_id).sum()
 
 
@@ -243,6 +243,36 @@ def one_loss_per_sequence(logits, targets, pad_id):
     """The result is one mean per sequence. The contract asks for one over all real targets of the batch."""
     real = _real(logits, targets, pad_id)
     return (_losses(logits, targets) * real).sum(1) / real.sum(1)
+
+
+@mistake
+def one_number_per_target(logits, targets, pad_id):
+    """The result is one number per target, each divided by the number of real targets. They still have to be added
+    up."""
+    real = _real(logits, targets, pad_id)
+    return _losses(logits, targets) * real / real.sum()
+
+
+@mistake
+def classes_on_the_last_axis(logits, targets, pad_id):
+    """`cross_entropy` raises an error, because it looks for the classes on axis 1 of its input, and the last axis of
+    `logits` has them. Either exchange two axes, or flatten logits and targets to one row per target."""
+    return F.cross_entropy(logits, targets, ignore_index=pad_id)
+
+
+@mistake
+def rows_unlike_targets(logits, targets, pad_id):
+    """`cross_entropy` raises an error, because it gets more rows of logits than targets, or fewer. What is flattened,
+    turned or picked out of one of them has to be done to the other as well."""
+    return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=pad_id)
+
+
+@mistake
+def flattened_after_the_exchange(logits, targets, pad_id):
+    """The logits are flattened to rows of V numbers after their axes have been exchanged, so a row holds numbers of
+    different positions. To be flattened, the classes have to be on the last axis."""
+    rows = logits.transpose(1, 2).reshape(-1, logits.shape[-1])
+    return _losses(rows.view_as(logits), targets)[targets != pad_id].mean()
 
 
 @mistake

@@ -35,8 +35,7 @@ def _by_hand(before=None, after=None):
 
 @mistake
 def as_given(query, key, value, real):
-    """Padded keys still get weight: next to a real key, 1/e of what they would get without a mask. A mask of numbers is
-    added to the scores, and 1 is the difference that it makes."""
+    """Padded keys still get weight: compared with a real key, a fraction 1/e of what they would get without a mask."""
     return _fused(lambda real, dtype: real.to(dtype))(query, key, value, real)
 
 

@@ -82,7 +82,7 @@ def _(draw):
     yield Case(args=turned, note="tensors that are transposed in memory")
 
 
-@exercise.holds("Large scores give finite weights, and the right ones")
+@exercise.holds("With scores of some thousands, the weights are finite, and the largest score gets nearly all the weight")
 def _(draw):
     for dtype in (torch.float64, torch.float32):
         args = queries_keys_values(draw, dtype=dtype, scale=50.0)

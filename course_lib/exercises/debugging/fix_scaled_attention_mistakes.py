@@ -33,8 +33,8 @@ _without_scale = _scaled_by(_nothing)
 
 @mistake
 def as_given(query, key, value):
-    """The weights are the softmax of scores that are not scaled: the more features there are, the closer they are to
-    one-hot. The division by √d_k has no effect on what is returned."""
+    """The weights are still more concentrated than they should be: the more features there are, the closer they are to
+    one-hot."""
     return _without_scale(query, key, value)
 
 

@@ -29,7 +29,7 @@ exercise = Exercise(
     minutes=7,
     stub='''\
 def fix_softmax(scores, dim=-1):
-    """Softmax over `dim`, finite and right for scores up to ±1e4."""
+    """Softmax over `dim`, finite and correct for scores up to ±1e4."""
     raise NotImplementedError  # delete this line once you have decided
     largest = scores.max(dim=dim, keepdim=True).values.detach()
     powers = torch.exp(scores - largest)
@@ -41,6 +41,14 @@ def fix_softmax(scores, dim=-1):
     returns=("weights",),
     twins=softmax_exercise.twins,
 )
+
+
+@exercise.remark(
+    """Which measurement convinced you? Weights that agree with those of `torch.softmax` say nothing about the gradients:
+    it takes a measurement of each."""
+)
+def _(called):
+    return True
 
 
 @exercise.holds("Weights and gradients are those of the formula, to the precision of the dtype", weight=2)
@@ -66,7 +74,7 @@ def _(draw):
     yield Case(args=(one, 1), note="an axis of one score, which gets all the weight", edge="length one")
 
 
-@exercise.holds("Scores up to ±10,000 give finite and right weights", weight=2)
+@exercise.holds("Scores up to ±10,000 give finite and correct weights", weight=2)
 def _(draw):
     note = "each row around a level of its own, up to ±1e4"
     for dtype in (torch.float32, torch.float64):

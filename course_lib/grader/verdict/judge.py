@@ -175,7 +175,7 @@ def findings_of(exercise: Exercise, trial: Trial, seen: Observation) -> list[Fin
     found = []
     if seen.stage == "load" and seen.problem is not None:
         texts = _about_parameters(case, seen)
-        why = f"not called, because its parameters are not those of the contract ({'; '.join(texts)})"
+        why = f"not called, because its parameters are not those that the exercise asks for ({'; '.join(texts)})"
         return [*(Finding("parameters", text) for text in texts), Finding("problem", why)]
     if seen.problem is not None and seen.stage != "gradients":
         return [Finding("problem", f"{seen.problem.type}: {seen.problem.message}")]
