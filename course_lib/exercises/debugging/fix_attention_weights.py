@@ -36,7 +36,7 @@ def fix_attention_weights(query, key):
 ''',
     reference=fix_attention_weights,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k"},
-    look="deeper/attention_bugs: Softmax along the wrong axis",
+    look="attention_bugs: Softmax along the wrong axis",
     twins=whole.twins,
     returns=("weights",),
 )

@@ -35,7 +35,7 @@ def fix_masked_softmax(scores, mask):
 ''',
     reference=fix_masked_softmax,
     shapes={"scores": "... len_q len_k", "mask": "#"},
-    look="deeper/mask_bugs: Filling with −1e9",
+    look="mask_bugs: Filling with −1e9",
     twins=masked_softmax.twins,
     returns=("weights",),
 )

@@ -39,7 +39,7 @@ def fix_padding_mask(query, key, value, real):
         "value": "batch heads len_k d_v",
         "real": "batch len_k",
     },
-    look="deeper/mask_bugs: A mask of zeros and ones",
+    look="mask_bugs: A mask of zeros and ones",
     one_sign=("real",),
     constant=("real",),
 )

@@ -39,7 +39,7 @@ def fix_scaled_attention(query, key, value):
 ''',
     reference=fix_scaled_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v"},
-    look="deeper/attention_bugs: The scale that is computed and not used",
+    look="attention_bugs: The scale that is computed and not used",
     twins=whole.twins,
     returns=("output", "weights"),
 )
@@ -82,7 +82,9 @@ def _(draw):
     yield Case(args=turned, note="tensors that are transposed in memory")
 
 
-@exercise.holds("With scores of some thousands, the weights are finite, and the largest score gets nearly all the weight")
+@exercise.holds(
+    "With scores of some thousands, the weights are finite, and the largest score gets nearly all the weight"
+)
 def _(draw):
     for dtype in (torch.float64, torch.float32):
         args = queries_keys_values(draw, dtype=dtype, scale=50.0)

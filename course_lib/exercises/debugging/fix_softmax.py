@@ -44,8 +44,8 @@ def fix_softmax(scores, dim=-1):
 
 
 @exercise.remark(
-    """Which measurement convinced you? Weights that agree with those of `torch.softmax` say nothing about the gradients:
-    it takes a measurement of each."""
+    """Which measurement convinced you? Weights that agree with those of `torch.softmax` say nothing about the
+    gradients: it takes a measurement of each."""
 )
 def _(called):
     return True
