@@ -139,6 +139,30 @@ def test_numbers_by_hand():
     assert report["causality"].number == 0
 
 
+def test_the_first_line_and_the_largest_logit():
+    model, ids = Decoder().train(), tokens()
+    report = diagnose(model, ids, causal=True)
+    numbers = sum(p.numel() for p in model.parameters())
+    assert report.subject == f"Decoder with {numbers:,} parameters, 3 × 8 tokens, 47 logits each"
+    assert report["logits"].number == pytest.approx(model.eval()(ids).abs().max().item(), rel=1e-5)  # float32
+
+
+class MaskedBigram(Bigram):
+    """Takes a mask; the logits of padding, and of nothing else, depend on how much padding there is."""
+
+    def forward(self, tokens, attention_mask):
+        padding = (attention_mask == 0)[..., None]
+        return self.table(tokens) + padding * padding.sum(dim=1, keepdim=True)
+
+
+def test_padding_is_neither_a_target_nor_judged():
+    model = MaskedBigram(torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log())
+    batch = {"tokens": torch.tensor([[0, 1, 0]]), "attention_mask": torch.tensor([[1, 1, 0]])}
+    report = diagnose(model, batch)
+    assert report["start loss"].number == pytest.approx(0.2231, abs=1e-4)  # −ln 0.8, of the first token alone
+    assert report["padding"].status == "fine"
+
+
 def test_targets_are_taken_as_they_are_given():
     model, ids = Bigram(torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log()), torch.tensor([[0, 1, 0]])
     given = diagnose(model, ids, targets=torch.tensor([[1, -100, -100]]))["start loss"]
@@ -476,12 +500,15 @@ def test_roles_of_the_inputs():
     }
     read = read_batch(model, batch)
     assert read.streams == ("input_ids", "decoder_input_ids")
+    assert read_batch(model, dict(reversed(batch.items()))).streams == read.streams
     assert read.companions("input_ids") == ["attention_mask", "token_type_ids"]
     assert read.companions("decoder_input_ids") == ["decoder_attention_mask"]
     longer = read.longer("input_ids", 5, 2)
     assert longer.inputs["input_ids"][:, 9:].eq(5).all()
     assert longer.inputs["attention_mask"].sum(dim=1).tolist() == [9] * 3
     assert longer.inputs["decoder_input_ids"].shape == (3, 9)
+    shorter = {name: value.shape[1] for name, value in read.shorter("input_ids", 4).inputs.items()}
+    assert shorter == {name: 9 if "decoder" in name else 4 for name in shorter}
 
 
 def test_the_polarity_of_a_mask_is_read_off_the_padding():
