@@ -2,12 +2,14 @@
 
 import ast
 import inspect
+import re
 from collections import defaultdict
 
 import pytest
 
 from course_lib.exercises import STEMS, all_exercises, find
 from course_lib.exercises._files import beside, text_of
+from course_lib.exercises._headings import TITLES
 from course_lib.exercises._mistakes import Mistakes
 from tools.publisher import ROOT
 
@@ -155,3 +157,15 @@ def test_two_exercises_share_no_name_of_a_constant_or_helper():
     assert len(owners) > 100
     shared = {constant: sorted(files) for constant, files in owners.items() if len(files) > 1}
     assert not shared, "move what is the same to one place, and name the others for what they are"
+
+
+def test_reports_call_a_page_by_its_title():
+    """A learner finds a page by its title, not by the name of its file."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").rglob("*.md")}
+    for stem, title in TITLES.items():
+        heading = re.search(r"^# (.+)$", texts[stem], re.MULTILINE)[1]
+        assert heading == title or heading.startswith((f"{title}:", f"{title} ")), stem
+    exercises = all_exercises().values()
+    looks = {e.look for e in exercises} | {m.look for e in exercises for m in e.misconceptions if m.look}
+    pages = {look.partition(": ")[0] for look in looks}
+    assert pages - set(STEMS) == set(TITLES)

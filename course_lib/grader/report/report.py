@@ -10,6 +10,7 @@ from functools import cached_property
 from torch import Tensor
 
 from course_lib.exercises import STEMS, Case, Exercise
+from course_lib.exercises._headings import TITLES
 from course_lib.exercises._language_model import NextLogProbs
 from course_lib.grader.sandbox.observing import Observation, Sequence
 from course_lib.grader.verdict.compare import Finding
@@ -79,6 +80,8 @@ class Report:
     def next_step(self) -> str:
         """What to read next: a chapter or another page, and its heading."""
         page, _, heading = self.look.partition(": ")
+        if page in TITLES:
+            return f"page “{TITLES[page]}”" + (f", section “{heading}”" if heading else "")
         kind = "chapter" if page in STEMS else "page"
         return f"{kind} `{page}`, “{heading}”" if heading else f"{kind} `{page}`"
 
