@@ -106,7 +106,9 @@ def _(draw):
     yield Case(args=(scores, torch.zeros(scores.shape, dtype=torch.bool)), note="everything is masked")
 
 
-@exercise.holds("A masked key gets exactly 0, not a tiny weight", weight=0.5, fault=not_exactly_zero)
+@exercise.holds(
+    "In a row with an allowed key, a masked key gets exactly 0, not a tiny weight", weight=0.5, fault=not_exactly_zero
+)
 def _(draw):
     for dtype in (torch.float32, torch.float64):
         scores = _scores_to_mask(draw, (2,), dtype)
