@@ -84,9 +84,9 @@ def _(draw):
     for dtype in (torch.float16, torch.bfloat16):
         for batch in draw.batches():
             scores = _scores_to_mask(draw, batch, dtype)
-            yield Case(args=(scores, draw.mask(*scores.shape[-2:])), note=str(dtype).removeprefix("torch."))
+            yield Case(args=(scores, draw.mask(*scores.shape[-2:])), note="scores of ordinary size")
     scores, mask = _with_a_sequence_of_padding(draw, torch.float16)
-    yield Case(args=(scores, mask), note="float16, a sequence of padding only", gradients=False)
+    yield Case(args=(scores, mask), note="a sequence of padding only", gradients=False)
 
 
 @exercise.holds("A fully masked row is all zeros, and the other rows are not affected", weight=2)
@@ -115,7 +115,7 @@ def _(draw):
         yield Case(args=(scores, draw.mask(*scores.shape)), gradients=False)
 
 
-@exercise.holds("Scores of ±10000 make no difference to this, masked or not")
+@exercise.holds("Large scores make no difference to this, masked or not")
 def _(draw):
     scores = _scores_to_mask(draw)
     mask = draw.mask(*scores.shape)
@@ -123,5 +123,10 @@ def _(draw):
     yield Case(args=(high, mask), note="masked scores of 10000", tolerance=50, gradients=False)
     low = torch.where(mask, (scores - 9998.0).clamp(min=-1e4), scores)
     yield Case(args=(low, mask), note="allowed scores near -10000", tolerance=50, gradients=False)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        scores = torch.tensor([[1.0, -6e4, -2.0, -6e4]], dtype=dtype)
+        mask = torch.tensor([[False, True, False, True]])
+        edge = "equal scores: their weights are exact"
+        yield Case(args=(scores, mask), note="allowed scores of -60000", gradients=False, edge=edge)
     wild = _scores_to_mask(draw, scale=3e3).clamp(-1e4, 1e4)
     yield Case(args=(wild, draw.mask(*wild.shape)), note="scores of some thousands", tolerance=50, gradients=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from course_lib.exercises._mistakes import Mistakes
 from course_lib.exercises.masking.masked_softmax import exercise as masked_softmax
 from course_lib.exercises.masking.masked_softmax_mistakes.parts import as_it_is, fill, zeroed
@@ -16,10 +18,15 @@ def _filling_in_place(number=-math.inf, then=as_it_is):
     return lambda scores, mask: then(scores.masked_fill_(~mask, number).softmax(-1), mask)
 
 
+def _times_mask(number):
+    """A number that is filled in, and weights that are multiplied by the mask."""
+    return fill(number, lambda weights, mask: weights * mask)
+
+
 @mistake
 def as_given(scores, mask):
     """Three symptoms are left: an error in float16, equal weights in a fully masked row, and scores of the caller that
-    are different after the call. The first two have the same cause."""
+    are different after the call."""
     return _filling_in_place(-1e9)(scores, mask)
 
 
@@ -30,7 +37,7 @@ def number_left(scores, mask):
     return fill(-1e9)(scores, mask)
 
 
-@mistake
+@mistake(look="deeper/mask_bugs: Masking in place changes the caller's scores")
 def scores_changed_left(scores, mask):
     """The weights are right in all dtypes and rows. One symptom is left: after the call, the caller's scores are not
     what they were."""
@@ -70,6 +77,20 @@ def lowest_half_for_all(scores, mask):
     """It runs in all dtypes, and the caller's scores stay as they are. A fully masked row still has equal weights,
     because all its scores are equally low."""
     return fill(-65504.0)(scores, mask)
+
+
+@mistake
+def low_number_for_float16(scores, mask):
+    """Ordinary scores get the right weights in all dtypes. One symptom is left: where allowed scores in float16 are as
+    low as the number filled in, masked keys take weight from them, and the row no longer sums to 1."""
+    return _times_mask(-1e4 if scores.dtype == torch.float16 else -1e9)(scores, mask)
+
+
+@mistake
+def low_number_for_all(scores, mask):
+    """Ordinary scores get the right weights in all dtypes. One symptom is left: where the allowed scores are as low as
+    the number filled in, masked keys take weight from them, and the row no longer sums to 1."""
+    return _times_mask(-6e4)(scores, mask)
 
 
 @mistake
