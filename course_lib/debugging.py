@@ -81,7 +81,8 @@ def fit_one_batch(
 ) -> list[float]:
     """The loss of a copy of the model at each step of Adam on this one batch; a healthy model learns it by heart.
 
-    The copy is in train mode, so dropout is active, and its random draws are the same in every call.
+    The copy is in train mode, so dropout is active, and its random draws are the same in every call. A model in float16
+    gives NaN, since the 1e-8 in Adam's denominator is zero there; pass a copy in float32.
 
     Args:
         model: from tokens `(B, L)` to logits `(B, L, V)`.
@@ -97,13 +98,14 @@ def fit_one_batch(
     Raises:
         TypeError: model is not a module, tokens, targets, steps or pad_id are not integers, or learning_rate is not a
             number.
-        ValueError: a shape or a number does not fit, no parameter can be trained, or the logits are not `(B, L, V)`.
+        ValueError: a shape or a number does not fit, no parameter can be trained, the logits are not `(B, L, V)`, or
+            the model has no weights yet or cannot be copied.
     """
     check_instance(nn.Module, model=model)
     _check_tokens(tokens)
     check_whole(steps=steps)
     check_finite("learning_rate", learning_rate, 0)
-    model = copy.deepcopy(model).train()
+    model = _copied(model).train()
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not parameters:
         raise ValueError("model must have parameters to train, got none with requires_grad; unfreeze some of them")
@@ -139,7 +141,8 @@ def token_influence(
 
     Raises:
         TypeError: model cannot be called, or tokens or columns are not integers.
-        ValueError: there are no tokens or columns, a column is not a position, or the logits are not `(B, L, V)`.
+        ValueError: there are no tokens or columns, a column is not a position, the logits are not `(B, L, V)`, or the
+            model has no weights yet.
     """
     _check_tokens(tokens)
     length = tokens.shape[1]
@@ -176,7 +179,8 @@ def padding_effect(
 
     Raises:
         TypeError: model cannot be called, or tokens, pad_id or extra are not integers.
-        ValueError: there are no tokens, extra is less than 1, or the logits are not `(B, L, V)`.
+        ValueError: there are no tokens, extra is less than 1, the logits are not `(B, L, V)`, or the model has no
+            weights yet.
     """
     _check_tokens(tokens)
     check_whole(pad_id=pad_id, least=0)
@@ -236,7 +240,7 @@ def order_effect(model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch l
 
     Raises:
         TypeError: model cannot be called, or tokens are not integers.
-        ValueError: there are no tokens, or the logits are not `(B, L, V)`.
+        ValueError: there are no tokens, the logits are not `(B, L, V)`, or the model has no weights yet.
     """
     _check_tokens(tokens)
     with _silent(model):
@@ -256,15 +260,40 @@ def precision_gap(model: nn.Module, tokens: Int[Tensor, "batch length"]) -> floa
 
     Raises:
         TypeError: model is not a module, or tokens are not integers.
-        ValueError: there are no tokens, or the logits are not `(B, L, V)`.
+        ValueError: there are no tokens, the logits are not `(B, L, V)`, or the model has no weights yet or cannot
+            be copied.
     """
     check_instance(nn.Module, model=model)
     _check_tokens(tokens)
-    exact, rough = copy.deepcopy(model).double().eval(), copy.deepcopy(model).float().eval()
+    exact, rough = _copied(model).double().eval(), _copied(model).float().eval()
     with _same_random_numbers(model.parameters()):
         exact, rough = _logits(exact, tokens), _logits(rough, tokens)
     largest = exact.abs().max()
     return ((rough - exact).abs().max() / largest).item() if largest else 0.0
+
+
+def check_built(model: nn.Module) -> None:
+    """Refuse a module whose weights do not exist yet.
+
+    Raises:
+        ValueError: it is lazy and was never called, or it is on the device "meta".
+    """
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+            raise ValueError(f"model must have weights, got a lazy module without `{name}`; call the model once before")
+        if tensor.is_meta:
+            raise ValueError(f"model must have weights, got `{name}` on the device 'meta'; load the weights before")
+
+
+def _copied(model: nn.Module) -> nn.Module:
+    check_built(model)
+    try:
+        return copy.deepcopy(model)
+    except Exception as error:
+        raise ValueError(
+            f"model must be copyable, got {type(error).__name__}: {error}; remove what copy.deepcopy refuses, such as "
+            f"outputs that were kept"
+        ) from error
 
 
 def _check_tokens(tokens: Tensor) -> None:
@@ -315,6 +344,7 @@ def _silent(model: object) -> Iterator[None]:
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [module.training for module in modules]
     if modules:
+        check_built(model)
         model.eval()
     try:
         yield

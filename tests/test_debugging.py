@@ -278,6 +278,38 @@ def test_precision_gap_leaves_the_model_alone():
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
 
+# --- models that are not ready ----------------------------------------------------------------------------------------
+
+ON_MODULES = {
+    "fit_one_batch": lambda model, ids: fit_one_batch(model, ids, ids, steps=1),
+    "precision_gap": precision_gap,
+    "token_influence": token_influence,
+    "padding_effect": lambda model, ids: padding_effect(model, ids, PAD),
+    "order_effect": order_effect,
+}
+
+
+@pytest.mark.parametrize("name", ON_MODULES)
+def test_a_model_without_weights_is_refused_and_left_alone(name):
+    model, ids = nn.Sequential(nn.Embedding(VOCAB, 4), nn.LazyLinear(VOCAB)), tokens()
+    with (
+        no_side_effects(ids),
+        pytest.raises(ValueError, match=r"without `1.weight`; call the model once"),
+    ):
+        ON_MODULES[name](model, ids)
+    assert nn.parameter.is_lazy(model[1].weight)
+    with pytest.raises(ValueError, match=r"`embedding.embedding.weight` on the device 'meta'; load the weights"):
+        ON_MODULES[name](LanguageModel(config()).to("meta"), ids)
+
+
+@pytest.mark.parametrize("name", ["fit_one_batch", "precision_gap"])
+def test_a_model_that_cannot_be_copied_is_refused(name):
+    model = LanguageModel(config())
+    model.kept = model(tokens())
+    with pytest.raises(ValueError, match=r"model must be copyable, got RuntimeError.*outputs that were kept"):
+        ON_MODULES[name](model, tokens())
+
+
 # --- wrong arguments --------------------------------------------------------------------------------------------------
 
 IDS = torch.ones(2, 3, dtype=torch.long)

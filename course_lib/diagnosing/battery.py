@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib._checks import check_ids, check_instance, check_whole
+from course_lib.debugging import check_built
 from course_lib.diagnosing import dependence, gradients, losses, modes, padding, precision
 from course_lib.diagnosing.calling import Batch, find_logits, read_batch
 from course_lib.diagnosing.report import Finding, Report
@@ -97,11 +98,7 @@ def _check_model(model: nn.Module) -> None:
     if isinstance(model, type):
         raise TypeError(f"model must be a module, got the class {model.__name__}; build a model from it first")
     check_instance(nn.Module, model=model)
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
-            raise ValueError(f"model must have weights, got a lazy module without `{name}`; call the model once before")
-        if tensor.is_meta:
-            raise ValueError(f"model must have weights, got `{name}` on the device 'meta'; load the weights before")
+    check_built(model)
 
 
 def _first_logits(model: nn.Module, batch: Batch) -> Tensor:

@@ -216,6 +216,36 @@ def test_two_reports_on_one_model_are_the_same():
     assert diagnose(model, batch, **options) == first
 
 
+class IgnoresItsMask(Encoder):
+    def forward(self, tokens, mask):
+        return super().forward(tokens)
+
+
+def test_a_mask_is_asked_for_only_where_none_is_passed():
+    ids = tokens(padded=True)
+    found = diagnose(Encoder("padding not masked"), ids, pad_id=PAD)["padding"]
+    assert found.status == "wrong"
+    assert "put it into the batch" in found.says
+    found = diagnose(IgnoresItsMask("padding not masked"), (ids, ids != PAD), pad_id=PAD)["padding"]
+    assert found.status == "wrong"
+    assert "put it into the batch" not in found.says
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.rand, lambda: torch.rand(()).item()])
+def test_random_numbers_of_every_generator_are_told_from_a_state(draw):
+    class Noisy(Decoder):
+        def forward(self, tokens):
+            return super().forward(tokens) * (1 + draw())
+
+    assert "random in eval mode" in diagnose(Noisy(), tokens(), pad_id=PAD)["determinism"].says
+
+
+def test_noise_is_not_taken_for_an_effect_of_padding():
+    build, _ = SICK["noise in eval mode"]
+    model, batch, options = build()
+    assert diagnose(model, batch, **options)["padding"].status == "not checked"
+
+
 def test_gradients_may_be_off_and_a_state_with_a_history_may_be_there():
     model = Decoder("state")
     model(tokens())  # copy.deepcopy refuses what it keeps now
@@ -507,6 +537,8 @@ def test_roles_of_the_inputs():
     assert longer.inputs["input_ids"][:, 9:].eq(5).all()
     assert longer.inputs["attention_mask"].sum(dim=1).tolist() == [9] * 3
     assert longer.inputs["decoder_input_ids"].shape == (3, 9)
+    numbered = read_batch(model, {"tokens": ids, "position_ids": torch.arange(9).expand(3, 9)}).longer("tokens", 5, 2)
+    assert numbered.inputs["position_ids"].tolist() == [[*range(11)]] * 3
     shorter = {name: value.shape[1] for name, value in read.shorter("input_ids", 4).inputs.items()}
     assert shorter == {name: 9 if "decoder" in name else 4 for name in shorter}
 
