@@ -100,6 +100,15 @@ def test_gradients_are_called_right_only_where_every_result_is(exercise):
             assert True not in gradients, mistake.key
 
 
+def test_a_container_that_is_called_is_an_error_and_no_stub():
+    """PyTorch raises NotImplementedError then, as a stub does."""
+    code = find("fix_layer_stack").code_to_repair.replace("[nn.Linear", "nn.ModuleList([nn.Linear", 1)
+    code = code.replace("range(num_layers)]", "range(num_layers)])").split("        for layer in self.layers")[0]
+    report = report_of(code + "        return self.layers(x)\n", "fix_layer_stack")
+    assert report.verdict.status == "failed"
+    assert report.diagnosis.key == "container_called"
+
+
 def mask_lines(rule):
     """Which lines of the report on `fix_decoder_mask` hold for a mask, by the first word of each."""
 

@@ -39,7 +39,7 @@ def unbiased_left(x, gain, bias, eps=1e-5):
 @mistake
 def eps_outside_left(x, gain, bias, eps=1e-5):
     """Ordinary vectors are right to four digits. One symptom is left: where the variance is as small as eps, the result
-    is far too large, because eps is added to another quantity than the variance."""
+    is far too large."""
     return norm(root=_eps_outside)(x, gain, bias, eps)
 
 

@@ -174,6 +174,19 @@ class LayersInASequence(nn.Module):
 
 
 @mistake
+class ContainerCalled(nn.Module):
+    """The layers are registered, but their container is called as if it were a layer. It only holds the layers, and
+    each of them has to be called in turn."""
+
+    def __init__(self, d_model, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList(_linears(d_model, num_layers))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+@mistake
 class OneStepAroundTheSequence(nn.Module):
     """All layers are called as one sequence, with a single ReLU and a single sum at the end. Each layer has a ReLU and
     a sum of its own; linear layers in a row are a single linear function."""

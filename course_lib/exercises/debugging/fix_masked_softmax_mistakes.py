@@ -33,7 +33,7 @@ def as_given(scores, mask):
 @mistake
 def number_left(scores, mask):
     """The caller's scores stay as they are now. Two symptoms are left: an error in float16, whose largest number is
-    65504, and equal weights in a fully masked row, whose scores are all replaced by the same number."""
+    65504, and equal weights in a fully masked row. Both have the same cause."""
     return fill(-1e9)(scores, mask)
 
 

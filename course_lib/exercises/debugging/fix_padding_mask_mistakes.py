@@ -41,8 +41,7 @@ def as_given(query, key, value, real):
 
 @mistake
 def floats_left(query, key, value, real):
-    """Right where `real` holds integers. Where it holds numbers of the query's dtype, padded keys still get weight:
-    these are added to the scores."""
+    """Right where `real` holds integers. Where it holds numbers of the query's dtype, padded keys still get weight."""
     if real.is_floating_point():
         return _fused(lambda real, dtype: real)(query, key, value, real)
     return _fused(lambda real, dtype: real.bool())(query, key, value, real)

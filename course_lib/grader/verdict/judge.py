@@ -148,9 +148,11 @@ def _wrong_result(found: list[Finding]) -> bool:
 def unfinished(observation: Observation) -> bool:
     """Whether the solution declares itself unwritten."""
     problem = observation.problem
-    # PyTorch raises the same for a dtype that an operation does not know.
+    # PyTorch raises the same for a dtype that an operation does not know, and for a container that is called.
     return (
-        problem is not None and problem.type == "NotImplementedError" and "not implemented for" not in problem.message
+        problem is not None
+        and problem.type == "NotImplementedError"
+        and not any(text in problem.message for text in ("not implemented for", 'missing the required "forward"'))
     )
 
 
