@@ -164,7 +164,7 @@ class Decoder(nn.Module):
         if self.fault == "rounded":
             return F.one_hot(logits.argmax(dim=-1), VOCAB).float()
         if self.fault == "cancellation":
-            return (logits + 1e5) - 1e5
+            return (logits + 1e6) - 1e6
         if self.fault == "ignores its input":
             return self.output.bias.expand_as(logits)
         if self.fault == "clamped":
@@ -299,4 +299,13 @@ SICK: dict[str, tuple[Callable, str]] = {
     "−1e9 in half precision": (decoder("-1e9"), "half precision"),
     "an intermediate result beyond 65,504": (decoder("overflow"), "half precision"),
     "a table that is not a buffer": (decoder("table"), "device"),
+}
+
+# Faults that some models have on purpose, so that they are only suspicious.
+SUSPICIOUS = {
+    *("the same, when causality is not asked for", "off by one, when causality is not asked for"),
+    *("no positions in the source", "no positions in an encoder", "no positions in a decoder of one layer"),
+    *("batch norm", "all parameters frozen", "a detached branch", "a branch under no_grad"),
+    *("a feed-forward network that is not called", "logits that ignore the tokens", "a counter that takes part"),
+    *("dropout that is never called", "digits lost in a difference"),
 }

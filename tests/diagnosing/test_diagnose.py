@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from healthy_models import HEALTHY, PAD, VOCAB, FusedLanguageModel, Recurrent, tokens
-from sick_models import SICK, Decoder, Encoder, Translator
+from sick_models import SICK, SUSPICIOUS, Decoder, Encoder, Translator
 from torch import nn
 
 from course_lib.diagnosing import CHECKS, Finding, Report, diagnose
@@ -38,7 +38,7 @@ def test_a_sick_model_is_named_by_the_right_check(name):
     build, check = SICK[name]
     model, batch, options = build()
     report = diagnose(model, batch, **options)
-    assert check in [each.name for each in report.problems], str(report)
+    assert report[check].status == ("suspicious" if name in SUSPICIOUS else "wrong"), str(report)
     ended = [each.name for each in report.findings if "The check ended with" in each.says]
     # A state that is kept keeps its graph as well, and PyTorch refuses to go through it twice.
     assert ended == (["one batch"] if "state" in name else []), str(report)
@@ -145,6 +145,20 @@ def test_the_first_line_and_the_largest_logit():
     numbers = sum(p.numel() for p in model.parameters())
     assert report.subject == f"Decoder with {numbers:,} parameters, 3 × 8 tokens, 47 logits each"
     assert report["logits"].number == pytest.approx(model.eval()(ids).abs().max().item(), rel=1e-5)  # float32
+
+
+def test_parameters_are_counted():
+    model = Decoder("plain list")
+    hidden = sum(p.numel() for layer in model.layers for p in layer.parameters())
+    assert diagnose(model, tokens(), causal=True)["unregistered parameters"].number == hidden
+    model = FusedLanguageModel()
+    found = diagnose(model, tokens(), causal=True)["trainable parameters"]
+    assert found.number == sum(p.numel() for p in model.parameters()) - model.embedding.weight.numel()
+    assert found.says == "Frozen, and not judged: `embedding.weight`."
+    found = diagnose(Decoder("not called"), tokens(), causal=True)["unused parameters"]
+    assert found.number == 12  # two layers with a norm, and two matrices with their biases
+    assert "`layers.1.norm2.weight`" not in found.says  # the first four of them
+    assert "and 8 more" in found.says
 
 
 class MaskedBigram(Bigram):
