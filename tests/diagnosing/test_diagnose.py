@@ -139,6 +139,23 @@ def test_numbers_by_hand():
     assert report["causality"].number == 0
 
 
+def test_one_batch_by_hand():
+    """Adam moves each entry of the table by about its rate in each of 20 steps, so that two logits differ by 0.4."""
+    found = diagnose(Bigram(torch.zeros(2, 2)), torch.tensor([[0, 1, 0]]))["one batch"]
+    share = 0.5130 / 0.6931  # log(1 + exp(−0.4)) and log 2
+    assert found.number == pytest.approx(share, abs=0.005)
+    # Both tokens follow 0, so that nothing can be learnt about two of the three targets.
+    found = diagnose(Bigram(torch.zeros(2, 2)), torch.tensor([[0, 1, 0, 0]]))["one batch"]
+    assert found.number == pytest.approx((2 + share) / 3, abs=0.005)
+    assert found.status == "suspicious"
+
+
+def test_rounding_errors_are_those_of_float64():
+    found = diagnose(Encoder(), tokens(padded=True), pad_id=PAD)
+    assert found["padding"].number < 1e-14
+    assert found["order"].number > 1e-3
+
+
 def test_the_first_line_and_the_largest_logit():
     model, ids = Decoder().train(), tokens()
     report = diagnose(model, ids, causal=True)
