@@ -17,6 +17,7 @@ from torch import nn
 from course_lib.diagnosing import CHECKS, Finding, Report, diagnose
 from course_lib.diagnosing.calling import read_batch
 from course_lib.diagnosing.report import shown
+from course_lib.diagnosing.subject import Subject
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
@@ -137,6 +138,25 @@ def test_numbers_by_hand():
     assert report["trainable parameters"].number == 4
     assert report["order"].status == "suspicious"  # the last logits depend on the last token alone
     assert report["causality"].number == 0
+
+
+def test_a_start_above_log_v_by_hand():
+    """A logit of 2 for the wrong one of two tokens costs log(1 + e²) = 2.127, which is 1.434 above log 2."""
+    found = diagnose(Bigram(2 * torch.eye(2)), torch.tensor([[0, 1, 0]]))["start loss"]
+    assert found.number == pytest.approx(2.1269, abs=1e-4)
+    assert found.status == "suspicious"
+    assert diagnose(Bigram(torch.eye(2)), torch.tensor([[0, 1, 0]]))["start loss"].status == "fine"
+
+
+def test_what_is_replaced_in_a_batch():
+    ids = tokens(61, padded=True)
+    ids[0, 0] = VOCAB - 1
+    subject = Subject(nn.Identity(), read_batch(nn.Identity(), ids), None, "", PAD, None, torch.zeros(3, 61, VOCAB))
+    other = subject.other_tokens(ids)
+    assert torch.equal(other == ids, ids == PAD)
+    assert torch.equal(other == PAD, ids == PAD)
+    assert other.max() < VOCAB
+    assert (len(subject.columns), subject.columns[0], subject.columns[-1]) == (16, 0, 60)
 
 
 def test_one_batch_by_hand():
