@@ -148,6 +148,19 @@ def test_a_start_above_log_v_by_hand():
     assert diagnose(Bigram(torch.eye(2)), torch.tensor([[0, 1, 0]]))["start loss"].status == "fine"
 
 
+class Root(Bigram):
+    """At zero, the derivative of the root is not finite."""
+
+    def forward(self, tokens):
+        return super().forward(tokens).abs().sqrt()
+
+
+def test_training_that_ends_in_nan_is_called_so():
+    found = diagnose(Root(torch.zeros(2, 2)), torch.tensor([[0, 1, 0]]))["one batch"]
+    assert found.status == "wrong"
+    assert "becomes NaN" in found.says
+
+
 def test_what_is_replaced_in_a_batch():
     ids = tokens(61, padded=True)
     ids[0, 0] = VOCAB - 1
