@@ -148,6 +148,19 @@ def test_a_start_above_log_v_by_hand():
     assert diagnose(Bigram(torch.eye(2)), torch.tensor([[0, 1, 0]]))["start loss"].status == "fine"
 
 
+def test_effects_are_relative_to_the_largest_logit():
+    class Larger(Decoder):
+        def forward(self, tokens):
+            return 1024 * super().forward(tokens)
+
+    model, ids = Decoder("no mask"), tokens()
+    larger = Larger("no mask")
+    larger.load_state_dict(model.state_dict())
+    one, other = (diagnose(each, ids, pad_id=PAD, causal=True) for each in (model, larger))
+    for name in ("tokens", "causality", "padding", "order", "float64"):
+        assert one[name].number == pytest.approx(other[name].number, rel=1e-9), name
+
+
 class Root(Bigram):
     """At zero, the derivative of the root is not finite."""
 
@@ -304,6 +317,12 @@ def test_random_numbers_of_every_generator_are_told_from_a_state(draw):
             return super().forward(tokens) * (1 + draw())
 
     assert "random in eval mode" in diagnose(Noisy(), tokens(), pad_id=PAD)["determinism"].says
+
+
+def test_what_is_kept_between_calls():
+    """Running statistics belong to training, so that they are no side effect; a hidden state is one."""
+    assert diagnose(Decoder("batch norm"), tokens(), causal=True)["side effects"].status == "fine"
+    assert "keeps something from call to call" in diagnose(Decoder("state"), tokens())["determinism"].says
 
 
 def test_noise_is_not_taken_for_an_effect_of_padding():
