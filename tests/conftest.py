@@ -13,7 +13,7 @@ import torch
 # The grader meets whatever people write, so its own calls are not checked this way.
 _LIBRARY = Path(__file__).parents[1] / "course_lib"
 _CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.stem != "__init__"] + [
-    f"course_lib.{room}" for room in ("bert", "costs", "interpret", "translator", "viz", "workshop")
+    f"course_lib.{room}" for room in ("bert", "costs", "diagnosing", "interpret", "translator", "viz", "workshop")
 ]
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
@@ -29,6 +29,7 @@ _UNTRACED = {
     "tests/translator/search",
     "tests/translator/test_trainer.py",
     "tests/data/test_grammar.py",
+    "tests/diagnosing/test_arguments.py",
     "tests/viz/test_arguments.py",
     "tests/viz/test_baselines.py",
     "tests/grader/test_harmless.py",
