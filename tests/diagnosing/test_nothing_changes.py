@@ -1,0 +1,167 @@
+"""`diagnose` leaves the model, the batch, random numbers and switches of PyTorch as they were."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+from healthy_models import PAD, FusedLanguageModel, tokens
+from sick_models import SICK, Decoder, Encoder
+from torch import nn
+
+from course_lib.diagnosing import CHECKS, diagnose
+
+pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("fault", ["", "scales its weights", "running count", "state", "shifts the input in place"])
+def test_model_batch_and_generators_are_unchanged(unchecked, train, fault):  # beartype draws from `random`
+    model, ids = Decoder(fault).train(train), tokens()
+    model.layers[0].dropout.train(not train)  # a mode of its own
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    before, given, grads = copy.deepcopy(model), ids.clone(), [p.grad.clone() for p in model.parameters()]
+    random.seed(7)  # not where a test before this one has left them
+    np.random.seed(7)
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+    diagnose(model, ids, pad_id=PAD, causal=True)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == states[1:]
+    assert torch.equal(ids, given)
+    assert [module.training for module in model.modules()] == [module.training for module in before.modules()]
+    assert model.state is None
+    for now, then in zip(model.state_dict().values(), before.state_dict().values(), strict=True):
+        assert torch.equal(now, then)
+    for parameter, grad in zip(model.parameters(), grads, strict=True):
+        assert torch.equal(parameter.grad, grad)
+        assert parameter.requires_grad
+
+
+def test_gradients_of_what_a_copy_shares_with_its_model_are_unchanged():
+    """`copy.deepcopy` copies no functions, so that both use the layer that this one refers to."""
+    model = Decoder("closure")
+    inner = model.extra.__closure__[0].cell_contents
+    weight = inner.weight.detach().clone()
+    assert "extra(inner).weight" in diagnose(model, tokens(), causal=True)["unregistered parameters"].says
+    assert inner.weight.grad is None
+    assert torch.equal(inner.weight, weight)
+
+
+def test_two_reports_on_one_model_are_the_same():
+    build, _ = SICK["functional dropout in eval mode"]
+    model, batch, options = build()
+    torch.manual_seed(1)
+    first = diagnose(model, batch, **options)
+    torch.manual_seed(2)
+    assert diagnose(model, batch, **options) == first
+
+
+class IgnoresItsMask(Encoder):
+    def forward(self, tokens, mask):
+        return super().forward(tokens)
+
+
+def test_a_mask_is_asked_for_only_where_none_is_passed():
+    ids = tokens(padded=True)
+    found = diagnose(Encoder("padding not masked"), ids, pad_id=PAD)["padding"]
+    assert found.status == "wrong"
+    assert "put it into the batch" in found.says
+    found = diagnose(IgnoresItsMask("padding not masked"), (ids, ids != PAD), pad_id=PAD)["padding"]
+    assert found.status == "wrong"
+    assert "put it into the batch" not in found.says
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.rand, lambda: torch.rand(()).item()])
+def test_random_numbers_of_every_generator_are_told_from_a_state(draw):
+    class Noisy(Decoder):
+        def forward(self, tokens):
+            return super().forward(tokens) * (1 + draw())
+
+    assert "random in eval mode" in diagnose(Noisy(), tokens(), pad_id=PAD)["determinism"].says
+
+
+def test_what_is_kept_between_calls():
+    """Running statistics belong to training, so that they are no side effect; a hidden state is one."""
+    assert diagnose(Decoder("batch norm"), tokens(), causal=True)["side effects"].status == "fine"
+    assert "keeps something from call to call" in diagnose(Decoder("state"), tokens())["determinism"].says
+
+
+def test_noise_is_not_taken_for_an_effect_of_padding():
+    build, _ = SICK["noise in eval mode"]
+    model, batch, options = build()
+    assert diagnose(model, batch, **options)["padding"].status == "not checked"
+
+
+def test_gradients_may_be_off_and_a_state_with_a_history_may_be_there():
+    model = Decoder("state")
+    model(tokens())  # copy.deepcopy refuses what it keeps now
+    with torch.no_grad():
+        assert not torch.is_grad_enabled()
+        assert diagnose(model, tokens(), pad_id=PAD)["determinism"].status == "wrong"
+        assert not torch.is_grad_enabled()
+    with torch.inference_mode():
+        assert diagnose(Decoder(), tokens(), pad_id=PAD, causal=True).problems == []
+
+
+class SwitchesOff(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model = Decoder()
+
+    def forward(self, tokens):
+        logits = self.model(tokens)
+        torch.set_grad_enabled(False)
+        torch.set_default_dtype(torch.float64)
+        return logits
+
+
+def test_switches_of_pytorch_are_restored():
+    report = diagnose(SwitchesOff(), tokens(), pad_id=PAD)
+    assert "torch.is_grad_enabled()" in report["side effects"].says
+    assert torch.is_grad_enabled()
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_no_check_sees_what_another_one_has_switched():
+    seen = []
+
+    class SwitchesTheDtype(Decoder):
+        def forward(self, tokens):
+            seen.append(torch.get_default_dtype())
+            torch.set_default_dtype(torch.float64)
+            return super().forward(tokens)
+
+    diagnose(SwitchesTheDtype(), tokens(), pad_id=PAD)
+    assert seen.count(torch.float32) > 10  # the first call of each check
+
+
+class FailsLater(nn.Module):
+    """Raises an error where the batch is not the one that it was built for."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.model, self.error = FusedLanguageModel(), error
+        self.register_buffer("expected", torch.arange(1, 9).repeat(2, 1))
+
+    def forward(self, tokens):
+        if not torch.equal(tokens, self.expected.to(tokens.device)):
+            raise self.error
+        return self.model(tokens)
+
+
+def test_an_error_in_one_check_does_not_end_the_others():
+    report = diagnose(FailsLater(RuntimeError("<another batch>")), torch.arange(1, 9).repeat(2, 1), pad_id=PAD)
+    status = {each.name: each.status for each in report.findings}
+    assert list(status) == list(CHECKS)
+    assert report["causality"].says == "The check ended with RuntimeError: <another batch>"
+    assert {status[name] for name in ("causality", "padding", "order", "batch independence")} == {"not checked"}
+    assert {status[name] for name in ("logits", "determinism", "start loss", "one batch", "float64")} == {"fine"}
+
+
+def test_an_interruption_by_the_user_passes():
+    with pytest.raises(KeyboardInterrupt):
+        diagnose(FailsLater(KeyboardInterrupt()), torch.arange(1, 9).repeat(2, 1))

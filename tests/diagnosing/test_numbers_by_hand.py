@@ -1,0 +1,148 @@
+"""The numbers that `diagnose` measures, computed by hand for small models."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from healthy_models import PAD, VOCAB, FusedLanguageModel, tokens
+from sick_models import Decoder, Encoder
+from torch import nn
+
+from course_lib.diagnosing import diagnose
+from course_lib.diagnosing.calling import read_batch
+from course_lib.diagnosing.subject import Subject
+
+pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+
+
+class Bigram(nn.Module):
+    """Logits are a row of a table."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = nn.Embedding.from_pretrained(table, freeze=False)
+
+    def forward(self, tokens):
+        return self.table(tokens)
+
+
+def test_numbers_by_hand():
+    """Tokens 0 1 0 with targets 1 0 and equal logits: log 2 per target; then 4 : 1 for the first one."""
+    report = diagnose(Bigram(torch.zeros(2, 2)), torch.tensor([[0, 1, 0]]))
+    assert report["start loss"].number == pytest.approx(0.6931, abs=1e-4)
+    table = torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log()  # ln 1, ln 4: 4 : 1 for token 1 after token 0
+    report = diagnose(Bigram(table), torch.tensor([[0, 1, 0]]))
+    assert report["start loss"].number == pytest.approx((0.2231 + 0.6931) / 2, abs=1e-4)  # −ln 0.8 and −ln 0.5
+    assert report["logits"].number == pytest.approx(1.3863, abs=1e-4)
+    assert report["trainable parameters"].number == 4
+    assert report["order"].status == "suspicious"  # the last logits depend on the last token alone
+    assert report["causality"].number == 0
+
+
+def test_a_start_above_log_v_by_hand():
+    """A logit of 2 for the wrong one of two tokens costs log(1 + e²) = 2.127, which is 1.434 above log 2."""
+    found = diagnose(Bigram(2 * torch.eye(2)), torch.tensor([[0, 1, 0]]))["start loss"]
+    assert found.number == pytest.approx(2.1269, abs=1e-4)
+    assert found.status == "suspicious"
+    assert diagnose(Bigram(torch.eye(2)), torch.tensor([[0, 1, 0]]))["start loss"].status == "fine"
+
+
+def test_effects_are_relative_to_the_largest_logit():
+    class Larger(Decoder):
+        def forward(self, tokens):
+            return 1024 * super().forward(tokens)
+
+    model, ids = Decoder("no mask"), tokens()
+    larger = Larger("no mask")
+    larger.load_state_dict(model.state_dict())
+    one, other = (diagnose(each, ids, pad_id=PAD, causal=True) for each in (model, larger))
+    for name in ("tokens", "causality", "padding", "order", "float64"):
+        assert one[name].number == pytest.approx(other[name].number, rel=1e-9), name
+
+
+class Root(Bigram):
+    """At zero, the derivative of the root is not finite."""
+
+    def forward(self, tokens):
+        return super().forward(tokens).abs().sqrt()
+
+
+def test_training_that_ends_in_nan_is_called_so():
+    found = diagnose(Root(torch.zeros(2, 2)), torch.tensor([[0, 1, 0]]))["one batch"]
+    assert found.status == "wrong"
+    assert "becomes NaN" in found.says
+
+
+def test_what_is_replaced_in_a_batch():
+    ids = tokens(61, padded=True)
+    ids[0, 0] = VOCAB - 1
+    subject = Subject(nn.Identity(), read_batch(nn.Identity(), ids), None, "", PAD, None, torch.zeros(3, 61, VOCAB))
+    other = subject.other_tokens(ids)
+    assert torch.equal(other == ids, ids == PAD)
+    assert torch.equal(other == PAD, ids == PAD)
+    assert other.max() < VOCAB
+    assert (len(subject.columns), subject.columns[0], subject.columns[-1]) == (16, 0, 60)
+
+
+def test_one_batch_by_hand():
+    """Adam moves each entry of the table by about its rate in each of 20 steps, so that two logits differ by 0.4."""
+    found = diagnose(Bigram(torch.zeros(2, 2)), torch.tensor([[0, 1, 0]]))["one batch"]
+    share = 0.5130 / 0.6931  # log(1 + exp(−0.4)) and log 2
+    assert found.number == pytest.approx(share, abs=0.005)
+    # Both tokens follow 0, so that nothing can be learnt about two of the three targets.
+    found = diagnose(Bigram(torch.zeros(2, 2)), torch.tensor([[0, 1, 0, 0]]))["one batch"]
+    assert found.number == pytest.approx((2 + share) / 3, abs=0.005)
+    assert found.status == "suspicious"
+
+
+def test_rounding_errors_are_those_of_float64():
+    found = diagnose(Encoder(), tokens(padded=True), pad_id=PAD)
+    assert found["padding"].number < 1e-14
+    assert found["order"].number > 1e-3
+
+
+def test_the_first_line_and_the_largest_logit():
+    model, ids = Decoder().train(), tokens()
+    report = diagnose(model, ids, causal=True)
+    numbers = sum(p.numel() for p in model.parameters())
+    assert report.subject == f"Decoder with {numbers:,} parameters, 3 × 8 tokens, 47 logits each"
+    assert report["logits"].number == pytest.approx(model.eval()(ids).abs().max().item(), rel=1e-5)  # float32
+
+
+def test_parameters_are_counted():
+    model = Decoder("plain list")
+    hidden = sum(p.numel() for layer in model.layers for p in layer.parameters())
+    assert diagnose(model, tokens(), causal=True)["unregistered parameters"].number == hidden
+    model = FusedLanguageModel()
+    found = diagnose(model, tokens(), causal=True)["trainable parameters"]
+    assert found.number == sum(p.numel() for p in model.parameters()) - model.embedding.weight.numel()
+    assert found.says == "Frozen, and not judged: `embedding.weight`."
+    found = diagnose(Decoder("not called"), tokens(), causal=True)["unused parameters"]
+    assert found.number == 12  # two layers with a norm, and two matrices with their biases
+    assert "`layers.1.norm2.weight`" not in found.says  # the first four of them
+    assert "and 8 more" in found.says
+
+
+class MaskedBigram(Bigram):
+    """Takes a mask; the logits of padding, and of nothing else, depend on how much padding there is."""
+
+    def forward(self, tokens, attention_mask):
+        padding = (attention_mask == 0)[..., None]
+        return self.table(tokens) + padding * padding.sum(dim=1, keepdim=True)
+
+
+def test_padding_is_neither_a_target_nor_judged():
+    model = MaskedBigram(torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log())
+    batch = {"tokens": torch.tensor([[0, 1, 0]]), "attention_mask": torch.tensor([[1, 1, 0]])}
+    report = diagnose(model, batch)
+    assert report["start loss"].number == pytest.approx(0.2231, abs=1e-4)  # −ln 0.8, of the first token alone
+    assert report["padding"].status == "fine"
+
+
+def test_targets_are_taken_as_they_are_given():
+    model, ids = Bigram(torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log()), torch.tensor([[0, 1, 0]])
+    given = diagnose(model, ids, targets=torch.tensor([[1, -100, -100]]))["start loss"]
+    assert given.number == pytest.approx(0.2231, abs=1e-4)
+    assert "against the targets" in given.says
+    padded = diagnose(model, ids, targets=torch.tensor([[1, 0, 1]]), pad_id=0)["start loss"]
+    assert padded.number == pytest.approx(0.2231, abs=1e-4)
