@@ -12,6 +12,8 @@ __all__ = ["MARKS", "Finding", "Report", "Status", "shown"]
 Status = Literal["fine", "suspicious", "wrong", "not checked"]
 MARKS = {"fine": "✓", "suspicious": "?", "wrong": "✗", "not checked": "–"}
 
+_WIDTH = 80  # characters, which a page of the book shows without wrapping
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -32,11 +34,12 @@ class Finding:
     measured: str = ""
 
     def __str__(self) -> str:
-        """Three lines: mark, name and status; the number; the meaning."""
+        """Mark, name, status and number, then the meaning on lines of its own."""
         head = f"{MARKS[self.status]} {self.name}: {self.status}"
         if self.number is not None:
             head += f" ({self.measured}: {shown(self.number)})"
-        return head + "\n" + textwrap.fill(self.says, 96, initial_indent="    ", subsequent_indent="    ")
+        meaning = textwrap.fill(self.says, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+        return textwrap.fill(head, _WIDTH, subsequent_indent="    ") + "\n" + meaning
 
 
 @dataclass(frozen=True)
