@@ -48,7 +48,7 @@ def trainable(subject: Subject) -> Finding:
     frozen = [name for name, p in parameters.items() if not p.requires_grad]
     number = sum(p.numel() for p in parameters.values() if p.requires_grad)
     if not parameters:
-        says = "The model has no parameters, so that an optimiser would have nothing to train."
+        says = "The model has no parameters, so that an optimizer would have nothing to train."
         return Finding(name, "wrong", says, 0, measured)
     if len(frozen) == len(parameters):
         says = "All parameters are frozen (requires_grad is False), so that nothing can be trained."
@@ -60,7 +60,7 @@ def trainable(subject: Subject) -> Finding:
 
 def hidden_parameters(subject: Subject) -> Finding:
     """Are there parameters that `parameters()` does not list, such as those of modules in a plain list?"""
-    name, measured = "unregistered parameters", "numbers that no optimiser would see"
+    name, measured = "unregistered parameters", "numbers that no optimizer would see"
     model = subject.copied()
     hidden = dict(_hidden(model, subject.model))
     number = sum(p.numel() for p in hidden.values())
@@ -74,7 +74,7 @@ def hidden_parameters(subject: Subject) -> Finding:
         used = [name for name, grad in zip(leaves, found, strict=True) if grad is not None]
     if used:
         says = (
-            f"{_some(used)} take part in the loss but `parameters()` does not list them: an optimiser never trains "
+            f"{_some(used)} take part in the loss but `parameters()` does not list them: an optimizer never trains "
             f"them, `to()` never moves them and `state_dict()` never saves them. Use nn.ModuleList, nn.ModuleDict or "
             f"nn.Parameter."
         )

@@ -51,7 +51,7 @@ class Subject:
         return copied(self.model).train(train)
 
     def trained_copy(self) -> nn.Module:
-        """A copy that an optimiser can update: in float32 where the model is in half precision, since the 1e-8 that
+        """A copy that an optimizer can update: in float32 where the model is in half precision, since the 1e-8 that
         Adam adds to its denominator is zero in float16."""
         model = self.copied()
         return model.float() if any(p.dtype in _HALF for p in model.parameters()) else model
