@@ -37,7 +37,7 @@ def number_left(scores, mask):
     return fill(-1e9)(scores, mask)
 
 
-@mistake(look="deeper/mask_bugs: Masking in place changes the caller's scores")
+@mistake(look="mask_bugs: Masking in place changes the caller's scores")
 def scores_changed_left(scores, mask):
     """The weights are right in all dtypes and rows. One symptom is left: after the call, the caller's scores are not
     what they were."""
