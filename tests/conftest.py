@@ -29,6 +29,7 @@ _UNTRACED = {
     "tests/translator/search",
     "tests/translator/test_trainer.py",
     "tests/data/test_grammar.py",
+    "tests/costs/test_arguments_of_costs.py",
     "tests/diagnosing/test_arguments_of_diagnosing.py",
     "tests/viz/test_arguments.py",
     "tests/viz/test_baselines.py",

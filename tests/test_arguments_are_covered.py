@@ -12,6 +12,7 @@ TABLES = (
     "test_arguments_of_chapters.py",
     "test_arguments_of_models.py",
     *(f"{room}/test_arguments.py" for room in ("bert", "translator", "viz")),
+    "costs/test_arguments_of_costs.py",
     "diagnosing/test_arguments_of_diagnosing.py",
 )
 ROOMS = (
@@ -25,6 +26,7 @@ ROOMS = (
     ),
     *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "tiled", "stats", "measuring", "speculative")),
     *(f"course_lib.{room}" for room in ("small_caches", "window_cache", "data", "bert", "viz", "diagnosing")),
+    *(f"course_lib.costs.{part}" for part in ("activations", "counting", "formulas", "layers", "training")),
     *(f"course_lib.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),
 )
 RETURNED = "is what a function returns; readers do not make one"
@@ -34,11 +36,12 @@ ELSEWHERE = {
         ("Scores", "SplitFigures", "Translation", "Hypotheses", "EncoderOutput", "TokenBatch", "Candidate", "Interval"),
         RETURNED,
     ),
-    **dict.fromkeys(("SpeculativeSample", "Finding", "Report"), RETURNED),
+    **dict.fromkeys(("SpeculativeSample", "Finding", "Report", "TrainingMemory"), RETURNED),
     **dict.fromkeys(("check", "hint", "progress", "solution"), BY_EXAMPLE + "tests/grader/test_check.py"),
     "HubModel": BY_EXAMPLE + "tests/bert/test_finding.py",
     "BertEncoder": BY_EXAMPLE + "tests/bert/test_encoder.py",
     "SentenceTokenizer": "is built by load_encoder; tests/bert/test_checkpoint.py damages its file",
+    "counted_steps": "takes a graph of autograd, which is no value to copy: tests/costs/test_formulas.py",
     "EncoderUnavailable": "is an error",
     "use_style": "takes no arguments",
     "AttentionPosition": "is a base class; RotaryPosition and AlibiPosition have rows",
