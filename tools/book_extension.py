@@ -121,6 +121,11 @@ def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, do
         context["body"] = body.replace(' role="doc-biblioentry"', "")
 
 
+def _plain_code(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    if body := context.get("body"):
+        context["body"] = slim.plain_code(body)
+
+
 def _name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """The arrow beside a chapter that opens its deeper pages is a picture; assistive software needs words."""
     generate = context.get("generate_toctree_html")
@@ -144,5 +149,6 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_unused, priority=900)
     app.connect("html-page-context", _mend_roles, priority=900)
+    app.connect("html-page-context", _plain_code, priority=900)
     app.connect("html-page-context", _name_toggles, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

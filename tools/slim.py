@@ -21,6 +21,13 @@ UNUSED_FONT = "fontawesome/webfonts"  # icons.css draws the signs
 NESTING = {"media", "supports", "container", "layer"}
 UNUSED = ("scripts/fontawesome.js*", "vendor/fontawesome", "locales", "scripts/*.map", "styles/*.map", "sphinx-thebe.*",
           "styles/theme.css")  # fmt: skip
+_COLOURLESS = re.compile(r'<span class="[np]">([^<]*)</span>')
+
+
+def plain_code(body: str) -> str:
+    """Code without spans for names and punctuation: they have the colour of the text around them, and are an eighth of
+    the page that lists all functions."""
+    return re.sub(r"<pre>.*?</pre>", lambda code: _COLOURLESS.sub(r"\1", code[0]), body, flags=re.DOTALL)
 
 
 def words_in_use(folder: Path) -> set[str]:

@@ -4,11 +4,15 @@ import json
 import re
 
 import pytest
+import yaml
 from PIL import Image
+from pygments.styles import get_style_by_name
+from pygments.token import Token
 
 from tools.formulas import mathml
+from tools.publisher import ROOT
 from tools.site_search import packed, sections
-from tools.slim import pack_picture, slim_sheet, words_in_use
+from tools.slim import pack_picture, plain_code, slim_sheet, words_in_use
 
 
 def test_a_formula_becomes_mathml():
@@ -98,3 +102,20 @@ def test_frequent_words_are_packed_and_come_back():
 def test_a_page_with_a_character_that_stands_for_a_word_is_refused():
     with pytest.raises(ValueError, match="expected no page with Ж"):
         packed([{"title": "Ж", "address": "a.html", "sections": []}])
+
+
+def test_code_has_no_spans_for_the_colour_that_it_has_anyway():
+    one = '<span class="mi">1</span></pre>'
+    code = '<pre><span></span><span class="n">x</span><span class="o">=</span><span class="p">(</span>\n' + one
+    expected = '<pre><span></span>x<span class="o">=</span>(\n' + one
+    text = '<p><span class="n">x</span></p>'
+    assert plain_code(text + code + text + code) == text + expected + text + expected
+
+
+@pytest.mark.parametrize("shade", ["light", "dark"])
+def test_names_and_punctuation_have_the_colour_of_text(shade):
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]["html_theme_options"]
+    style = get_style_by_name(config[f"pygments_{shade}_style"])
+    colours = {style.style_for_token(token)["color"] for token in (Token.Text, Token.Name, Token.Punctuation)}
+    weights = {style.style_for_token(token)["bold"] for token in (Token.Text, Token.Name, Token.Punctuation)}
+    assert len(colours) == len(weights) == 1
