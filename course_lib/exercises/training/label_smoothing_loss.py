@@ -105,4 +105,11 @@ def _(draw):
         for middle in (2000.0, -2000.0):
             logits, targets, pad_id = _classified(draw, dtype=dtype)
             edge = "one sign on purpose: all logits of a row are far from zero, and near each other"
-            yield Case(args=(logits + middle, targets, 0.1, pad_id), note=f"logits near {middle:,.0f}", edge=edge)
+            # `logsumexp` rounds the largest logit's 2,000 to a multiple of 1e-4 in float32, and a sum of nine logits to
+            # one of 2e-3. Only a formula that subtracts the largest logit first is more exact; none has to.
+            yield Case(
+                args=(logits + middle, targets, 0.1, pad_id),
+                note=f"logits near {middle:,.0f}",
+                edge=edge,
+                tolerance=20 if dtype == torch.float32 else 1,
+            )
