@@ -237,6 +237,13 @@ def test_very_negative_features_keep_their_ratio():
     assert ours == pytest.approx(1 / (1 + math.e), abs=1e-6)
 
 
+def test_large_features_have_finite_gradients():
+    # exp(100) overflows in float32, and 0 · inf in the backward pass of the branch not taken would be NaN.
+    query, key, value = (torch.full((2, 1), 100.0, requires_grad=True) for _ in range(3))
+    gradients = torch.autograd.grad(linear_attention(query, key, value).sum(), (query, key, value))
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
 # --- speculative sampling ---------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertForMaskedLM
 
 from course_lib.bert import load_encoder
+from course_lib.bert.config import read_config
 
 from .conftest import MODELS, WORDS, save_model, save_tokenizer
 
@@ -258,6 +259,12 @@ def test_forms_in_which_checkpoints_come(folder, change):
     encoder = load_encoder(folder)
     assert {p.dtype for p in encoder.parameters()} == {torch.float32}
     same(encoder, before)
+
+
+def test_padding_that_config_leaves_out_is_the_familys_own(family, tmp_path):
+    save_model(MODELS[family](), tmp_path)
+    config(pad_token_id=None)(tmp_path)
+    assert read_config(tmp_path / "config.json").pad_id == type(MODELS[family]().config)().pad_token_id
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -13,6 +13,7 @@ TEXTS = [
     "",
     "  tabs\tand\nlines  ",
     "[SEP] in a sentence",
+    "[PAD] in a sentence is a token",
 ]
 
 

@@ -457,6 +457,11 @@ class TestByteDropout:
         assert abs((y == 0).float().mean().item() - p) < 0.005
         assert abs(y.mean().item() - 1) < 0.01
 
+    def test_one_byte_of_256_is_kept_where_255_are_dropped(self):
+        y = ByteDropout(255 / 256)(torch.ones(400, 500))
+        assert set(y.unique().tolist()) == {0.0, 256.0}
+        assert abs(y.mean().item() - 1) < 0.2
+
     def test_entries_are_dropped_independently(self):
         kept = (ByteDropout(0.5)(torch.ones(1001, 16)) != 0).float()  # sixteen bytes: two words a row
         correlation = torch.corrcoef(kept.T) - torch.eye(16)

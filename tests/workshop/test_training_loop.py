@@ -62,6 +62,17 @@ def test_gradients_longer_than_the_clip_are_shortened_and_others_left_alone():
     assert weights == pytest.approx([1 - 0.05, 0.95 + 0.1, 1.05 - 0.05], rel=1e-5)
 
 
+def test_the_losses_come_without_their_graphs():
+    """A list of them would otherwise keep the activations of every step."""
+    model = Line()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.ConstantLR(optimizer)
+    (loss,) = updates(
+        model, [Slope(torch.tensor(1.0))], optimizer, schedule, clip_norm=0, runtime=OneDevice(torch.device("cpu"))
+    )
+    assert not loss.requires_grad
+
+
 def test_the_model_is_in_training_mode_at_each_step_whatever_happened_between():
     model = Line().eval()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

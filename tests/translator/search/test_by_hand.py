@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 from searching import (
     BOS,
     IDS,
@@ -15,7 +16,7 @@ from searching import (
     Told,
 )
 
-from course_lib.translator.search import beam, greedy
+from course_lib.translator.search import _top, beam, greedy
 
 
 def test_greedy_by_hand():
@@ -67,3 +68,9 @@ def test_of_equal_candidates_the_smaller_id_and_the_better_hypothesis_come_first
     assert greedy(Told(table), ONE, **options, max_length=3).tokens == [[[]]]  # of 2 … 6 the smallest is the end
     result = beam(Told(table), ONE, **options, beam_size=3, num_best=3, max_length=2)
     assert result.tokens == [[[], [3], [3, 3]]]
+
+
+def test_ties_are_broken_by_token_id_in_rows_that_have_one():
+    values, places = _top(torch.tensor([[1.0, 5.0, 2.0, 4.0, 3.0], [0.0, 7.0, 7.0, 7.0, 7.0]]), 2)
+    assert values.tolist() == [[5.0, 4.0], [7.0, 7.0]]
+    assert places.tolist() == [[1, 3], [1, 2]]
