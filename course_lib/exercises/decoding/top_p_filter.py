@@ -67,6 +67,14 @@ def _logits(draw: Draw, vocab: int, dtype=torch.float32, scale=1.5):
             return logits
 
 
+def _logits_and_p(draw: Draw, vocab: int, kept: int, dtype=torch.float32, scale=1.5):
+    """Logits, and a p for which this many tokens are kept: the last of them is probable enough for p to be clear."""
+    while True:
+        logits = _logits(draw, vocab, dtype, scale)
+        if float(logits.double().softmax(-1).sort(descending=True).values[kept - 1]) > 0.005:
+            return logits, _p_for(draw, logits, kept)
+
+
 @exercise.holds(
     "The most probable tokens are kept as they are, up to the one that reaches p; all others are −inf", weight=3
 )
@@ -74,8 +82,7 @@ def _(draw):
     logits = torch.tensor([0.15, 0.5, 0.05, 0.3]).log().round(decimals=3)
     yield Case(args=(logits, 0.7), note="probabilities 0.15, 0.5, 0.05, 0.3", edge="logarithms of probabilities")
     for vocab, kept in ((6, 2), (7, 4), (9, 5), (11, 3)):
-        logits = _logits(draw, vocab)
-        yield Case(args=(logits, _p_for(draw, logits, kept)))
+        yield Case(args=_logits_and_p(draw, vocab, kept))
 
 
 @exercise.holds("It works for few tokens and for many, in float32 and float64")
@@ -84,8 +91,7 @@ def _(draw):
         logits = _logits(draw, 8, dtype, scale=0.5)
         for kept in (3, 7, 8):
             yield Case(args=(logits, _p_for(draw, logits, kept)), note=f"{kept} of 8 tokens are needed")
-        logits = _logits(draw, 60, dtype, scale=6.0)
-        yield Case(args=(logits, _p_for(draw, logits, 4)), note="a vocabulary of 60")
+        yield Case(args=_logits_and_p(draw, 60, 4, dtype, scale=6.0), note="a vocabulary of 60")
     logits = draw.normal(400, scale=0.3)
     while _gap_around(logits, kept := draw.integer(190, 210)) < 0.002:
         logits = draw.normal(400, scale=0.3)
