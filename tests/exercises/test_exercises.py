@@ -2,14 +2,17 @@
 
 import ast
 import inspect
+import re
 
 import pytest
 import torch
 
 import course_lib
+from course_lib.decoding import beam_trace
 from course_lib.exercises import STEMS, Case, Exercise, Misconception, all_exercises, find
 from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
+from course_lib.tiled import flash_attention
 from tools.exercise_lint import gifts, problems_of
 
 # The contract of the course: names and signatures, which other parts rely on.
@@ -162,6 +165,78 @@ def test_stub_and_hints_fit_a_page(exercise):
     ast.parse(exercise.stub)
     assert 2 <= len(exercise.hints) <= 4
     assert all(len(hint) > 20 for hint in exercise.hints)
+
+
+def winner_of(steps, *, eos_id):
+    """The ids of the best hypothesis in the trace of a beam search."""
+    survivors = [c for step in steps for c in step if c.survives and (c.finished or step is steps[-1])]
+    best = max(survivors, key=lambda candidate: candidate.score)
+    return [token for token in best.tokens if token != eos_id]
+
+
+# The course's own functions, called as they are: they solve the whole exercise, so they earn nothing.
+PLAIN_CALLS = {
+    "greedy_decode": lambda model, bos_id, eos_id, longest: course_lib.beam_search(model, bos_id, eos_id, 1, longest),
+    "beam_search": lambda *args: winner_of(beam_trace(*args), eos_id=args[2]),
+    "tiled_attention": lambda *args: flash_attention(*args),
+    "fix_loss": lambda logits, targets, pad_id: course_lib.label_smoothing_loss(
+        logits.flatten(0, 1), targets.flatten(), 0.0, pad_id
+    ),
+    "fix_decoder_mask": lambda *args: course_lib.decoder_mask(*args),
+    "fix_head_split": lambda *args: course_lib.split_heads(*args),
+    "fix_softmax": lambda *args: course_lib.softmax(*args),
+    "fix_scaled_attention": lambda *args: course_lib.scaled_dot_product_attention(*args),
+    "fix_attention_weights": lambda query, key: course_lib.scaled_dot_product_attention(query, key, key)[1],
+    "fix_masked_softmax": lambda *args: course_lib.masked_softmax(*args),
+    "fix_padding_mask": lambda query, key, value, real: torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=course_lib.padding_mask(real.long(), 0)
+    ),
+    "fix_cached_attention": lambda query, key, value: course_lib.cached_attention(
+        query, key[..., -1:, :], value[..., -1:, :], (key[..., :-1, :], value[..., :-1, :])
+    )[0],
+    "fix_layer_norm": lambda *args: course_lib.layer_norm(*args),
+}
+# Two repairs of four minutes have no such function: `fix_decoder_attention` and `fix_layer_stack`.
+FOR_ONE_QUERY = {"fix_cached_attention"}
+
+
+@pytest.mark.parametrize("name", PLAIN_CALLS)
+def test_a_plain_call_of_the_courses_own_function_does_not_count(name):
+    exercise = find(name)
+    sheet = sheet_of(exercise, 0)
+    seen = sheet.run(PLAIN_CALLS[name])
+    verdict = judge(exercise, sheet.trials, seen, allow_twins=False)
+    assert verdict.status == "not counted"
+    assert verdict.score == 0
+    if name not in FOR_ONE_QUERY:
+        assert judge(exercise, sheet.trials, seen, allow_twins=True).status == "passed"
+
+
+def test_a_part_from_the_course_counts_where_the_statement_allows_it_or_nothing_forbids_it():
+    def cached_attention(query, key, value, cache=None):
+        old = cache or (key[..., :0, :], value[..., :0, :])
+        key, value = (torch.cat((past, new), dim=-2) for past, new in zip(old, (key, value), strict=True))
+        return course_lib.scaled_dot_product_attention(query, key, value)[0], (key, value)
+
+    def fix_decoder_mask(tokens, pad_id):
+        return course_lib.padding_mask(tokens, pad_id) & course_lib.causal_mask(tokens.shape[1])
+
+    def fix_attention_weights(query, key):
+        return course_lib.softmax(query @ key.mT / query.shape[-1] ** 0.5)
+
+    def fix_decoder_attention(x, memory, self_mask, memory_mask):
+        x = x + course_lib.scaled_dot_product_attention(x, x, x, self_mask)[0]
+        return x + course_lib.scaled_dot_product_attention(x, memory, memory, memory_mask)[0]
+
+    for solution in (cached_attention, fix_decoder_mask, fix_attention_weights, fix_decoder_attention):
+        exercise = find(solution.__name__)
+        sheet = sheet_of(exercise, 0)
+        assert judge(exercise, sheet.trials, sheet.run(solution), allow_twins=False).status == "passed"
+
+
+@each_exercise
+def test_a_statement_says_that_a_function_for_the_whole_does_not_count(exercise):
+    assert not exercise.twins or re.search(r"\b(does|do)\s+not\s+count\b", exercise.statement)
 
 
 def test_unknown_names_are_answered_with_similar_ones():

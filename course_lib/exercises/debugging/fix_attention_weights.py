@@ -37,7 +37,7 @@ def fix_attention_weights(query, key):
     reference=fix_attention_weights,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k"},
     look="attention_bugs: Softmax along the wrong axis",
-    twins=whole.twins,
+    twins=("course_lib.scaled_dot_product_attention", *whole.twins),
     returns=("weights",),
 )
 

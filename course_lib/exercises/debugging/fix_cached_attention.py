@@ -35,6 +35,7 @@ def fix_cached_attention(query, key, value):
     reference=fix_cached_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v"},
     look="mask_bugs: A causal mask with a cache",
+    twins=("course_lib.cached_attention",),
 )
 
 

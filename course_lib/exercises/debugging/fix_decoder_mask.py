@@ -39,6 +39,7 @@ def fix_decoder_mask(tokens, pad_id):
     reference=fix_decoder_mask,
     shapes={"tokens": "batch length"},
     look="debugging: Changing one token",
+    twins=("course_lib.decoder_mask",),
     returns=("mask",),
     differentiable=False,
 )

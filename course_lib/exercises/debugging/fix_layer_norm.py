@@ -36,7 +36,7 @@ def fix_layer_norm(x, gain, bias, eps=1e-5):
     reference=fix_layer_norm,
     shapes={"x": "... d_model", "gain": "d_model", "bias": "d_model"},
     look="model_bugs: Layer norm that differs from PyTorch's",
-    twins=layer_norm.twins,
+    twins=("course_lib.layer_norm", *layer_norm.twins),
 )
 
 

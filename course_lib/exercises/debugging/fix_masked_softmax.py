@@ -36,7 +36,7 @@ def fix_masked_softmax(scores, mask):
     reference=fix_masked_softmax,
     shapes={"scores": "... len_q len_k", "mask": "#"},
     look="mask_bugs: Filling with −1e9",
-    twins=masked_softmax.twins,
+    twins=("course_lib.masked_softmax", *masked_softmax.twins),
     returns=("weights",),
 )
 exercise.remarks.extend(masked_softmax.remarks)  # the same may be said of a repair

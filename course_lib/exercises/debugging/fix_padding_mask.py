@@ -40,6 +40,7 @@ def fix_padding_mask(query, key, value, real):
         "real": "batch len_k",
     },
     look="mask_bugs: A mask of zeros and ones",
+    twins=("course_lib.padding_mask",),
     one_sign=("real",),
     constant=("real",),
 )

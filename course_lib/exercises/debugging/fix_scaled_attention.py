@@ -40,7 +40,7 @@ def fix_scaled_attention(query, key, value):
     reference=fix_scaled_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v"},
     look="attention_bugs: The scale that is computed and not used",
-    twins=whole.twins,
+    twins=("course_lib.scaled_dot_product_attention", *whole.twins),
     returns=("output", "weights"),
 )
 

@@ -90,6 +90,7 @@ def beam_search(
     shapes={},
     returns=("ids",),
     look=BEAMS,
+    twins=("course_lib.decoding.beam_trace", "course_lib.translator.search.beam"),
     differentiable=False,
 )
 

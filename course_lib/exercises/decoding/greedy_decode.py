@@ -44,6 +44,7 @@ def greedy_decode(next_log_probs, bos_id, eos_id, max_length):
     shapes={},
     returns=("ids",),
     look=GREEDY_DECODING,
+    twins=("course_lib.beam_search", "course_lib.decoding.beam_trace", "course_lib.translator.search.greedy"),
     differentiable=False,
 )
 
