@@ -60,6 +60,39 @@ def test_effects_are_relative_to_the_largest_logit():
         assert one[name].number == pytest.approx(other[name].number, rel=1e-9), name
 
 
+class OneLogit(Bigram):
+    """Scores 1 for the token itself; one position has something added to its first logit."""
+
+    def __init__(self, place, added):
+        super().__init__(torch.eye(4))
+        self.place, self.added = place, added
+
+    def forward(self, tokens):
+        logits = super().forward(tokens).clone()
+        logits[:, self.place, 0] += self.added(tokens)
+        return logits
+
+
+EFFECTS = {  # the change of one logit, divided by the largest logit before
+    "padding": (OneLogit(0, lambda tokens: tokens.shape[1]), 3 / 4),  # 4 tokens become 7
+    "order": (OneLogit(-1, lambda tokens: tokens[:, 0]), 2 / 2),  # the first tokens 1 and 2 become 3 and 3
+    "batch independence": (OneLogit(0, lambda tokens: tokens.flip(0)[:, 0]), 1 / 2),  # the neighbour's 1 becomes 2
+}
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_the_change_of_a_single_logit_counts_in_full(name):
+    model, number = EFFECTS[name]
+    report = diagnose(model, torch.tensor([[1, 2, 3, 2], [2, 1, 3, 1]]), pad_id=0)
+    assert report[name].number == pytest.approx(number, abs=1e-12)
+
+
+def test_order_is_judged_at_the_last_token_that_is_not_padding():
+    model = OneLogit(3, lambda tokens: tokens[:, 0])  # only padding depends on the order
+    found = diagnose(model, torch.tensor([[1, 2, 3, 0]]), pad_id=0)["order"]
+    assert (found.status, found.number) == ("suspicious", 0)
+
+
 class Root(Bigram):
     """At zero, the derivative of the root is not finite."""
 
@@ -73,13 +106,15 @@ def test_training_that_ends_in_nan_is_called_so():
     assert "becomes NaN" in found.says
 
 
-def test_what_is_replaced_in_a_batch():
+@pytest.mark.parametrize("pad_id", [PAD, VOCAB - 1])
+def test_what_is_replaced_in_a_batch(pad_id):
     ids = tokens(61, padded=True)
-    ids[0, 0] = VOCAB - 1
-    subject = Subject(nn.Identity(), read_batch(nn.Identity(), ids), None, "", PAD, None, torch.zeros(3, 61, VOCAB))
+    ids[ids == PAD] = pad_id
+    ids[0, :2] = torch.tensor([VOCAB - 2, VOCAB - 1])
+    subject = Subject(nn.Identity(), read_batch(nn.Identity(), ids), None, "", pad_id, None, torch.zeros(3, 61, VOCAB))
     other = subject.other_tokens(ids)
-    assert torch.equal(other == ids, ids == PAD)
-    assert torch.equal(other == PAD, ids == PAD)
+    assert torch.equal(other == ids, ids == pad_id)
+    assert torch.equal(other == pad_id, ids == pad_id)
     assert other.max() < VOCAB
     assert (len(subject.columns), subject.columns[0], subject.columns[-1]) == (16, 0, 60)
 
