@@ -128,5 +128,11 @@ def _(draw):
         mask = torch.tensor([[False, True, False, True]])
         edge = "equal scores: their weights are exact"
         yield Case(args=(scores, mask), note="allowed scores of -60000", gradients=False, edge=edge)
+        scores = torch.tensor([[6e4, -6e4, 5.8e4, -6e4]], dtype=dtype)
+        note = "masked scores of 60000 beside allowed ones of -60000"
+        yield Case(args=(scores, mask), note=note, gradients=False, edge=edge)
+        scores = torch.tensor([[-100.0, -200.0, -300.0], [1.0, 1.0, -300.0]], dtype=dtype)
+        mask = torch.tensor([[False, False, False], [True, True, False]])
+        yield Case(args=(scores, mask), note="a fully masked row of scores below -99", gradients=False, edge=edge)
     wild = _scores_to_mask(draw, scale=3e3).clamp(-1e4, 1e4)
     yield Case(args=(wild, draw.mask(*wild.shape)), note="scores of some thousands", tolerance=50, gradients=False)

@@ -100,6 +100,32 @@ def ten_thousand_in_place(scores, mask):
     return _filling_in_place(-1e4)(scores, mask)
 
 
+def _lowest_added(then):
+    """The lowest number of the dtype is added where the mask is False."""
+
+    def solution(scores, mask):
+        hidden = torch.zeros_like(scores).masked_fill(~mask, torch.finfo(scores.dtype).min)
+        return then((scores + hidden).softmax(-1), mask)
+
+    return solution
+
+
+@mistake
+def lowest_added_then_zeroed(scores, mask):
+    """Ordinary scores get the right weights in all dtypes. What is left shows in float16: a masked score still has an
+    influence, because the low number is added to it. A very large one stays above the allowed scores, and if all scores
+    of a row are masked and negative, the sums are below the lowest number of the dtype and the row becomes `nan`."""
+    return _lowest_added(lambda weights, mask: weights * mask)(scores, mask)
+
+
+@mistake
+def lowest_added(scores, mask):
+    """It runs in all dtypes. Two symptoms are left: a fully masked row gets weights or becomes `nan`, and a masked score
+    still has an influence, because the low number is added to it: in float16, a very large one stays above the allowed
+    scores."""
+    return _lowest_added(as_it_is)(scores, mask)
+
+
 # Whatever is wrong in a masked softmax may be wrong in a repaired one; these are the same mistakes as some above.
 mistake.contains(
     masked_softmax,

@@ -57,6 +57,12 @@ def order_of_words_ignored(hypotheses, references):
 
 
 @mistake
+def case_ignored(hypotheses, references):
+    """Tokens that differ only in upper and lower case are counted as a match. Tokens match only if they are equal."""
+    return bleu(count=lambda tokens, n: ngrams([token.lower() for token in tokens], n))(hypotheses, references)
+
+
+@mistake
 def same_place(hypotheses, references):
     """An n-gram matches only at the same place in the sentence. One extra word shifts everything after it; places
     should not count."""
