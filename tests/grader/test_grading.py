@@ -1,5 +1,6 @@
 """Grading a class: points, misbehaviour, resuming, the same bytes every time."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -9,15 +10,22 @@ import subprocess
 import sys
 import time
 from datetime import datetime, timedelta, timezone
+from typing import ClassVar
 
 import pytest
 
-from course_lib.exercises import all_exercises
+from course_lib.exercises import all_exercises, find
+from course_lib.grader.grading import running
 from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader, grade_all
+from course_lib.grader.grading.scheduling import Turns
 from course_lib.grader.grading.store import Store
+from course_lib.grader.notebook import SELF_CHECK_SEED, self_check
+from course_lib.grader.sandbox.observing import Observation
+from course_lib.grader.sandbox.session import Ended
 from course_lib.grader.sandbox.walls import Limits
 from course_lib.grader.submission.submissions import read_submission, read_submissions
+from course_lib.grader.verdict.sheet import sheet_of
 from tools.publisher import ROOT
 
 pytestmark = [
@@ -158,6 +166,71 @@ def test_misbehaviour_ends_in_a_readable_line_and_costs_only_its_exercise(grade,
     assert says in task.text + task.note
     assert tasks_of(result)["scaled_dot_product_attention"].status == "passed"
     assert grade(ATTENTION + CAUSAL).points == 5.0
+
+
+def test_an_abort_is_called_an_abort(grade):
+    result = grade(CAUSAL.replace("return", "import os; os.abort(); return"))
+    assert "signal 6 (an abort)" in result.tasks[1].note
+
+
+def test_a_case_that_must_raise_is_judged_as_in_a_notebook(tmp_path):
+    """It ends with the constructor, which is then not called on without arguments."""
+    code = find("MultiHeadAttention").solution
+    lines = code.splitlines(keepends=True)
+    start = next(number for number, line in enumerate(lines) if "%" in line)
+    code = "import math\nimport torch\nfrom torch import nn\n" + "".join(lines[:start] + lines[start + 2 :])
+    path = tmp_path / "layer.py"
+    path.write_text(code)
+    with Grader(Assignment(tasks=(AssignedExercise("MultiHeadAttention"),), seed=SELF_CHECK_SEED)) as grader:
+        (task,) = grader.grade(read_submission("layer", [path])).tasks
+    space = {"__name__": "layer"}
+    exec(compile(code, str(path), "exec"), space)
+    report = self_check(find("MultiHeadAttention"), space["MultiHeadAttention"])
+    assert task.status == "failed"
+    assert (task.diagnosis["key"], task.diagnosis["says"]) == (report.diagnosis.key, report.diagnosis.says)
+    assert [line["holds"] for line in task.lines] == [line.holds for line in report.verdict.lines]
+
+
+def test_code_that_looks_around_gets_a_remark_and_no_verdict_of_its_own(grade):
+    result = grade("import ctypes\n" + CAUSAL.replace("return", "ctypes.sizeof(ctypes.c_int); return"))
+    assert result.tasks[1].status == "passed"
+    assert result.tasks[1].note == "look at the code: it mentions ctypes"
+
+
+class _Slow:
+    """A process whose first call is doubtful, since others run beside it."""
+
+    used_at_load: ClassVar = {}
+
+    def __init__(self):
+        self.calls = 0
+
+    def observe(self, frame):
+        self.calls += 1
+        if self.calls == 1:
+            end = Ended("took longer than 1 s for a call, and was stopped")
+            end.too_long = end.doubtful = True
+            raise end
+        return Observation(value=None)
+
+
+def test_waiting_for_others_costs_a_submission_nothing(grader, tmp_path, monkeypatch):
+    path = tmp_path / "masks.py"
+    path.write_text(CAUSAL)
+    session, turns, clock = _Slow(), Turns(), [0.0]
+
+    @contextlib.contextmanager
+    def alone(*, from_beside):
+        clock[0] += 1000 * QUICK.limits.total_seconds
+        yield
+
+    monkeypatch.setattr(turns, "alone", alone)
+    monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
+    run = running.Run(grader.server, read_submission("masks", [path]), [find("causal_mask")], turns)
+    monkeypatch.setattr(run, "_session", lambda: session)
+    observations, note = run.observe(sheet_of(find("causal_mask"), 5))
+    assert note == ""
+    assert not any(seen.problem for seen in observations)
 
 
 def test_the_line_of_an_error_in_a_notebook_names_the_cell(grader, tmp_path):

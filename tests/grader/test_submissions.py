@@ -42,7 +42,7 @@ def test_one_file_may_import_another(files):
     submission = files(week_dot_py="from helpers import g\ndef f(): return g()", helpers_dot_py="def g(): return 1")
     request = submission.request({"f": "week"})
     assert [piece["code"] for piece in request["pieces"]] == ["from helpers import g", "def f(): return g()"]
-    assert request["siblings"]["helpers"] == "def g(): return 1"
+    assert request["siblings"]["helpers.py"] == ("helpers.py", "def g(): return 1")
 
 
 def test_a_statement_that_two_exercises_need_is_sent_once(files):

@@ -11,7 +11,7 @@ from functools import lru_cache
 from course_lib.exercises import Exercise
 from course_lib.grader.grading.scheduling import Turns
 from course_lib.grader.sandbox.observing import Observation, Problem
-from course_lib.grader.sandbox.protocol import encode, pack_case
+from course_lib.grader.sandbox.protocol import encode, pack_case, pack_exercise
 from course_lib.grader.sandbox.refusals import LIBRARY
 from course_lib.grader.sandbox.session import Ended, ForkServer, NotGraded, Session
 from course_lib.grader.submission.submissions import Submission
@@ -28,18 +28,21 @@ class Run:
     Args:
         server: where it is forked from.
         submission: whose code it runs.
-        stems: chapter of each exercise.
+        exercises: that are graded.
         turns: where the caller is `beside` others: what may be their fault is tried again alone.
     """
 
-    def __init__(self, server: ForkServer, submission: Submission, stems: dict[str, str], turns: Turns | None = None):
+    def __init__(
+        self, server: ForkServer, submission: Submission, exercises: list[Exercise], turns: Turns | None = None
+    ):
         self.server, self.submission, self.turns = server, submission, turns
-        self.request = submission.request(stems)
+        self.request = submission.request({exercise.name: exercise.stem for exercise in exercises})
+        self.request["exercises"] = [pack_exercise(exercise) for exercise in exercises]
         self.session: Session | None = None
         self.lenient = False  # whether the walls permit what is harmless, since the code broke without it
-        self.failed: dict[str, Problem] = {}
+        self.failed: dict[str, dict[str, Problem]] = {}  # by exercise, by name
         self.problems: list[str] = []
-        self.began = time.monotonic()
+        self.spent = 0.0  # seconds of its own calls; waiting for others is not among them
 
     def observe(self, sheet: Sheet) -> tuple[list[Observation], str]:
         """Observations of every trial, and a note where the process did not survive them all."""
@@ -48,7 +51,7 @@ class Run:
         notes: list[str] = []
         stopped = ""
         for frame in _frames(sheet):
-            if time.monotonic() - self.began > self.server.limits.total_seconds:
+            if self.spent > self.server.limits.total_seconds:
                 stopped = f"not run: the submission took longer than {self.server.limits.total_seconds:g} s altogether"
             if stopped:
                 observations.append(_not_run(stopped))
@@ -84,24 +87,31 @@ class Run:
             problem = seen.problem
             what = f"{problem.type}: {problem.message}".splitlines()[0][:200]
             raise NotGraded(f"the sandbox refused what a library does for the solution ({what})")
-        self._say_what_is_missing(seen)
+        self._say_what_is_missing(name, seen)
         return seen
 
     def _certain(self, name: str, frame: bytes) -> Observation:
         """One case; where it took too long while others ran beside it, it is run once more, alone."""
         try:
-            return self._observed(name, frame)
+            return self._timed(name, frame)
         except Ended as end:
             if not end.doubtful or self.turns is None:
                 raise
         self.session = None
         with self.turns.alone(from_beside=True):
+            return self._timed(name, frame)
+
+    def _timed(self, name: str, frame: bytes) -> Observation:
+        began = time.monotonic()
+        try:
             return self._observed(name, frame)
+        finally:
+            self.spent += time.monotonic() - began
 
     def _seen(self, name: str, frame: bytes) -> Observation:
         session = self._session()
-        if name in self.failed:
-            return Observation(problem=self.failed[name], stage="build")
+        if name in self.failed.get(name, {}):
+            return Observation(problem=self.failed[name][name], stage="build")
         return session.observe(frame)
 
     def _session(self) -> Session:
@@ -115,7 +125,7 @@ class Run:
             self.session = session
         return self.session
 
-    def _say_what_is_missing(self, seen: Observation) -> None:
+    def _say_what_is_missing(self, exercise: str, seen: Observation) -> None:
         """A name that is not defined because the line that defines it failed: say that line's error."""
         problem = seen.problem
         if problem is None or problem.type != "NameError":
@@ -124,7 +134,7 @@ class Run:
         if missing and (why := self.submission.broken(missing[1])):
             message = f"{problem.message}, because {why}"
             seen.problem = dataclasses.replace(problem, message=message)
-        for name, cause in self.failed.items():
+        for name, cause in self.failed.get(exercise, {}).items():
             if f"'{name}'" in problem.message:
                 message = f"{problem.message}, because its own line failed: {cause.type}: {cause.message}"
                 seen.problem = Problem(problem.type, message, cause.line, cause.code, problem.bases, cause.file)

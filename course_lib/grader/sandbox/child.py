@@ -1,27 +1,26 @@
 """The inside of a submission's process: read its code, run cases, write down what happened. Nothing here is trusted.
 
-The process knows neither expected values nor verdicts, and none of its answers is more than a claim.
+The process knows neither expected values nor verdicts, and none of its answers is more than a claim. Of the exercises
+it knows names, arguments and forbidden functions, and no reference, mistake or solution.
 """
 
 from __future__ import annotations
-import __future__
 
 import dataclasses
 import functools
-import importlib.abc
-import importlib.util
-import linecache
 import os
 import random
+import signal
 import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import torch
+from torch import nn
 
-from course_lib.exercises import Case, find
-from course_lib.grader.sandbox.observing import Foreign, Observation, Problem, observe, problem_of
+from course_lib.exercises import Case
+from course_lib.grader.sandbox.loading import Code
+from course_lib.grader.sandbox.observing import Foreign, Observation, Problem, Signature, observe
 from course_lib.grader.sandbox.protocol import (
     ProtocolError,
     decode,
@@ -32,11 +31,9 @@ from course_lib.grader.sandbox.protocol import (
     pack_problem,
     unpack_case,
 )
-from course_lib.grader.sandbox.watching import Watcher, names_of
 
 __all__ = ["SCRATCH", "serve", "warm"]
 
-NAME = "submission"
 SCRATCH = "(scratch folder)"  # in messages
 
 
@@ -48,15 +45,19 @@ def serve(requests: int, answers: int, scratch: str) -> None:
         answers: file descriptor to write to.
         scratch: path of the scratch folder, which differs from run to run and is not written into messages.
     """
+    # Behind the walls no signal can be sent, not even to itself: C's `abort` would end in a crash.
+    os.abort = functools.partial(os._exit, 128 + signal.SIGABRT)
     place = functools.partial(_placeless, scratch)
-    module = ModuleType(NAME)
-    sys.modules[NAME] = module
+    exercises: dict[str, Signature] = {}
+    code: Code | None = None
     while (request := _read(requests)) is not None:
         message, blobs = request
         if message["do"] == "load":
-            reply, raw = _load(module, message, place), b""
+            exercises = {one["name"]: Signature.of(one) for one in message["exercises"]}
+            code = Code(message, exercises, place)
+            reply, raw = _loaded(code), b""
         else:
-            reply, raw = _case(module, message, blobs, place)
+            reply, raw = _case(code, exercises[message["exercise"]], message, blobs, place)
         _flush()
         _write(answers, encode(reply, raw))
 
@@ -64,14 +65,13 @@ def serve(requests: int, answers: int, scratch: str) -> None:
 def warm() -> None:
     """Observe a function and a class once, and send what was seen, so that no submission's process is the first."""
     numbers = torch.ones(2, 3)
-    for name, case, cotangents in (
-        ("softmax", Case(args=(numbers,)), (numbers,)),
-        ("FeedForward", Case(init=(3, 4), args=(numbers,)), (numbers,)),
+    for solution, signature, case in (
+        (torch.exp, Signature("exp", ("x",)), Case(args=(numbers,))),
+        (nn.Linear, Signature("Linear", ("x",), is_class=True), Case(init=(3, 3), args=(numbers,))),
     ):
-        exercise = find(name)
-        seen = observe(exercise.reference, exercise, case, cotangents, train_too=True)
+        seen = observe(solution, signature, case, (numbers,), train_too=True)
         encode(*pack_observation(seen))
-        unpack_case(*_through(pack_case(case, cotangents, False)))
+        unpack_case(*_through(pack_case(case, (numbers,), False)))
 
 
 def _through(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], bytes]:
@@ -86,34 +86,21 @@ def _placeless(scratch: str, problem: Problem | None) -> Problem | None:
     return problem and dataclasses.replace(problem, message=problem.message.replace(scratch, SCRATCH))
 
 
-def _load(module: ModuleType, message: dict[str, Any], place: Callable) -> dict[str, Any]:
-    """Run the pieces of code that the grader chose, in its order, and say which of them failed."""
-    sys.meta_path.insert(0, _Siblings(message["siblings"]))
-    for name, text in message["files"].items():
-        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    failed: dict[str, list] = {}
-    used: dict[str, set[str]] = {}
-    for piece in message["pieces"]:
-        watcher = Watcher(*map(find, piece.get("exercises", ())))
-        try:
-            # Blank lines in front keep the line numbers of the file.
-            text = "\n" * (piece["line"] - 1) + piece["code"]
-            # Annotations are never evaluated: they may name types that are not installed here.
-            code = compile(text, piece["file"], "exec", __future__.annotations.compiler_flag, dont_inherit=True)
-            with watcher:  # a table may be filled by what a solution may not call
-                exec(code, module.__dict__)
-        except (Exception, SystemExit) as error:
-            problem = place(problem_of(error))
-            for name in piece["names"]:
-                failed[name] = pack_problem(problem)
-        for name in piece.get("exercises", ()):
-            used.setdefault(name, set()).update(watcher.used & names_of(find(name)))
-    return {"failed": failed, "used": {name: sorted(twins) for name, twins in used.items() if twins}}
+def _loaded(code: Code) -> dict[str, Any]:
+    """Which statements failed, and which forbidden functions were called, by exercise."""
+    return {
+        "failed": {
+            exercise: {name: pack_problem(problem) for name, problem in problems.items()}
+            for exercise, problems in code.failed.items()
+        },
+        "used": {exercise: sorted(names) for exercise, names in code.used.items() if names},
+    }
 
 
-def _case(module: ModuleType, message: dict[str, Any], blobs: bytes, place: Callable) -> tuple[dict[str, Any], bytes]:
-    exercise = find(message["exercise"])
-    solution = module.__dict__.get(exercise.name)
+def _case(
+    code: Code, exercise: Signature, message: dict[str, Any], blobs: bytes, place: Callable
+) -> tuple[dict[str, Any], bytes]:
+    solution = code.solution(exercise.name)
     if solution is None:
         seen = Observation(problem=Problem("NameError", f"{exercise.name} is not defined"), stage="call")
         return pack_observation(seen)
@@ -135,22 +122,6 @@ def _same_chance(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
-
-
-class _Siblings(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the other files of the same submission, from memory."""
-
-    def __init__(self, sources: dict[str, str]):
-        self.sources = sources
-
-    def find_spec(self, fullname, path=None, target=None):
-        return importlib.util.spec_from_loader(fullname, self) if fullname in self.sources else None
-
-    def create_module(self, spec):
-        return None
-
-    def exec_module(self, module):
-        exec(compile(self.sources[module.__name__], f"{module.__name__}.py", "exec"), module.__dict__)
 
 
 def _flush() -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from course_lib.grader.sandbox.linux import PR_SET_NO_NEW_PRIVS, checked, linux, prctl
 
-__all__ = ["landlock", "readable_paths"]
+__all__ = ["PACKAGE", "landlock", "readable_paths"]
+
+PACKAGE = Path(__file__).parents[2]
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on all architectures
 _EXECUTE, _WRITE, _READ, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = 1, 2, 4, 8, 1 << 4, 1 << 5
@@ -50,7 +52,7 @@ def readable_paths() -> list[str]:
     own = [
         sys.prefix,
         sys.base_prefix,
-        str(Path(__file__).parents[2]),
+        str(PACKAGE),
         *(p for p in sys.path if p.endswith("-packages")),
     ]
     system = ["/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/urandom", "/dev/zero", "/sys/devices/system/cpu"]

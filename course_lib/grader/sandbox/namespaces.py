@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from course_lib.grader.sandbox.landlock import readable_paths
+from course_lib.grader.sandbox.landlock import PACKAGE, readable_paths
 from course_lib.grader.sandbox.linux import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, checked, linux, prctl
 
 __all__ = ["next_child_has_own_processes", "own_namespaces"]
@@ -29,6 +29,8 @@ _WHOLE_TREE, _HERE, _DETACH = 0x8000, -100, 2
 # Where libraries write by fixed names; both are the scratch folder.
 _WRITABLE = ("/tmp", "/dev/shm")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+# Solutions and mistakes, which a submission's process has no use for.
+_HIDDEN = (PACKAGE / "exercises", PACKAGE / "grader" / "verdict")
 
 
 @contextlib.contextmanager
@@ -105,6 +107,8 @@ def _own_files(folder: str) -> None:
     writable = [path for path in _WRITABLE if not any(old.startswith(path + "/") for old in bound)]
     for path in (SCRATCH, *writable):
         os.makedirs(folder + path, exist_ok=True)
+    for path in _HIDDEN:
+        _mount("tmpfs", f"{folder}{path}", "tmpfs", _NO_SET_USER_ID | _READ_ONLY, "size=4k,nr_inodes=1,mode=0555")
     _close_for_writing(folder, bound)
     flags = _NO_SET_USER_ID | _NO_DEVICES | _NO_PROGRAMS
     _mount("tmpfs", folder + SCRATCH, "tmpfs", flags, "size=16m,nr_inodes=1000,mode=0777")

@@ -24,8 +24,8 @@ from course_lib.grader.sandbox.refusals import refused
 from course_lib.grader.sandbox.sparing import Sparing
 from course_lib.grader.sandbox.watching import Watcher
 
-__all__ = ["DEEPEST", "LONGEST", "Foreign", "Observation", "Problem", "Sequence", "leaves", "observe"]
-__all__ += ["LARGEST_INT", "unwrapped"]
+__all__ = ["DEEPEST", "LONGEST", "Foreign", "Observation", "Problem", "Sequence", "Signature", "leaves", "observe"]
+__all__ += ["LARGEST_INT", "problem_of", "unwrapped"]
 
 # Frames of this package are cut from a learner's traceback.
 PACKAGE = str(Path(__file__).parents[2])
@@ -33,6 +33,28 @@ PACKAGE = str(Path(__file__).parents[2])
 LONGEST = 256
 LARGEST_INT = 300  # digits
 DEEPEST = 2
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a submission's process knows of an exercise; an `Exercise` has the same attributes.
+
+    Args:
+        name: of the function or class.
+        arguments: names of the positional arguments, of `forward` for a class.
+        is_class: whether the solution is a class.
+        twins: functions that are the whole exercise, see `Exercise.twins`.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    is_class: bool = False
+    twins: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, message: dict[str, Any]) -> Signature:
+        """From the grader's message."""
+        return cls(message["name"], tuple(message["arguments"]), message["is_class"], tuple(message["twins"]))
 
 
 @dataclass(frozen=True)
@@ -106,7 +128,7 @@ class Stop(Exception):  # noqa: N818 - nothing is wrong when an observation ends
 
 def observe(
     solution: Callable,
-    exercise: Exercise,
+    exercise: Exercise | Signature,
     case: Case,
     cotangents: tuple[Tensor | None, ...] = (),
     *,
@@ -132,8 +154,8 @@ def observe(
         if exercise.is_class:
             with watcher:
                 call = _build(solution, case, seen)
-            if case.raises is not None and not case.args:
-                raise Stop  # the constructor had to raise
+            if not case.args:
+                raise Stop  # the case is about the constructor
         args = _copies(case.args)
         before = torch.get_rng_state()
         with torch.no_grad(), watcher, _sparing(exercise, case, args):
@@ -156,7 +178,7 @@ def observe(
     return seen
 
 
-def _sparing(exercise: Exercise, case: Case, args: list) -> contextlib.AbstractContextManager:
+def _sparing(exercise: Exercise | Signature, case: Case, args: list) -> contextlib.AbstractContextManager:
     """What ends the call where it takes more memory than the case allows."""
     if case.largest is None:
         return contextlib.nullcontext()
@@ -182,7 +204,7 @@ def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:
     return module.eval()
 
 
-def _gradients(call, exercise: Exercise, case: Case, cotangents: tuple, seen: Observation, watcher) -> None:
+def _gradients(call, exercise: Exercise | Signature, case: Case, cotangents: tuple, seen: Observation, watcher) -> None:
     inputs: dict[str, Tensor] = {}
     args = zip(exercise.arguments, _copies(case.args), strict=False)
     handed = [_followed(name, arg, inputs) for name, arg in args]

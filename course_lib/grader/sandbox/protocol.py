@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.exercises import Case
+from course_lib.exercises import Case, Exercise
 from course_lib.exercises._language_model import NextLogProbs
 from course_lib.grader import text as texts
 from course_lib.grader.sandbox.observing import (
@@ -29,8 +29,8 @@ from course_lib.grader.sandbox.observing import (
     unwrapped,
 )
 
-__all__ = ["LARGEST_FRAME", "ProtocolError", "decode", "encode", "pack_case", "pack_observation", "unpack_case"]
-__all__ += ["bounded_text", "lengths", "pack_problem", "unpack_observation", "unpack_problem"]
+__all__ = ["LARGEST_FRAME", "ProtocolError", "decode", "encode", "pack_case", "pack_exercise", "pack_observation"]
+__all__ += ["bounded_text", "lengths", "pack_problem", "unpack_case", "unpack_observation", "unpack_problem"]
 
 LARGEST_FRAME = 8 * 2**20  # bytes, of which JSON:
 LARGEST_HEAD = 2**18
@@ -43,7 +43,6 @@ DTYPES = {
         *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
     )
 }
-ERRORS = {"ValueError": ValueError, "TypeError": TypeError}
 _LENGTHS = struct.Struct(">II")  # of the JSON, of the bytes
 
 
@@ -223,7 +222,17 @@ def bounded_text(text: Any, longest: int, *, lines: bool = False) -> str:
     return texts.clean(text, longest, lines=lines)
 
 
-# Cases, from grader to submission
+# Exercises and cases, from grader to submission
+
+
+def pack_exercise(exercise: Exercise) -> dict[str, Any]:
+    """What a submission's process needs to know of an exercise, as `Signature` has it; nothing else of it is sent."""
+    return {
+        "name": exercise.name,
+        "arguments": list(exercise.arguments),
+        "is_class": exercise.is_class,
+        "twins": list(exercise.twins),
+    }
 
 
 def pack_case(case: Case, cotangents: tuple, train_too: bool) -> tuple[dict[str, Any], bytes]:

@@ -171,8 +171,8 @@ class Session:
             os.close(their_requests)
             os.close(their_answers)
 
-    def load(self, message: dict[str, Any]) -> dict[str, Problem]:
-        """Hand over the code; problems by the names that the failing piece would have defined.
+    def load(self, message: dict[str, Any]) -> dict[str, dict[str, Problem]]:
+        """Hand over the code; by exercise, the problems of failing statements, by the names that they would define.
 
         Raises:
             Ended: the process did not survive it.
@@ -185,7 +185,12 @@ class Session:
             self.used_at_load = {
                 bounded_text(n, 80): {bounded_text(twin, 120) for twin in twins[:20]} for n, twins in used.items()
             }
-            return {bounded_text(name, 80): unpack_problem(problem) for name, problem in list(failed.items())[:200]}
+            return {
+                bounded_text(exercise, 80): {
+                    bounded_text(name, 80): unpack_problem(problem) for name, problem in list(problems.items())[:200]
+                }
+                for exercise, problems in failed.items()
+            }
         except (ProtocolError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._over("sent an invalid reply while its code was being loaded") from error
 

@@ -14,6 +14,7 @@ import inspect
 import re
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType
 
@@ -22,8 +23,13 @@ from torch.overrides import TorchFunctionMode
 
 from course_lib.exercises import Exercise
 
-__all__ = ["Watcher", "forbidden_in", "names_of"]
+__all__ = ["Watcher", "forbidden_in", "names_of", "suspicious_in"]
 
+# What no solution needs: the grader, the exercises, and means to look at or change what runs around a solution.
+_SUSPICIOUS = re.compile(
+    r"course_lib(?:\.| import .*?\b)(?:grader|exercises)\b"
+    r"|\b(?:_getframe|setprofile|settrace|get_objects|ctypes|torch\._C)\b"
+)
 _OPTION = re.compile(r"(\w+)\((\w+)=True\)")
 
 # PyTorch takes derivatives itself, in a checkpoint for instance, and so does the grader: only a call from a solution's
@@ -123,8 +129,9 @@ def _is_torchs(function) -> bool:
 
 
 def _packages_own(exercise: Exercise) -> tuple:
+    """The package's function, and the reference, which a submission's process does not have."""
     own = getattr(sys.modules["course_lib"], exercise.name, None)
-    return tuple(thing for thing in {own, exercise.reference} if thing is not None)
+    return tuple(thing for thing in {own, getattr(exercise, "reference", None)} if thing is not None)
 
 
 def _codes(things: tuple) -> set:
@@ -174,6 +181,11 @@ def forbidden_in(pieces: list, exercise: Exercise) -> set[str]:
             if inside and name == last and (module == inside or module.startswith(inside + ".")):
                 used.add(twin)
     return used
+
+
+def suspicious_in(texts: Iterable[str]) -> list[str]:
+    """What a person should look at in the code, although it is no proof of anything."""
+    return sorted({found for text in texts for found in _SUSPICIOUS.findall(text)})
 
 
 def _dotted(node: ast.AST, known: dict[str, str]) -> str:

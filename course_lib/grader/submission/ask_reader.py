@@ -200,6 +200,7 @@ def _source(message: dict[str, Any]) -> Source:
         [(_text(place), _text(why), frozenset(map(_text, names))) for place, why, names in message["broken"]],
         slices={_text(name): [pieces[number] for number in numbers] for name, numbers in message["slices"].items()},
         imports={_text(name): _text(module) for name, module in message["imports"].items()},
+        path=_text(message["path"]),
     )
 
 

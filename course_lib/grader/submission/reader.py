@@ -34,6 +34,7 @@ from course_lib.grader.submission.parsing import read_notebook, read_python
 from course_lib.grader.submission.slicing import needed
 from course_lib.grader.submission.statements import LONGEST_IDENTIFIER, Source
 from course_lib.grader.submission.walking import LARGEST_FILE, listing, opened
+from course_lib.grader.text import readable
 
 LARGEST_SUBMISSION = 64 * 2**20  # bytes of all files of one student
 MOST_REQUESTS = 100  # of one child, as long as they are cheap:
@@ -134,6 +135,7 @@ def _read(request: dict) -> None:
                 raise ValueError(f"the files have more than {LARGEST_SUBMISSION // 2**20} MB; this one is not read")
             read = read_notebook if file.shown.lower().endswith(".ipynb") else read_python
             source = read(file.shown, raw)
+            source.path = "/".join(map(readable, file.parts)) or readable(name)
             answer = _answer(source, request["names"])
             empty = empty and not source.pieces and not source.broken
             for place, why, _ in source.broken:
@@ -173,6 +175,7 @@ def _answer(source: Source, names: list[str]) -> dict:
     starred = next((module for piece in source.pieces for name, module in piece.modules if name == "*"), "")
     return {
         "source": source.name,
+        "path": source.path,
         "pieces": [
             [p.file, p.line, p.code, sorted(n for n in p.binds | p.changes if len(n) <= LONGEST_IDENTIFIER)]
             for p in _unique(slices.values())

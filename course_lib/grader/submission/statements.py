@@ -62,6 +62,7 @@ class Source:
         remarks: how it was read, where that is worth knowing, as the end of a sentence about it.
         slices: what definitions need, by name, where that was found out before; the other statements are left out.
         imports: names that are imported at the top level, each with its module.
+        path: of the file below the student's folder, with "/" between folders.
     """
 
     name: str
@@ -71,6 +72,11 @@ class Source:
     remarks: list[str] = field(default_factory=list)
     slices: dict[str, list[Piece]] | None = None
     imports: dict[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    def defines(self, name: str) -> bool:
+        """Whether the file has a definition of a name that is the student's own."""
+        return name in self.slices if self.slices is not None else self.definition(name) is not None
 
     def definition(self, name: str) -> Piece | None:
         """The last definition of a name that is the student's own."""

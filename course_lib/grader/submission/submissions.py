@@ -42,15 +42,13 @@ class Submission:
     modified: float = 0.0
 
     def defined(self) -> set[str]:
-        """Names that the submission defines, or seems to."""
-        names = {
-            name for source in self.sources for piece in source.pieces if not piece.imported for name in piece.binds
-        }
+        """Names that the submission defines, or seems to, among those that were looked for."""
+        names = {name for source in self.sources for name in source.slices or ()}
         return names | {name for source in self.sources for *_, seems in source.broken for name in seems}
 
     def find(self, name: str, stem: str) -> Source | None:
         """The file whose definition of a name counts: the chapter's, else the last one by name."""
-        having = [source for source in self.sources if source.definition(name) is not None]
+        having = [source for source in self.sources if source.defines(name)]
         chapters = [source for source in having if Path(source.name).stem == stem]
         return (chapters or having)[-1] if having else None
 
@@ -67,38 +65,36 @@ class Submission:
         return next((source.imports[name] for source in reversed(self.sources) if name in source.imports), "")
 
     def request(self, names: dict[str, str]) -> dict[str, Any]:
-        """The code that these exercises need, for the process that runs it.
+        """The code that these exercises need, for the process that runs it: each file becomes a module.
 
         Args:
             names: exercise to stem.
         """
-        pieces: list[Piece] = []
+        pieces: dict[int, tuple[Piece, str]] = {}  # each with the path of its file, in order
         users: dict[int, list[str]] = {}  # which exercises need a piece
         for name, stem in names.items():
             source = self.find(name, stem)
-            if source is not None:
-                new = needed(source, name)
-                for piece in new:
-                    users.setdefault(id(piece), []).append(name)
-                known = {id(piece) for piece in pieces}
-                pieces += [piece for piece in new if id(piece) not in known]
-        used = {piece.file for piece in pieces}
-        files = {place: text for source in self.sources for place, text in source.cells.items() if place in used}
-        siblings = {
-            Path(source.name).stem: source.cells[source.name] for source in self.sources if source.name in source.cells
-        }
+            for piece in needed(source, name) if source is not None else []:
+                users.setdefault(id(piece), []).append(name)
+                pieces.setdefault(id(piece), (piece, source.path))
+        used = {piece.file for piece, _ in pieces.values()}
         return {
-            "files": files,
-            "siblings": siblings,
+            "files": {place: text for source in self.sources for place, text in source.cells.items() if place in used},
+            "siblings": {
+                source.path: (source.name, source.cells[source.name])
+                for source in self.sources
+                if source.name in source.cells
+            },
             "pieces": [
                 {
-                    "file": p.file,
-                    "line": p.line,
-                    "code": p.code,
-                    "names": sorted(p.binds | p.changes),
-                    "exercises": users[id(p)],
+                    "path": path,
+                    "file": piece.file,
+                    "line": piece.line,
+                    "code": piece.code,
+                    "names": sorted(piece.binds | piece.changes),
+                    "exercises": users[number],
                 }
-                for p in pieces
+                for number, (piece, path) in pieces.items()
             ],
         }
 
