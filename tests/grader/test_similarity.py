@@ -105,6 +105,13 @@ def test_one_exercise_of_three_that_is_the_same_is_not_a_pair(scripts):
     assert similar_pairs(scripts({"ada": ONE, "bob": mixed})) == []
 
 
+def test_a_short_submission_inside_a_long_one_is_not_a_pair():
+    """Most of the long one is its author's own."""
+    short, long = script_from("ada", [ONE]), script_from("bob", [ONE, OTHER])
+    assert short.fingerprints.keys() < long.fingerprints.keys()
+    assert similar_pairs([short, long]) == []
+
+
 def test_what_the_course_gives_does_not_count(scripts):
     given = "import math\nimport torch\n" + "\n".join(find(name).solution for name in NAMES)
     stubs = "\n".join(find(name).stub for name in NAMES)

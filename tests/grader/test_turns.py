@@ -66,6 +66,47 @@ def test_two_that_leave_the_others_to_be_alone_do_not_wait_for_each_other():
     assert seen in ([1, 1, 2, 2], [2, 2, 1, 1])
 
 
+def test_all_that_wait_behind_one_alone_go_on_together():
+    turns, barrier = Turns(), threading.Barrier(3)
+
+    def wait_and_meet():
+        with turns.beside():
+            barrier.wait(5)
+
+    with ThreadPoolExecutor(3) as pool:
+        with turns.alone():
+            waiting = [pool.submit(wait_and_meet) for _ in range(3)]
+            time.sleep(0.05)  # they wait by now
+        assert [future.exception(10) for future in waiting] == [None] * 3
+
+
+def test_one_that_waits_to_be_alone_is_not_forgotten_behind_others():
+    turns, ends, started = Turns(), [threading.Event(), threading.Event()], threading.Barrier(3)
+
+    def run(end):
+        with turns.beside():
+            started.wait(5)
+            end.wait(5)
+
+    def wait(turn):
+        with turn():
+            pass
+
+    threads = [threading.Thread(target=run, args=(end,), daemon=True) for end in ends]
+    threads += [threading.Thread(target=wait, args=(turn,), daemon=True) for turn in (turns.alone, turns.beside)]
+    for thread in threads:
+        thread.start()
+        if thread is threads[1]:
+            started.wait(5)
+        time.sleep(0.05)  # it runs or waits by now
+    for end in ends:  # after the first of them, the one that waits to be alone is again the last in line
+        end.set()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in threads)
+
+
 # Time
 
 USED = {  # seconds of processor time each time it is asked for, and whether more time is given

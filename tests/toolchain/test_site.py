@@ -59,6 +59,15 @@ def test_a_clear_picture_stays_clear(tmp_path):
     assert Image.open(path).convert("RGBA").getpixel((3, 3)) == (1, 2, 3, 0)
 
 
+def test_a_picture_that_is_clear_in_places_stays_so(tmp_path):
+    path = tmp_path / "a.png"
+    picture = Image.new("RGBA", (50, 50), (1, 2, 3, 255))
+    picture.putpixel((3, 3), (1, 2, 3, 0))
+    picture.save(path, compress_level=0)
+    pack_picture(path)
+    assert Image.open(path).convert("RGBA").tobytes() == picture.tobytes()
+
+
 def test_a_section_is_found_with_its_own_text(tmp_path):
     page = tmp_path / "a.html"
     page.write_text(

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from course_lib.decoding import top_p_filter
 from course_lib.multi_head import merge_heads, record_attention, split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 from course_lib.transformer import DecoderLayer
@@ -63,6 +64,14 @@ def test_it_starts_with_the_filter_it_is_given_and_its_scale_ends_above_the_long
     assert float(rows[0][2].get("width")) == pytest.approx(140 * 0.31 / 0.8 / 0.5, rel=1e-4)
     with pytest.raises(ValueError, match=r"top_p must be a multiple of 0\.05 from 0\.05 to 1"):
         next_token_bars(logits, top_p=0.93)
+
+
+@pytest.mark.parametrize("top_p", [0.25, 0.5, 0.75, 0.8, 1.0])
+def test_the_tokens_that_remain_are_those_of_top_p_filter(top_p):
+    """Also where their probabilities sum to top_p exactly."""
+    for logits in (torch.zeros(4).double(), torch.randn(7).double()):
+        remain = int(top_p_filter(logits, top_p).isfinite().sum())
+        assert next_token_bars(logits, top_p=top_p).status.startswith(f"Of {len(logits)} tokens, {remain} remain")
 
 
 def test_no_bar_for_others_where_all_are_shown():

@@ -236,9 +236,11 @@ def test_patterns_computed_by_hand():
     assert found.first() == 0
 
 
+@pytest.mark.parametrize("ids", [[5, 11, 12, 11, 6, 13, 6], [11, 12, 11, 5, 13, 6, 12]], ids=["marked", "words first"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_patterns_are_those_of_the_library(causal):
-    length, ids = 7, [5, 11, 12, 11, 6, 13, 6]
+def test_patterns_are_those_of_the_library(causal, ids):
+    """With a word at both ends, one query has no previous token and one has no next token."""
+    length = 7
     mask = torch.ones(length, length, dtype=torch.bool)
     mask = mask.tril() if causal else mask
     given = torch.randn(2, 3, length, length, dtype=torch.float64).masked_fill(~mask, -torch.inf).softmax(-1)

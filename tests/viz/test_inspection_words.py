@@ -51,9 +51,10 @@ def test_signs_follow_the_largest_loading_above_and_agree_below():
         mirrored[-1] - places[-1], 2 * (torch.tensor([170.0, 150.0]) - places[-1]), atol=0.2, rtol=0
     )
     centred = vectors[-1].double() - vectors[-1].double().mean(0)
-    loading = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -1]
-    projected = centred @ (loading * loading[loading.abs().argmax()].sign())
-    assert torch.equal(projected > 0, places[-1, :, 0] > 170)
+    loadings = torch.linalg.eigh(centred.T @ centred).eigenvectors
+    across, up = (loadings[:, i] * loadings[:, i][loadings[:, i].abs().argmax()].sign() for i in (-1, -2))
+    assert torch.equal(centred @ across > 0, places[-1, :, 0] > 170)
+    assert torch.equal(centred @ up > 0, places[-1, :, 1] < 150)  # the picture counts from above
 
 
 def test_equal_vectors_lie_in_the_middle():
