@@ -131,6 +131,15 @@ def test_every_dtype_is_kept_and_sums_are_wide(dtype, causal):
         assert (one.double() - other).abs().max() <= size * max(unit, 1e-6) * max(1.0, other.abs().max().item())
 
 
+def test_the_mean_of_a_row_is_summed_wide_in_the_backward_pass():
+    """dO · O has 65,536 equal terms of 1: in half precision their sum overflows."""
+    query = torch.zeros(1, 1, dtype=torch.float16, requires_grad=True)
+    key = torch.tensor([[1.0], [-1.0]], dtype=torch.float16)
+    value = torch.ones(2, 2**16, dtype=torch.float16)
+    flash_attention(query, key, value, 1).backward(torch.ones(1, 2**16, dtype=torch.float16))
+    assert query.grad.item() == 0
+
+
 def test_gradients_of_some_inputs_only():
     query, key, value = inputs(2)
     fixed = key.detach()
