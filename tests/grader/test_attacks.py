@@ -35,6 +35,13 @@ NEEDS_WALLS = re.compile(
 LIMITS = Limits(seconds=1.0, load_seconds=6.0, total_seconds=8.0, memory_mb=512)
 TASKS = (AssignedExercise("softmax"), AssignedExercise("causal_mask"))
 
+NUMBERS = ("none", "one", "two", "three", "four", "five", "six")
+
+
+def number_word(number: int) -> str:
+    return NUMBERS[number].capitalize() if number else "None"
+
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's"),
@@ -83,14 +90,19 @@ def test_an_attack_gains_nothing_and_harms_nobody(path, grader, honest):
 
 
 def test_known_limits_forge_no_value_and_are_told_to_instructors(grader):
-    """Hidden calls of the solution itself: right by value, so they get points. Instructors are told."""
-    for path in sorted((FOLDER / "known_limits").glob("*.py")):
+    """Hidden calls of a function that does the whole exercise: right by value, so they get points."""
+    remarked = 0
+    paths = sorted((FOLDER / "known_limits").glob("*.py"))
+    for path in paths:
         assert "known limit" in " ".join(path.read_text().split())
         result = grader.grade(read_submission(path.stem, [path]))
-        right = [line for task in result.tasks for line in task.lines if line["holds"]]
-        assert (result.points > 0) == bool(right)
+        (passed,) = [task for task in result.tasks if task.status != "not attempted"]
+        assert passed.status == "passed", f"{path.stem} gains nothing any more: it belongs to the other attacks"
+        remarked += "look at the code" in passed.note
     page = (FOLDER.parents[2] / "book/teaching.md").read_text(encoding="utf-8")
-    assert "Someone who hides such a call with care" in page
+    assert f"{len(ATTACKS)} submissions try to gain unearned points" in page
+    assert f"{number_word(len(paths))} more hide a call" in page
+    assert f"{number_word(remarked)} of these get a remark" in page
 
 
 def test_no_process_is_left_behind(grader, honest):
