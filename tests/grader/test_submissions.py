@@ -118,3 +118,13 @@ def test_the_newest_file_tells_when_it_was_handed_in(tmp_path):
         (tmp_path / name).write_text("x = 1")
         os.utime(tmp_path / name, (when, when))
     assert read_submission("s", sorted(tmp_path.glob("*.py"))).modified == 3000
+
+
+def test_files_of_one_name_keep_paths_of_their_own(tmp_path):
+    """Each becomes a module: files of two folders, and two files that are given by their paths."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "week.py").write_text("def f(): 1")
+    for paths in ([tmp_path / "a", tmp_path / "b"], [tmp_path / "a/week.py", tmp_path / "b/week.py"]):
+        (submission,) = read_submissions(paths, as_one=True, names=["f"])
+        assert len({source.path for source in submission.sources}) == 2

@@ -24,7 +24,7 @@ from course_lib.grader.report.text import text_of
 from course_lib.grader.sandbox.protocol import bounded_text
 from course_lib.grader.sandbox.session import ForkServer, NotGraded, ServerGone
 from course_lib.grader.sandbox.walls import Walls
-from course_lib.grader.sandbox.watching import forbidden_in, names_of, suspicious_in
+from course_lib.grader.sandbox.watching import forbidden_in, names_of
 from course_lib.grader.submission.submissions import Submission, needed
 from course_lib.grader.verdict.sheet import sheet_of
 
@@ -110,8 +110,7 @@ class Grader:
             seen.used = tuple(sorted(used)) if number == 0 else ()
         allow = task.allow_twins and not any(name.startswith("course_lib.") for name in used)  # that is our solution
         report = report_on(sheet, observations, allow_twins=allow, sources=[piece.code for piece in pieces])
-        texts = [piece.code for piece in pieces] + [text for _, text in run.request["siblings"].values()]
-        if odd := suspicious_in(texts):
+        if odd := run.suspicious:
             note = f"{note}; look at the code: it mentions {', '.join(odd)}".removeprefix("; ")
         return _result(report, task, note)
 

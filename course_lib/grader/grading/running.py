@@ -6,7 +6,7 @@ import dataclasses
 import hmac
 import re
 import time
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from course_lib.exercises import Exercise
 from course_lib.grader.grading.scheduling import Turns
@@ -14,6 +14,7 @@ from course_lib.grader.sandbox.observing import Observation, Problem
 from course_lib.grader.sandbox.protocol import encode, pack_case, pack_exercise
 from course_lib.grader.sandbox.refusals import LIBRARY
 from course_lib.grader.sandbox.session import Ended, ForkServer, NotGraded, Session
+from course_lib.grader.sandbox.watching import suspicious_in
 from course_lib.grader.submission.submissions import Submission
 from course_lib.grader.verdict.sheet import Sheet, sheet_of
 
@@ -70,6 +71,12 @@ class Run:
             used = self.session.used_at_load.get(name, set())
             observations[0].used = tuple({*observations[0].used, *used})
         return observations, "; ".join(dict.fromkeys(notes))
+
+    @cached_property
+    def suspicious(self) -> list[str]:
+        """What a person should look at in the submission's code, see `suspicious_in`."""
+        texts = [piece["code"] for piece in self.request["pieces"]]
+        return suspicious_in([*texts, *(text for _, text in self.request["siblings"].values())])
 
     def _observed(self, name: str, frame: bytes) -> Observation:
         """One case; where the walls refused something, it is run once more where they permit more.

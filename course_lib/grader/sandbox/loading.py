@@ -103,11 +103,27 @@ class _Files(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """
         tree = ast.parse(text, place)
         folder = PurePosixPath(path).parts[:-1]
+        for node in ast.walk(tree):
+            for _, part in ast.iter_fields(node):
+                if isinstance(part, list):
+                    part[:] = [new for old in part for new in self._relative(old, folder)]
         # Annotations are never evaluated: they may name types that are not installed here.
-        flag = __future__.annotations.compiler_flag
-        return compile(_Relative(self, folder).visit(tree), place, "exec", flag, dont_inherit=True)
+        return compile(tree, place, "exec", __future__.annotations.compiler_flag, dont_inherit=True)
 
-    def level(self, name: str, folder: tuple[str, ...]) -> int:
+    def _relative(self, node: Any, folder: tuple[str, ...]) -> list:
+        """A statement whose imports of the submission's own files are relative: `from helpers import f` becomes
+        `from .helpers import f`, since two folders may each have their own `helpers`."""
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            node.level = self._level(node.module, folder)
+        if not isinstance(node, ast.Import):
+            return [node]
+        new = []
+        for alias in node.names:
+            level = 0 if "." in alias.name else self._level(alias.name, folder)
+            new.append(ast.ImportFrom(None, [alias], level) if level else ast.Import([alias]))
+        return [ast.copy_location(one, node) for one in new]
+
+    def _level(self, name: str, folder: tuple[str, ...]) -> int:
         """How many dots make an import of `name` in a folder one of the submission's own files; 0 if it is none."""
         first = name.split(".")[0]
         for up in range(len(folder) + 1):
@@ -139,27 +155,6 @@ class _Files(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             shown, text = self.texts[path]
             linecache.cache[shown] = (len(text), None, text.splitlines(keepends=True), shown)
             exec(self.compiled(text, shown, path), module.__dict__)
-
-
-class _Relative(ast.NodeTransformer):
-    """Makes imports of the submission's own files relative: `from helpers import f` becomes `from .helpers import f`,
-    since two folders may each have their own `helpers`."""
-
-    def __init__(self, files: _Files, folder: tuple[str, ...]):
-        self.files, self.folder = files, folder
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
-        if not node.level and node.module:
-            node.level = self.files.level(node.module, self.folder)
-        return node
-
-    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
-        new: list[ast.stmt] = []
-        for alias in node.names:
-            level = 0 if "." in alias.name else self.files.level(alias.name, self.folder)
-            statement = ast.ImportFrom(None, [alias], level) if level else ast.Import([alias])
-            new.append(ast.copy_location(statement, node))
-        return new
 
 
 class _Refusing(importlib.abc.MetaPathFinder):

@@ -135,7 +135,8 @@ def _read(request: dict) -> None:
                 raise ValueError(f"the files have more than {LARGEST_SUBMISSION // 2**20} MB; this one is not read")
             read = read_notebook if file.shown.lower().endswith(".ipynb") else read_python
             source = read(file.shown, raw)
-            source.path = "/".join(map(readable, file.parts)) or readable(name)
+            folders = [str(file.entry)] if len(entries) > 1 else []  # two may hold files of one name
+            source.path = "/".join([*folders, *map(readable, file.parts)]) if file.parts else file.shown
             answer = _answer(source, request["names"])
             empty = empty and not source.pieces and not source.broken
             for place, why, _ in source.broken:
