@@ -12,6 +12,7 @@ import inspect
 import io
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -98,9 +99,10 @@ def _exercise_of(solution: Any, name: str | None) -> Exercise:
     if not callable(solution):
         raise TypeError(
             f"expected your function or class itself, got what looks like its result, a {type(solution).__name__}; "
-            f"write check(softmax), not check(softmax(x))"
+            f"write its name without calling it, for example check(softmax), not check(softmax(x))"
         )
-    if name is None:
+    given = name is not None
+    if not given:
         name = getattr(solution, "__name__", None) or getattr(getattr(solution, "func", None), "__name__", None)
     if name is None and type(solution).__name__ in all_exercises():
         raise TypeError(f"expected the class {type(solution).__name__}, got an object of it; leave out the parentheses")
@@ -108,6 +110,8 @@ def _exercise_of(solution: Any, name: str | None) -> Exercise:
         raise TypeError(
             "expected a function or class with a name, got one without; add the exercise's: check(f, 'softmax')"
         )
+    if not given and name not in all_exercises():
+        raise KeyError(_named_otherwise(name))
     exercise = find(name)
     if exercise.is_class != inspect.isclass(solution):
         kinds = {True: "a class", False: "a function"}
@@ -115,6 +119,16 @@ def _exercise_of(solution: Any, name: str | None) -> Exercise:
             f"expected {kinds[exercise.is_class]} for {exercise.name}, got {kinds[inspect.isclass(solution)]}"
         )
     return exercise
+
+
+def _named_otherwise(name: str) -> str:
+    """What to do about a solution whose own name is not that of an exercise."""
+    meant = next(iter(get_close_matches(name, all_exercises(), 1, 0.5)), "")
+    own, rename = (name, f"rename it to {meant}, or " if meant else "") if name.isidentifier() else ("f", "")
+    return (
+        f"expected the name of an exercise, got a function or class called {name}; {rename}pass the exercise's name: "
+        f'check({own}, "{meant or "softmax"}"). `progress()` shows all names.'
+    )
 
 
 def hint(name: str, number: int | None = None) -> None:

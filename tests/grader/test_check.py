@@ -1,6 +1,7 @@
 """What a learner sees: check, hint, solution, progress."""
 
 import json
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -176,6 +177,25 @@ def test_a_check_leaves_the_learners_random_numbers_alone(capsys):
 def test_misuse_is_answered_with_what_to_write(given, error, says):
     with pytest.raises(error, match=says):
         check(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("my_softmax", 'called my_softmax; rename it to softmax, or pass .*: check\\(my_softmax, "softmax"\\)'),
+        ("<lambda>", 'pass the exercise\'s name: check\\(f, "softmax"\\)'),
+        ("qqq", 'pass the exercise\'s name: check\\(qqq, "softmax"\\)'),
+    ],
+)
+def test_a_function_of_another_name_is_answered_with_both_names(name, says):
+    def solution(scores, dim=-1):
+        return scores
+
+    solution.__name__ = name
+    with pytest.raises(KeyError) as raised:
+        check(solution)
+    assert re.search(says, raised.value.args[0])
+    assert ("rename" in raised.value.args[0]) == (name == "my_softmax")
 
 
 def test_a_function_for_a_class_is_answered():

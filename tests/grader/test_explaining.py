@@ -19,7 +19,7 @@ def test_a_length_that_one_axis_has_names_it():
 
 
 def test_a_length_that_two_axes_have_names_none():
-    assert words((5, 7), d_model=6, num_heads=2, batch=4, len_q=7, len_k=7) == "(5, 7)"
+    assert words((5, 7), d_model=6, num_heads=2, batch=4, len_q=7, len_k=7) == ""
 
 
 def test_all_axes_of_a_result_are_named_though_lengths_are_shared():
@@ -29,4 +29,16 @@ def test_all_axes_of_a_result_are_named_though_lengths_are_shared():
 
 
 def test_a_shape_that_is_no_result_is_not_named_as_one():
-    assert words((2, 2, 1, 2), d_model=2, num_heads=2, batch=1, len_q=1, len_k=2) == "(2, 2, 1, 2)"
+    assert words((2, 2, 1, 2), d_model=2, num_heads=2, batch=1, len_q=1, len_k=2) == ""
+
+
+def test_a_length_that_a_product_has_too_is_not_named():
+    sizes = {"d_model": 6, "num_heads": 2, "batch": 10, "len_q": 5, "len_k": 7}
+    assert words((10, 7), **sizes) == "(10, 7 = len_k)"  # 10 is the batch, or num_heads · len_q
+    assert words((5, 35), **sizes) == "(5 = len_q, 35 = len_q · len_k)"
+
+
+def test_two_axes_of_one_length_do_not_share_a_name():
+    case = Case(args=(torch.zeros(3, 5, 6), 2))
+    axes = axis_names(find("split_heads"), case)
+    assert shape_in_words((3, 2, 5, 3), axes) == "(3, 2 = num_heads, 5 = length, 3)"

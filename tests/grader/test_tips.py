@@ -8,9 +8,10 @@ import torch
 
 from course_lib.exercises import Case, Exercise, Misconception, find
 from course_lib.grader.report.html import html_of
-from course_lib.grader.report.report import _call, report_on
+from course_lib.grader.report.report import _weights, report_on
 from course_lib.grader.report.text import text_of
 from course_lib.grader.sandbox.observing import Observation, Problem
+from course_lib.grader.sandbox.protocol import pack_problem, unpack_problem
 from course_lib.grader.shortening import listed, shortened
 from course_lib.grader.verdict.code_line import CodeLine
 from course_lib.grader.verdict.diagnose import diagnose
@@ -127,12 +128,13 @@ def test_weights_of_a_small_module_are_shown_and_count_for_its_size():
     sheet = sheet_of(find("FeedForward"), 0)
     first = sheet.trials[0].case
     assert first.size > sum(p.numel() for p in first.state.values())
-    text = text_of(report_on(sheet, sheet.run(wrong_feed_forward())), "")
-    assert "linear1.weight = [[" in text
+    report = report_on(sheet, sheet.run(wrong_feed_forward()))
+    assert "weights: linear1.weight (3, 2), linear1.bias (3,)" in text_of(report, "")
+    assert "[[" not in text_of(report, "").split("weights:")[1]
+    assert html_of(report, "").split("<details>")[1].count("linear1.weight (3, 2) = [[") == 1
     sheet = sheet_of(find("DecoderLayer"), 0)
     large = max(sheet.trials, key=lambda t: t.case.size)
-    lines = list(_call(find("DecoderLayer"), large.case))
-    assert any(line.startswith("weights: ") and "too many to show" in line for line in lines)
+    assert not any(numbers for _, numbers in _weights(large.case))
 
 
 def wrong_feed_forward():
@@ -192,6 +194,46 @@ def test_two_mistakes_that_show_in_different_cases_are_both_named():
     assert one.diagnosis.keys == ("first_sign",)
     more = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum() + (y < 0).any()))
     assert more.diagnosis.says.endswith("This does not explain every failing case, so check again after correcting it.")
+
+
+def test_a_mistake_in_another_dtype_is_named_together_with_the_dtype():
+    x = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, 2.0]])
+    exercise = small(lambda x: x > 0, {"x": x})
+    exercise.misconceptions.append(Misconception("zero_too", "Zero is not positive.", lambda x: x >= 0))
+    sheet = sheet_of(exercise, 0)
+    found = report_on(sheet, sheet.run(lambda x: (x >= 0).float())).diagnosis
+    assert found.key == "zero_too"
+    assert found.says == "Zero is not positive. The dtype is wrong, too: expected bool, got float32."
+    found = report_on(sheet, sheet.run(lambda x: (x > 0).long())).diagnosis
+    assert found.says == "The values are right, but the dtype is not: expected bool, got int64."
+    assert report_on(sheet, sheet.run(lambda x: 0.5 * (x >= 0))).diagnosis is None
+
+
+def test_a_message_about_two_mistakes_is_not_put_into_another_one():
+    x, y = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]])
+    exercise = small(lambda x, y: x.abs().sum() + y.abs().sum(), {"x": x, "y": y})
+    exercise.holds("More.")(
+        lambda draw: (Case(args=args) for n in (2, 3, 4) for args in ((-n * x, y), (x, -n * y), (n * x, y)))
+    )
+    exercise.misconceptions += [
+        Misconception("a+b", "There are two mistakes here: a, and b.", lambda x, y: x.sum() + y.abs().sum()),
+        Misconception("second_sign", "The sign of y is kept.", lambda x, y: x.abs().sum() + y.sum()),
+    ]
+    sheet = sheet_of(exercise, 0)
+    found = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.sum())).diagnosis
+    assert found is None or found.says.count("two mistakes") <= 1
+
+
+def test_a_check_compares_messages_as_they_arrive_from_a_submission():
+    """Long texts are cut on the way, and would otherwise fit no mistake in grading, or another one."""
+
+    def fails(x):
+        raise ValueError("word " * 180)
+
+    exercise = small(lambda x: x, {"x": torch.ones(1, 1)})
+    (seen,) = sheet_of(exercise, 0).run(fails)
+    assert seen.problem == unpack_problem(pack_problem(seen.problem))
+    assert len(seen.problem.message) <= 500
 
 
 def test_a_label_in_float32_is_right_to_the_accuracy_of_float32():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
         parts.append(f"<p>{'Not attempted.' if graded else marked_up(not_attempted(report.exercise))}</p>")
         return box(parts)
     if printed := printed_lines(report):
-        parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{html.escape(chr(10).join(printed))}</pre>')
+        parts.append(_preformatted(printed))
     rows = "".join(_row(report, line) for line in verdict.lines)
     parts.append(f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{rows}</ul>')
     if verdict.status == "passed":
@@ -91,19 +92,23 @@ def _spoken(holds: bool | None) -> str:
 def _example_html(example: Example) -> str:
     title, colon, special = example.heading.partition(": ")
     parts = [f'<p style="margin-bottom:.2em"><b>{title}</b>{colon}{marked_up(special)}</p>']
-    call = "\n".join(html.escape(line) for line in example.call)
-    if example.code:
-        call += f"\nyour {html.escape(example.code)}"
-    parts.append(f'<pre style="margin:.2em 0;overflow-x:auto">{call}</pre>')
     where = f"<code>{html.escape(example.where)}</code>: " if example.where else ""
-    parts.append(f"<p>{where}{marked_up(example.text)}</p>")
+    outcome, call = f"<p>{where}{marked_up(example.text)}</p>", _preformatted(example.call)
+    parts += [_preformatted([f"your {example.code}"]), outcome, call] if example.code else [call, outcome]
     if example.expected is not None:
         maps = (_heat_map("expected", example.expected, example), _heat_map("got", example.actual, example))
         style = "display:flex;flex-wrap:wrap;gap:1.5em;overflow-x:auto"
         parts.append(
             f'<div tabindex="0" role="group" aria-label="expected and got" style="{style}">{"".join(maps)}</div>'
         )
+    if example.weights:
+        weights = _preformatted(f"{name} = {numbers}" if numbers else name for name, numbers in example.weights)
+        parts.append(f"<details><summary>weights</summary>{weights}</details>")
     return "".join(parts)
+
+
+def _preformatted(lines: Iterable[str]) -> str:
+    return f'<pre style="margin:.2em 0;overflow-x:auto">{html.escape(chr(10).join(lines))}</pre>'
 
 
 def _heat_map(name: str, part: Tensor, example: Example) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class Example:
         marked: places of wrong entries in that part: all of them for bools and integers, the worst for other numbers.
         mark: what the marks mean.
         code: the learner's line in which an exception was raised.
+        weights: a class's parameters: name with shape, and numbers, "" if there are many.
     """
 
     heading: str
@@ -54,6 +56,7 @@ class Example:
     marked: frozenset[tuple[int, int]] = frozenset()
     mark: str = ""
     code: str = ""
+    weights: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,8 @@ def report_on(
         sources: the solution's code, for remarks.
     """
     verdict = judge(sheet.exercise, sheet.trials, observations, allow_twins=allow_twins)
-    diagnosis = diagnose(sheet, verdict, observations)
+    sources = tuple(sources)
+    diagnosis = diagnose(sheet, verdict, observations, sources=sources)
     example = _example(sheet, verdict, observations, diagnosis)
     remarks = remarks_on(sheet.exercise, sources) if verdict.status == "passed" else ()
     return Report(sheet.exercise, verdict, diagnosis, example, printed, remarks)
@@ -142,7 +146,8 @@ def _example(
     trial = diagnosis.trial if diagnosis is not None else failing[0]
     findings = sorted(verdict.findings[trial.number], key=lambda f: f.facet in CONDUCT)
     is_smallest = trial.case.size <= min(t.case.size for t in failing)
-    return _shown(sheet.exercise, trial, findings[0], observations[trial.number], is_smallest=is_smallest)
+    shown = _shown(sheet.exercise, trial, findings[0], observations[trial.number], is_smallest=is_smallest)
+    return dataclasses.replace(shown, weights=tuple(_weights(trial.case)))
 
 
 def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation, *, is_smallest: bool) -> Example:
@@ -162,7 +167,8 @@ def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation
         expected, actual = trial.expected.gradients.get(name), seen.gradients.get(name)
     text = finding.text
     if finding.facet == "shape" and expected is not None:
-        text = f"{finding.text}; axes: {shape_in_words(tuple(expected.shape), axis_names(exercise, case))}"
+        named = shape_in_words(tuple(expected.shape), axis_names(exercise, case))
+        text = f"{finding.text}; axes: {named}" if named else text
     both = isinstance(expected, Tensor) and isinstance(actual, Tensor)
     if finding.facet not in {"value", "gradient"} or finding.index is None or not both:
         return Example(heading, call, text, finding.where)
@@ -174,15 +180,17 @@ def _shown(exercise: Exercise, trial: Trial, finding: Finding, seen: Observation
 
 
 def _call(exercise: Exercise, case: Case) -> Iterator[str]:
-    """A class's constructor arguments, the arguments of the call, and the weights, one line each."""
+    """A class's constructor arguments and the arguments of the call, one line each."""
     yield from (f"{n} = {v!r}" for n, v in zip(exercise.init_arguments, case.init, strict=False))
     for name, value in zip(exercise.arguments, case.args, strict=False):
         yield f"{name} = {_argument(value, exercise.shapes.get(name, ''))}"
-    count = sum(parameter.numel() for parameter in case.state.values())
-    if count > PENCIL:
-        yield f"weights: {count:,} numbers in {len(case.state)} tensors, too many to show"
-    else:
-        yield from (f"{name} = {_numbers(parameter)}" for name, parameter in case.state.items())
+
+
+def _weights(case: Case) -> Iterator[tuple[str, str]]:
+    """Name and shape of each parameter, and its numbers if they can be followed by hand."""
+    few = sum(parameter.numel() for parameter in case.state.values()) <= PENCIL
+    for name, parameter in case.state.items():
+        yield f"{name} {tuple(parameter.shape)}", _numbers(parameter) if few else ""
 
 
 def _pick(value, finding: Finding, exercise: Exercise):

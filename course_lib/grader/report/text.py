@@ -6,7 +6,7 @@ import re
 
 from course_lib.exercises import Exercise
 from course_lib.grader.report.report import Example, Report, cell
-from course_lib.grader.shortening import shortened
+from course_lib.grader.shortening import listed, shortened
 from course_lib.grader.verdict.judge import Line, Verdict
 
 __all__ = ["because", "connected", "not_attempted", "not_counted", "plain_words", "printed_lines", "text_of"]
@@ -94,11 +94,10 @@ def not_counted(verdict: Verdict) -> str:
 
 def _example_text(example: Example) -> list[str]:
     lines = [example.heading]
-    lines += [f"  {line}" for line in example.call]
-    if example.code:
-        lines.append(f"  your {example.code}")
     where = f"{example.where}: " if example.where else ""
-    lines += [f"  {where if i == 0 else ''}{line}" for i, line in enumerate(example.text.split("\n"))]
+    outcome = [f"  {where if i == 0 else ''}{line}" for i, line in enumerate(example.text.split("\n"))]
+    call = [f"  {line}" for line in example.call]
+    lines += [f"  your {example.code}", *outcome, *call] if example.code else [*call, *outcome]
     if example.expected is not None:
         for name, part in (("expected", example.expected), ("got", example.actual)):
             marks = example.marked if name == "got" and part.numel() > 1 else frozenset()
@@ -108,4 +107,6 @@ def _example_text(example: Example) -> list[str]:
             for i, row in enumerate(rows):
                 cells = [f"{x:>{width}}" + ("*" if (i, j) in marks else " ") for j, x in enumerate(row)]
                 lines.append("    " + " ".join(cells).rstrip())
+    if example.weights:
+        lines.append(f"  weights: {listed([name for name, _ in example.weights], 8)}")
     return lines

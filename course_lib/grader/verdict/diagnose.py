@@ -10,6 +10,7 @@ from course_lib.grader.verdict.evidence import Diagnosis, Evidence
 from course_lib.grader.verdict.explaining import explain_problem
 from course_lib.grader.verdict.judge import Verdict
 from course_lib.grader.verdict.misconceptions import named_mistake
+from course_lib.grader.verdict.other_dtype import mistake_in_another_dtype
 from course_lib.grader.verdict.patterns import PATTERNS
 from course_lib.grader.verdict.sheet import Sheet
 
@@ -17,7 +18,12 @@ __all__ = ["Diagnosis", "diagnose"]
 
 
 def diagnose(
-    sheet: Sheet, verdict: Verdict, observations: list[Observation], *, named: bool = True
+    sheet: Sheet,
+    verdict: Verdict,
+    observations: list[Observation],
+    *,
+    named: bool = True,
+    sources: tuple[str, ...] = (),
 ) -> Diagnosis | None:
     """The explanation that fits best, or None if none fits.
 
@@ -26,11 +32,12 @@ def diagnose(
         verdict: what does not hold.
         observations: one for each trial.
         named: whether to try the exercise's own mistakes; without them, only exceptions and patterns are used.
+        sources: the solution's code, as far as it is known.
     """
     if verdict.status in {"passed", "not attempted"} or not verdict.findings:
         return None
-    evidence = Evidence(sheet, verdict, observations)
-    mistake = named_mistake(evidence) if named else None
+    evidence = Evidence(sheet, verdict, observations, sources)
+    mistake = (named_mistake(evidence) or mistake_in_another_dtype(evidence)) if named else None
     if mistake is not None:
         return mistake
     in_call = _explained_exception(evidence, in_gradients=False)
@@ -58,7 +65,9 @@ def _explained_exception(evidence: Evidence, *, in_gradients: bool) -> Diagnosis
         found = [(t, explain_problem(evidence.exercise, t.case, evidence.seen(t))) for t in same]
         found = [(trial, explained) for trial, explained in found if explained is not None]
         if found:
-            trial, explained = next((pair for pair in found if pair[1].all_named), found[0])
+            special = evidence.is_special(found[0][0])
+            plain = [pair for pair in found if special or not evidence.is_special(pair[0])]
+            trial, explained = next((pair for pair in plain if pair[1].all_named), found[0])
             key, numbers = f"any/{evidence.seen(trial).problem.type}", frozenset(t.number for t in same)
             return Diagnosis(key, explained.says, trial, numbers, evidence.exercise.look)
     return None

@@ -47,11 +47,13 @@ class Evidence:
         sheet: what was asked.
         verdict: what does not hold.
         observations: one for each trial.
+        sources: the solution's code, as far as it is known.
     """
 
     sheet: Sheet
     verdict: Verdict
     observations: list[Observation]
+    sources: tuple[str, ...] = ()
 
     @property
     def exercise(self) -> Exercise:
@@ -83,12 +85,17 @@ class Evidence:
 
     def simplicity(self, trial: Trial) -> tuple:
         """Orders trials by how well they show a mistake. Wrong results come before wrong conduct, and cases that can be
-        computed by hand before all others. Of those, the earlier property comes first, because exercises proceed from
-        the main idea to special cases.
+        computed by hand before all others; extreme numbers come last. Of the rest, plain cases come first, then the
+        earlier property, because exercises proceed from the main idea to special cases.
         """
         size = trial.case.size
-        kind = trial.case.raises is not None, rank_of(self.facets(trial)) < 2, size > PENCIL
-        return (*kind, trial.line if size <= PENCIL else 0, size, trial.number)
+        kind = trial.case.raises is not None, rank_of(self.facets(trial)) < 2, trial.case.tolerance > 1, size > PENCIL
+        return (*kind, self.is_special(trial), trial.line if size <= PENCIL else 0, size, trial.number)
+
+    def is_special(self, trial: Trial) -> bool:
+        """Whether there is something unusual about a case that is not the first example of its property."""
+        first = trial.number == 0 or self.sheet.trials[trial.number - 1].line != trial.line
+        return bool(trial.case.note or trial.case.edge) and not first
 
     def diagnosis(self, key: str, says: str, trials: Iterable[Trial], look: str = "") -> Diagnosis:
         """A diagnosis that explains these trials, shown by the simplest of them."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from course_lib.exercises import Case, Exercise
 from course_lib.grader.verdict.code_line import CodeLine
+from course_lib.grader.verdict.in_source import in_place
+from course_lib.grader.verdict.wrong_calls import WRONG_CALLS
 
 __all__ = ["EXPLANATIONS", "Context", "Explanation"]
 
@@ -23,6 +25,7 @@ class Context:
         case: what went in.
         axes: names of lengths, and of whole shapes.
         line: the solution's own line.
+        sources: the solution's code, as far as it is known.
         unnamed: lengths quoted without a name, because no axis, or several, have them.
     """
 
@@ -30,6 +33,7 @@ class Context:
     case: Case
     axes: dict
     line: CodeLine
+    sources: tuple[str, ...] = ()
     unnamed: list[str] = field(default_factory=list)
 
     def named(self, length: str) -> str:
@@ -46,11 +50,7 @@ class Context:
         return [f"`{name}`" for name, value in zip(names, given, strict=True) if wanted(value)]
 
 
-Explanation = Callable[[re.Match, Context], str]
-
-
-def _say(text: str) -> Explanation:
-    return lambda match, context: text
+Explanation = Callable[[re.Match, Context], str]  # "" where it does not apply
 
 
 def _sizes_differ(m: re.Match, at: Context) -> str:
@@ -66,6 +66,8 @@ def _sizes_differ(m: re.Match, at: Context) -> str:
     )
     if line.multiplies_a_turned_tensor:
         return f"{facts} `*` multiplies entry by entry; a matrix product is `@`."
+    if ".T" in line.code or "transpose" in line.numpy_calls:
+        return f"{facts} `.T` and `np.transpose` reverse all axes; `transpose(-2, -1)` exchanges only the last two."
     if line.drops_an_axis:
         return f"{facts} `{line.drops_an_axis}` drops the axis that it reduces, unless it has `keepdim=True`."
     if line.inserts_an_axis:
@@ -135,10 +137,6 @@ def _no_attribute(m: re.Match, at: Context) -> str:
     owner, name = m[1], m[2]
     if owner == "NoneType":
         return _none(m, at)
-    if owner == "Tensor":
-        return (
-            f"Tensors have no `{name}`. PyTorch's documentation of `torch.Tensor` lists their methods and attributes."
-        )
     if at.exercise.is_class and f"self.{name}" in at.line.code:
         return f"`self.{name}` is used but never assigned. Is it spelt as in `__init__`?"
     article = "An" if owner[:1] in "AEIOUaeiou" else "A"
@@ -190,33 +188,48 @@ def _wrong_dtype_filled(m: re.Match, at: Context) -> str:
     )
 
 
-EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
+def _changed_in_place(m: re.Match, at: Context) -> str:
+    places = [at.line.code] if at.line.code else in_place(at.sources)
+    where = f" In place here: {', '.join(f'`{code}`' for code in places[:3])}." if places else ""
+    return (
+        f"A tensor is changed in place although the gradient still needs its old value.{where} Operations whose names "
+        f"end in `_`, `+=` and assignments to parts of a tensor work in place; `x = x + y` makes a new tensor."
+    )
+
+
+EXPLANATIONS: tuple[tuple[str, str | Explanation], ...] = (
+    (
+        r"next_log_probs\(None\): expected a list",
+        "The model is called with None in place of the tokens. `append` and `extend` change a list and return None.",
+    ),
+    (
+        r"next_log_probs\(.*\): expected a list of ints, got int$",
+        "The model is called with a single token. It needs the list of all tokens so far, with bos as the first.",
+    ),
     (
         r"next_log_probs\(.*\): expected a list of ints",
-        _say(
-            "The model takes a list of Python ints, not a tensor or a list of tensors. `int(...)` or `.item()` "
-            "converts a tensor with one number to an int."
-        ),
+        "The model takes a list of Python ints, not a tensor or a list of tensors. `int(...)` or `.item()` "
+        "converts a tensor with one number to an int.",
     ),
     (
         r"next_log_probs\(.*\): expected bos first",
-        _say("The model needs all tokens so far at every call, with bos as the first."),
+        "The model needs all tokens so far at every call, with bos as the first.",
     ),
     (
         r"next_log_probs\(.*\): expected ids from",
-        _say("The vocabulary has no token with this id. Is it the index of a candidate or a hypothesis?"),
+        "The vocabulary has no token with this id. Is it the index of a candidate or a hypothesis?",
     ),
     (
         r"next_log_probs\(.*\): expected a sequence that goes on",
-        _say("The model was called with a sequence that has already ended with eos. Do not extend a finished one."),
+        "The model was called with a sequence that has already ended with eos. Do not extend a finished one.",
     ),
     (
         r"next_log_probs\(.*\): expected at most",
-        _say("The loop calls the model after `max_length` tokens have been generated."),
+        "The loop calls the model after `max_length` tokens have been generated.",
     ),
     (
         r"next_log_probs was called more than",
-        _say("The model is called again and again. Does the loop end, and are only the survivors extended?"),
+        "The model is called again and again. Does the loop end, and are only the survivors extended?",
     ),
     (r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product_of_two),
     (
@@ -229,35 +242,66 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     ),
     (
         r"inconsistent tensor size|size mismatch, got input \((\d+)\)",
-        _say("The lengths in this product do not match. Write the shapes of both tensors beside the line."),
+        "The lengths in this product do not match. Write the shapes of both tensors beside the line.",
     ),
     (
         r"Boolean value of Tensor with more than one value is ambiguous",
-        _say(
-            "`if`, `and`, `or` and `not` need one truth value, and this tensor has several. To see whether an argument "
-            "was given, compare it with `is None`; to choose entry by entry, use `torch.where` or `masked_fill`."
-        ),
+        "`if`, `and`, `or` and `not` need one truth value, and this tensor has several. To see whether an argument "
+        "was given, compare it with `is None`; to choose entry by entry, use `torch.where` or `masked_fill`.",
     ),
     (
         r"view size is not compatible",
-        _say(
-            "`view` never copies, so it cannot merge axes that a transpose has separated in memory. `reshape` copies "
-            "where it has to, and `contiguous()` before the view does so, too."
-        ),
+        "`view` never copies, so it cannot merge axes that a transpose has separated in memory. `reshape` copies "
+        "where it has to, and `contiguous()` before the view does so, too.",
     ),
     (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)", _reshaped),
     (
         r"masked_fill_? only supports boolean masks|expected condition to be a boolean tensor",
-        _say("The condition has to be a bool tensor. `.bool()` converts zeros and ones."),
+        "The condition has to be a bool tensor. `.bool()` converts zeros and ones.",
     ),
     (r"value cannot be converted to type (.*?) without overflow", _wrong_dtype_filled),
     (
         r"cannot assign (module|parameters?) before Module\.__init__\(\) call",
-        _say("`super().__init__()` has to come first in `__init__`, before anything is assigned to `self`."),
+        "`super().__init__()` has to come first in `__init__`, before anything is assigned to `self`.",
     ),
     (
         r"super\(type, obj\): obj must be an instance",
-        _say("`super(Name, self)` names another class. `super().__init__()` needs no name."),
+        "`super(Name, self)` names another class. `super().__init__()` needs no name.",
+    ),
+    *WRONG_CALLS,
+    (
+        r"Index tensor must have the same number of dimensions as",
+        "`gather` and `scatter` need an index with as many axes as the tensor; `unsqueeze` inserts one.",
+    ),
+    (r"1D tensors expected", "`dot` multiplies two vectors only. A matrix product is `@`."),
+    (
+        r"tensors used as indices must be|indices must be integers|only integer tensors|only integers, slices",
+        "An index has to be an int, and this one is not. `//` gives an int where `/` gives a float.",
+    ),
+    (
+        r"number of dimensions in the tensor input does not match .* input\.dim\(\) = (\d+) .* len\(dims\) = (\d+)",
+        lambda m, at: (
+            f"`permute` takes one number per axis: the tensor has {m[1]} axes in this case, and the call has {m[2]} "
+            f"numbers. `transpose(-2, -1)` works with any number of axes."
+        ),
+    ),
+    (
+        r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension "
+        r"(\d+)",
+        lambda m, at: (
+            f"This line puts values of length {at.named(m[2])} at axis {m[3]} where the length is {at.named(m[1])}. "
+            f"Only an axis of length 1 is repeated."
+        ),
+    ),
+    (
+        r"zero-dimensional tensor \(at position \d+\) cannot be concatenated",
+        "`cat` joins tensors along an axis, and one of these has no axis. `stack` joins single numbers.",
+    ),
+    (
+        r"'(Tensor|list|tuple|int|float)' object is not callable",
+        lambda m, at: (
+            f"Parentheses after a value of type {m[1]} call it. Square brackets index it, and `*` multiplies."
+        ),
     ),
     (r"AttributeError: '(\w+)' object has no attribute '(\w+)'", _no_attribute),
     (r"'NoneType' object is not (?:subscriptable|iterable)|cannot unpack non-iterable NoneType", _none),
@@ -273,89 +317,55 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
         _dtypes_meet,
     ),
     (
-        r"Can't call numpy\(\) on Tensor that requires grad",
-        _say("Gradients do not flow through NumPy. PyTorch has the same operation."),
-    ),
-    (
         r"a leaf Variable that requires grad is being used in an in-place operation|modified by an inplace operation",
-        _say(
-            "A tensor is changed in place although the gradient still needs it. Operations whose names end in `_`, "
-            "`+=` and assignments to parts of a tensor work in place; the form without the underscore creates a new "
-            "tensor."
-        ),
+        _changed_in_place,
     ),
     (r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got (-?\d+)\)", _no_axis),
     (r"(?:not enough|too many) values to unpack \(expected (\d+)(?:, got (\d+))?\)", _unpacked),
     (
-        r"missing (\d+) required positional arguments?: (.*)",
-        lambda m, at: (
-            f"A call leaves out {m[2]}. Compare the signature of your function with the one in the exercise: names, "
-            f"order and defaults are fixed."
-        ),
-    ),
-    (
-        r"takes (?:from )?\d+ (?:to \d+ )?positional arguments? but \d+ (?:was|were) given|unexpected keyword argument",
-        _say(
-            "A call passes arguments that the function does not take. Compare the signature of your function with the "
-            "one in the exercise."
-        ),
-    ),
-    (
         r"element 0 of tensors does not require grad",
-        _say(
-            "Autograd finds no path from the result back to the arguments: part of the computation is detached from "
-            "the graph."
-        ),
+        "Autograd finds no path from the result back to the arguments: part of the computation is detached from "
+        "the graph.",
     ),
     (
         r"maximum recursion depth exceeded",
-        _say("The function calls itself without end. Does a helper have the same name as the exercise?"),
+        "The function calls itself without end. Does a helper have the same name as the exercise?",
     ),
     (
         r"The shape of the mask \[([^\]]*)\] at index \d+ does not match the shape of the indexed tensor",
-        _say(
-            "In `x[mask]`, the mask applies to the first axes of x and must have their lengths; `x[..., mask]` applies "
-            "it to the last one. `masked_fill` and `torch.where` broadcast a mask, and leave the original unchanged."
-        ),
-    ),
-    (
-        r"must be Tensor, not (int|float)",
-        _say("A function for tensors is called with a plain number; use the functions of the module `math` instead."),
+        "In `x[mask]`, the mask applies to the first axes of x and must have their lengths; `x[..., mask]` applies "
+        "it to the last one. `masked_fill` and `torch.where` broadcast a mask, and leave the original unchanged.",
     ),
     (
         r"failed to unpack the object at pos|must be tuple of ints, not|'float' object cannot be interpreted as an "
         r"integer",
-        _say("A size has to be an int, but `/` always gives a float. `//` gives an int."),
+        "A size has to be an int, but `/` always gives a float. `//` gives an int.",
     ),
     (
         r"einsum\(\)",
-        _say("The letters of `einsum` do not fit the tensors: one letter per axis, and `...` for batch dimensions."),
+        "The letters of `einsum` do not fit the tensors: one letter per axis, and `...` for batch dimensions.",
     ),
     (r"index (\d+) is out of bounds for (?:dimension|axis) \d+ with size (\d+)", _index_too_large),
     (r"too many indices for tensor of dimension (\d+)", _too_many_indices),
-    (r"IndexError: tuple index", _say("An index goes past the end of a tuple, such as a shape with fewer axes.")),
-    (r"IndexError: list index|IndexError: list assignment", _say("An index goes past the end of a list.")),
+    (r"IndexError: tuple index", "An index goes past the end of a tuple, such as a shape with fewer axes."),
+    (r"IndexError: list index|IndexError: list assignment", "An index goes past the end of a list."),
     (
         r"UnboundLocalError|referenced before assignment",
-        _say(
-            "A name is used before the function gives it a value: it is assigned later, or only in a branch that this "
-            "case does not take."
-        ),
+        "A name is used before the function gives it a value: it is assigned later, or only in a branch that this "
+        "case does not take.",
     ),
     (
         r"Stopped: .*reading its code",
-        _say(
-            "No case was run, because the imports, constants and helpers that the definition uses did not finish. Does "
-            "one of them train, read files or wait?"
-        ),
+        "No case was run, because the imports, constants and helpers that the definition uses did not finish. Does "
+        "one of them train, read files or wait?",
     ),
     (
         r"Stopped: .*took longer",
-        _say("There is a loop that does not end, or a computation that is far too slow even for these tiny inputs."),
+        "There is a loop that does not end, or a computation that is far too slow even for these tiny inputs.",
     ),
     (
         r"Stopped: .*ended the process",
-        _say("The code ends its own process, or crashes it. A solution should only return its result."),
+        "The code ends its own process, or crashes it. A solution should only return its result.",
     ),
     (
         r"numbers in a tensor that is computed from (\w+) and (\w+) in this case",
@@ -366,12 +376,12 @@ EXPLANATIONS: tuple[tuple[str, Explanation], ...] = (
     ),
     (
         r"MemoryError|can't allocate memory|not enough memory",
-        _say("The solution uses more memory than it is allowed. The inputs are tiny: which axis has grown?"),
+        "The solution uses more memory than it is allowed. The inputs are tiny: which axis has grown?",
     ),
     (
         r"PermissionError|Operation not permitted|Read-only file system|Network is unreachable",
-        _say("A submission has no access to processes, the network or other files. A solution needs none of them."),
+        "A submission has no access to processes, the network or other files. A solution needs none of them.",
     ),
-    (r"File too large", _say("The submission prints or writes more than it is allowed. Remove the print statements.")),
+    (r"File too large", "The submission prints or writes more than it is allowed. Remove the print statements."),
     (r"ZeroDivisionError", _divided_by_zero),
 )

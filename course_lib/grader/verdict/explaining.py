@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ __all__ = ["Explained", "axis_names", "explain_problem", "shape_in_words"]
 
 
 def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], str | tuple[str, ...]]:
-    """The axis of each length in this case; lengths that two axes share are left out.
+    """The axis of each length in this case, or the only product of two axes that has it; where there are several
+    possibilities, the length is left out.
 
     Results whose axes the exercise names in `shapes` are included by their whole shape: it identifies the axes even
     where a single length would not, because two axes share it or because it is one.
@@ -37,14 +39,18 @@ def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], st
                     lengths |= {f"batch {i}" if len(batch) > 1 else "batch": n for i, n in enumerate(batch)}
         elif type(arg) is int and not isinstance(arg, bool):
             lengths[name] = arg
-    init = {n: v for n, v in zip(exercise.init_arguments, case.init, strict=False) if type(v) is int}
-    lengths |= init
-    if init.get("num_heads") and "d_model" in init:
-        lengths.setdefault("d_head = d_model / num_heads", init["d_model"] // init["num_heads"])
+    lengths |= {n: v for n, v in zip(exercise.init_arguments, case.init, strict=False) if type(v) is int}
+    heads, width = lengths.get("num_heads"), lengths.get("d_model")
+    if heads and width and width % heads == 0:
+        lengths.setdefault("d_model / num_heads", width // heads)
     names: dict[int, list[str]] = {}
     for name, length in lengths.items():
         names.setdefault(length, []).append(name)
-    known = {length: axes[0] for length, axes in names.items() if len(axes) == 1 and length > 1}
+    # A length may also come from merging two axes; num_heads · d_head is d_model itself.
+    for (a, m), (b, n) in itertools.combinations(lengths.items(), 2):
+        if m > 1 < n and not {a, b} <= {"num_heads", "d_head", "d_model / num_heads", "d_model"}:
+            names.setdefault(m * n, []).append(f"{a} · {b}")
+    known = {length: found[0] for length, found in names.items() if len(found) == 1 and length > 1}
     results: dict[tuple[int, ...], set[tuple[str, ...]]] = {}
     for name in exercise.returns:
         axes = tuple(exercise.shapes.get(name, "").split())
@@ -54,8 +60,11 @@ def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], st
 
 
 def shape_in_words(shape: tuple[int, ...], axes: dict) -> str:
-    """`(3, 5)` as `(3 = len_q, 5 = len_k)`, with the names that `axis_names` gives."""
-    names = axes.get(shape) or [axes.get(n) for n in shape]
+    """`(3, 5)` as `(3 = len_q, 5 = len_k)`, with the names that `axis_names` gives; "" if there are
+    none."""
+    names = axes.get(shape) or [axes.get(n) if shape.count(n) == 1 else None for n in shape]
+    if not any(names):
+        return ""
     return "(" + ", ".join(f"{n} = {name}" if name else str(n) for n, name in zip(shape, names, strict=True)) + ")"
 
 
@@ -72,12 +81,15 @@ class Explained:
     all_named: bool
 
 
-def explain_problem(exercise: Exercise, case: Case, seen: Observation) -> Explained | None:
+def explain_problem(
+    exercise: Exercise, case: Case, seen: Observation, sources: tuple[str, ...] = ()
+) -> Explained | None:
     """Why the call ended in this exception, or None if the message itself is the best explanation."""
     problem = seen.problem
-    context = Context(exercise, case, axis_names(exercise, case), CodeLine(problem.code))
+    context = Context(exercise, case, axis_names(exercise, case), CodeLine(problem.code), sources)
     for pattern, explain in EXPLANATIONS:
         match = re.search(pattern, f"{problem.type}: {problem.message}", re.DOTALL)
-        if match:
-            return Explained(explain(match, context), not context.unnamed)
+        says = match and (explain if isinstance(explain, str) else explain(match, context))
+        if says:
+            return Explained(says, not context.unnamed)
     return None

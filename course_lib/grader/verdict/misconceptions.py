@@ -18,6 +18,7 @@ __all__ = ["named_mistake"]
 ENOUGH = 0.5  # share of the failing cases that a mistake has to explain, with or without a second one beside it
 FIRST_LOOK = 3  # the smallest failing cases, of which it has to explain one
 VAGUE = re.compile("must match the size|cannot be multiplied|is invalid for input|to unpack")  # any wrong shape does it
+COMPOSED = "There are two mistakes"  # a message that names two of them already
 AT_ONCE = 2  # cases that each of two mistakes has to explain alone
 
 
@@ -93,7 +94,7 @@ def _diagnosis(evidence: Evidence, first: Fit, second: Fit | None = None) -> Dia
     says, keys = mistake.says, (mistake.key,)
     if second is not None:
         trials += [*second.explained, *second.raising, *first.other]
-        says = f"There are two mistakes at once. The first: {mistake.says} The second: {second.mistake.says}"
+        says = f"{COMPOSED} at once. The first: {mistake.says} The second: {second.mistake.says}"
         keys = (mistake.key, second.mistake.key)
     elif any(rank_of(evidence.facets(trial)) == 2 for trial in first.silent):
         says = f"{mistake.says} This does not explain every failing case, so check again after correcting it."
@@ -102,12 +103,15 @@ def _diagnosis(evidence: Evidence, first: Fit, second: Fit | None = None) -> Dia
 
 def _two_at_once(evidence: Evidence, fits: Iterable[Fit]) -> tuple[Fit, Fit] | None:
     """Two mistakes that each explain, alone and exactly, the cases in which the other one does not show."""
-    fits = sorted((f for f in fits if f.by_value >= AT_ONCE and f.silent), key=lambda f: (-f.by_value, f.rank))
+    fits = [f for f in fits if f.by_value >= AT_ONCE and f.silent and COMPOSED not in f.mistake.says]
+    fits.sort(key=lambda f: (-f.by_value, f.rank))
     for first in fits[:FIRST_LOOK]:
         for second in sorted(_fits(evidence, first.silent), key=lambda fit: fit.rank):
             rest = [*second.silent, *second.other, *second.raising]
             explained = len(first.explained) + len(second.explained)
-            if rest or second.by_value < AT_ONCE or explained < ENOUGH * len(evidence.failing):
+            if rest or second.by_value < AT_ONCE or COMPOSED in second.mistake.says:
+                continue
+            if explained < ENOUGH * len(evidence.failing):
                 continue
             if all(_shows(evidence, second.mistake, trial) for trial in first.other) and not any(
                 _shows(evidence, second.mistake, trial) for trial in first.explained

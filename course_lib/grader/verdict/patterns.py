@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from course_lib.exercises import Case
-from course_lib.grader.sandbox.observing import Sequence, leaves
+from course_lib.grader.sandbox.observing import Foreign, Sequence, leaves
 from course_lib.grader.shortening import listed
 from course_lib.grader.verdict.compare import TOLERANCE, differs
 from course_lib.grader.verdict.evidence import Diagnosis, Evidence, rank_of
+from course_lib.grader.verdict.explaining import explain_problem
+from course_lib.grader.verdict.in_source import calls_in, detaching, nodes_of
 from course_lib.grader.verdict.relations import RELATIONS, relations
 from course_lib.grader.verdict.trials import Trial
+from course_lib.grader.verdict.wrong_calls import instead_of
 
 __all__ = ["PATTERNS", "Pattern"]
 
@@ -28,6 +31,43 @@ def _returns_nothing(evidence: Evidence) -> Diagnosis | None:
             "any/returns_nothing", f"Nothing is returned: {where} ends without a `return`.", ended
         )
     return None
+
+
+def _numpy_result(evidence: Evidence) -> Diagnosis | None:
+    arrays = [t for t in evidence.failing if any(_is_array(x) for x in leaves(evidence.seen(t).value))]
+    if not arrays:
+        return None
+    called = sorted(set(calls_in(nodes_of(evidence.sources), "np", "numpy")))
+    others = listed(list(filter(None, map(instead_of, called))))
+    says = "The result is or holds a NumPy array, but a tensor is expected. Use PyTorch's functions throughout" + (
+        f", here {others}." if others else "."
+    )
+    return evidence.diagnosis("any/numpy", says, arrays)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, Foreign) and value.type == "ndarray"
+
+
+def _list_of_tensors(evidence: Evidence) -> Diagnosis | None:
+    several = len(evidence.exercise.returns) > 1
+    lists = []
+    for trial in evidence.failing:
+        wanted, got = trial.expected.value, evidence.seen(trial).value
+        together = several and isinstance(wanted, Sequence) and isinstance(got, Sequence)
+        pairs = zip(wanted.items, got.items, strict=False) if together else [(wanted, got)]
+        if any(isinstance(a, Tensor) and _is_list_of_tensors(b) for a, b in pairs):
+            lists.append(trial)
+    says = (
+        "A list of tensors is returned where one tensor is expected. `torch.stack` joins tensors along a new axis, "
+        "`torch.cat` along an existing one."
+    )
+    return evidence.diagnosis("any/list", says, lists) if lists else None
+
+
+def _is_list_of_tensors(value: object) -> bool:
+    is_list = isinstance(value, Sequence) and value.type == "list" and bool(value.items)
+    return is_list and all(isinstance(x, Tensor) for x in value.items)
 
 
 def _parameters(evidence: Evidence) -> Diagnosis | None:
@@ -94,13 +134,16 @@ def _about_mode(evidence, trial, finding) -> tuple[str, str]:
 
 def _about_gradient(evidence, trial, finding) -> tuple[str, str]:
     if evidence.seen(trial).problem is not None:
-        return "any/gradient", "The values are right, but the backward pass fails."
+        explained = explain_problem(evidence.exercise, trial.case, evidence.seen(trial), evidence.sources)
+        reason = f" {explained.says}" if explained else ""
+        return "any/gradient", f"The values are right, but the call fails when gradients are computed.{reason}"
     if finding.text.startswith("no gradient"):
         return "any/detached", (
             f"The values are right, but {finding.text}. `.detach()`, `.data`, `.item()`, `.tolist()`, `.numpy()`, "
             f"`torch.tensor(x)` and `torch.no_grad()` detach from the graph."
         )
-    return "any/gradient", f"The values are right, but the gradients are not: {finding.text}."
+    cut = "".join(f" No gradient passes `{code}` in your code." for code in detaching(evidence.sources)[:1])
+    return "any/gradient", f"The values are right, but the gradients are not: {finding.text}.{cut}"
 
 
 CONDUCT_TIPS = (
@@ -273,6 +316,8 @@ def _name(dtype: torch.dtype) -> str:
 
 PATTERNS: tuple[Pattern, ...] = (
     _returns_nothing,
+    _numpy_result,
+    _list_of_tensors,
     _parameters,
     _only_conduct,
     _draws_random_numbers,

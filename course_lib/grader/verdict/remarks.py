@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
-import textwrap
-import warnings
 from collections.abc import Callable, Iterable
 
 from course_lib.exercises import Exercise
+from course_lib.grader.verdict.in_source import nodes_of
 
 __all__ = ["remarks_on", "source_of"]
 
@@ -36,11 +35,5 @@ def source_of(solution: Callable) -> list[str]:
 
 def _called(source: str) -> set[str]:
     """Names of called functions and methods, without anything before the last dot."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python warns about a literal that looks like a slip
-        try:
-            tree = ast.parse(textwrap.dedent(source))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return set()
-    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node.func for node in nodes_of([source]) if isinstance(node, ast.Call)]
     return {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in calls}

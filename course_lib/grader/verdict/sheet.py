@@ -11,6 +11,7 @@ import torch
 
 from course_lib.exercises import Exercise
 from course_lib.grader.sandbox.observing import Observation, observe
+from course_lib.grader.sandbox.protocol import pack_problem, unpack_problem
 from course_lib.grader.verdict.judge import findings_of
 from course_lib.grader.verdict.trials import Trial, trials_of
 
@@ -75,7 +76,10 @@ class Sheet:
         # What draws numbers (a dropout, say) draws the same ones every time, or its diagnosis would be left to chance.
         with torch.random.fork_rng(devices=[]):
             _seed(trial.number)
-            return observe(solution, self.exercise, trial.case, cotangents, train_too=train_too, watch=watch)
+            seen = observe(solution, self.exercise, trial.case, cotangents, train_too=train_too, watch=watch)
+        # As it arrives from a submission's process, so that a check and a grade compare the same texts.
+        seen.problem = seen.problem and unpack_problem(pack_problem(seen.problem))
+        return seen
 
 
 def _seed(number: int) -> None:
