@@ -59,10 +59,11 @@ def softmax(scores, dim=-1):
 @exercise.holds("Each weight is the score's exponential, divided by the sum along the last axis", weight=2)
 def _(draw):
     yield Case(args=(torch.tensor([0.0, math.log(3.0)]),), edge="the smallest case, to be read by eye")
+    yield Case(args=(torch.tensor([[0.0, math.log(3.0)], [0.0, -math.log(4.0)], [math.log(2.0), math.log(2.0)]]),))
     for batch in draw.batches():
         (length,) = draw.sizes(1, but=batch)
         for dtype in (torch.float32, torch.float64):
-            yield Case(args=(draw.normal(*batch, length, dtype=dtype, scale=2.0),), note=f"{len(batch) + 1} axes")
+            yield Case(args=(draw.normal(*batch, length, dtype=dtype, scale=2.0),))
 
 
 @exercise.holds("`dim` names the axis that sums to one, from either end", weight=2)
@@ -88,5 +89,6 @@ def _(draw):
     spread[0, :2] = torch.tensor([-1e4, 1e4])
     yield Case(args=(spread,), note="scores between -1e4 and 1e4", tolerance=50)
     yield Case(args=(draw.normal(rows, length, scale=100.0),), note="scores of some hundreds", tolerance=50)
-    yield Case(args=(torch.tensor([1000.0, 1001.0, 1003.0]),), edge="to be read by eye", note="scores near 1000")
-    yield Case(args=(torch.tensor([-997.0, -1000.0, -999.0]),), edge="to be read by eye", note="scores near -1000")
+    high, low = torch.tensor([1000.0, 1001.0, 1003.0, 1000.0]), torch.tensor([-997.0, -1000.0, -999.0, -1000.0])
+    yield Case(args=(high,), edge="to be read by eye", note="scores near 1000")
+    yield Case(args=(low,), edge="to be read by eye", note="scores near -1000")

@@ -174,3 +174,26 @@ def floats_turned_round(length):
     """The mask holds floats, with 1.0 for the future. Change two things: the mask should be bool, and True means *may
     attend*."""
     return torch.ones(length, length).triu(1)
+
+
+for _key, _says, _diagonal in (
+    ("floats_without_itself", "the diagonal is missing, though a query may attend to itself", -1),
+    ("floats_one_step_ahead", "every query can attend to one token of the future: the diagonal is off by one", 1),
+):
+    mistake.named(_key, f"Two things: the mask holds floats, and here it is bool; and {_says}.")(
+        lambda length, diagonal=_diagonal: torch.ones(length, length).tril(diagonal)
+    )
+
+
+@mistake
+def floats_upper_triangle(length):
+    """Two things: the mask holds floats, and here it is bool; and this is the other triangle. Rows are queries, columns
+    are keys, and a query may attend to the past, not to the future."""
+    return torch.ones(length, length).triu()
+
+
+@mistake
+def zero_and_minus_infinity_from_the_diagonal(length):
+    """Two things: the mask holds 0 and −∞, to be added to scores, and here it is bool; and the diagonal is hidden, so
+    the first query has nothing to attend to."""
+    return torch.full((length, length), -math.inf).triu()

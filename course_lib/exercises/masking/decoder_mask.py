@@ -68,3 +68,5 @@ def _(draw):
     for _ in range(2):
         tokens = padded_tokens(draw, 0)
         yield Case(args=(tokens, 11), note="no padding")
+    long = draw.integers(1, 300, low=1, high=9)
+    yield Case(args=(long, 0), note="300 tokens, no padding", edge="one sequence on purpose")

@@ -57,3 +57,4 @@ def _(draw):
     yield Case(args=(more, 3 * more), note="window longer than the sequence")
     yield Case(args=(1, 2), note="one token")
     yield Case(args=(29, 12), note="29 tokens, window 12")
+    yield Case(args=(300, 70), note="300 tokens, window 70")

@@ -7,6 +7,7 @@ import torch
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
+from course_lib.exercises.multi_head.sizes import merged_by_chance
 from course_lib.multi_head import merge_heads
 
 __all__ = ["exercise", "merge_heads"]
@@ -31,7 +32,10 @@ def merge_heads(x):
 
 
 def _heads(draw: Draw, batch=(), dtype=torch.float32):
-    return (draw.normal(*batch, *draw.sizes(3, 2, 7, but=batch), dtype=dtype),)
+    shape = (*batch, *draw.sizes(3, 2, 7, but=batch))
+    while merged_by_chance(*shape):
+        shape = (*batch, *draw.sizes(3, 2, 7, but=batch))
+    return (draw.normal(*shape, dtype=dtype),)
 
 
 @exercise.holds("Each position holds the features of head 0, then those of head 1, and so on", weight=2)

@@ -19,6 +19,13 @@ def not_transposed(x):
 
 
 @mistake
+def positions_and_features_merged(x):
+    """The last two axes as they come are merged, positions and features of a head, so the result still has one row per
+    head. It should have one row per position, and the axis of the heads should disappear into the features."""
+    return x.flatten(-2)
+
+
+@mistake
 def heads_interleaved(x):
     """The features are interleaved: the first feature of every head, then the second of every head. Each head's
     features stay together."""

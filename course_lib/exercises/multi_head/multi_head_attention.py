@@ -10,7 +10,7 @@ from torch import nn
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
-from course_lib.exercises.multi_head.sizes import HEADS_AND_WIDTHS
+from course_lib.exercises.multi_head.sizes import HEADS_AND_WIDTHS, merged_by_chance
 
 __all__ = ["MultiHeadAttention", "exercise"]
 
@@ -76,6 +76,8 @@ def _call(draw: Draw, pair, dtype=torch.float32, scale=1.0, sizes=()) -> dict:
     num_heads, d_head = pair
     d_model = num_heads * d_head
     batch, len_q, len_k = sizes or draw.sizes(3, but=(*pair, d_model))
+    while not sizes and merged_by_chance(batch, len_q, len_k, *pair):
+        batch, len_q, len_k = draw.sizes(3, but=(*pair, d_model))
     return {
         "init": (d_model, num_heads),
         "state": exercise.draw_state(draw, d_model, num_heads, dtype=dtype),

@@ -51,3 +51,4 @@ def _(draw):
 def _(draw):
     yield Case(args=(2, 40), note="40 positions")
     yield Case(args=(4, 30), note="30 positions")
+    yield Case(args=(1, 300), note="300 positions")

@@ -66,8 +66,23 @@ def keys_not_projected(x, w_q, w_k, w_v, mask=None):
 
 @mistake
 def scores_from_x(x, w_q, w_k, w_v, mask=None):
-    """The scores compare the vectors of x with themselves. They should compare the queries with the keys."""
+    """The scores compare the vectors of x with each other, and `w_q` and `w_k` are not used. They should compare
+    queries with keys."""
     return _attend(x, x, x @ w_v, mask)
+
+
+@mistake
+def scores_from_x_with_the_right_scale(x, w_q, w_k, w_v, mask=None):
+    """The scores are dot products of the vectors of x with each other: the matrices `w_q` and `w_k` change no score.
+    They should compare queries with keys. (The root of d_k in the divisor is right.)"""
+    return _attend(x, x, x @ w_v, mask, scale=w_k.shape[-1])
+
+
+@mistake
+def x_for_everything(x, w_q, w_k, w_v, mask=None):
+    """The vectors of x attend to each other as they are: none of the three matrices is used. Which of them makes the
+    queries, which the keys, and which the values?"""
+    return _attend(x, x, x, mask)
 
 
 @mistake

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_lib.exercises._draw import Draw
+from course_lib.exercises.multi_head.sizes import merged_by_chance
 
 __all__ = ["causal", "layer_sizes"]
 
@@ -12,7 +13,11 @@ __all__ = ["causal", "layer_sizes"]
 def layer_sizes(draw: Draw, count: int):
     """d_model and num_heads, then other sizes that differ from both and from the width of a head."""
     num_heads, d_head = draw.sizes(2, 2, 4)
-    return num_heads * d_head, num_heads, *draw.sizes(count, 2, 9, but=(num_heads, d_head, num_heads * d_head))
+    d_model = num_heads * d_head
+    others = draw.sizes(count, 2, 9, but=(num_heads, d_head, d_model))
+    while merged_by_chance(*others, num_heads, d_head) or merged_by_chance(*others, num_heads, d_model):
+        others = draw.sizes(count, 2, 9, but=(num_heads, d_head, d_model))
+    return d_model, num_heads, *others
 
 
 def causal(length: int):

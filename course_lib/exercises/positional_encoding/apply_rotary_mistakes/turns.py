@@ -11,8 +11,8 @@ mistake = Mistakes()
 
 @mistake
 def partner_without_minus(x, positions, base=10000.0):
-    """The partners are exchanged and both added with a plus, which changes the length of vectors. One of the two needs
-    a minus."""
+    """To its own cosine term, each feature of a pair adds the sine times its partner. With a plus in both rows, the
+    length of a vector changes; a rotation keeps it. Which of the two sines needs a minus?"""
     return rotary(turn=lambda even, odd, cos, sin: (even * cos + odd * sin, even * sin + odd * cos))(x, positions, base)
 
 

@@ -52,6 +52,20 @@ def self_mask_for_both():
 
 
 @mistake.built(look=DECODER_LAYER)
+def self_mask_in_the_cross_attention_only():
+    """self_mask is used in the cross-attention, and the self-attention gets no mask. self_mask is about the keys of
+    the target, so it belongs in the self-attention; memory_mask is not used at all."""
+    return decoder(masks=lambda own, theirs, x: (None, own))
+
+
+@mistake.built(look=DECODER_LAYER)
+def memory_mask_in_the_self_attention_only():
+    """memory_mask is used in the self-attention, and the cross-attention gets no mask. memory_mask is about the keys
+    of the source, so it belongs in the cross-attention; self_mask is not used at all."""
+    return decoder(masks=lambda own, theirs, x: (theirs, None))
+
+
+@mistake.built(look=DECODER_LAYER)
 def memory_mask_for_both():
     """memory_mask is used in both attentions. The self-attention has its own keys, and self_mask applies to them."""
     return decoder(masks=lambda own, theirs, x: (theirs, theirs))
