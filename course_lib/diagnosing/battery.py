@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from course_lib._checks import check_ids, check_instance, check_whole
 from course_lib.debugging import check_built
-from course_lib.diagnosing import dependence, gradients, losses, modes, padding, precision
+from course_lib.diagnosing import dependence, gradients, losses, modes, padding, precision, saturation
 from course_lib.diagnosing.calling import Batch, find_logits, read_batch
 from course_lib.diagnosing.report import Finding, Report
 from course_lib.diagnosing.subject import Subject, copied, isolated, seeded
@@ -26,6 +26,7 @@ CHECKS: dict[str, Callable[[Subject], Finding]] = {
     "padding": padding.padding,
     "order": dependence.order,
     "batch independence": dependence.batch_independence,
+    "attention weights": saturation.attention_weights,
     "unregistered parameters": gradients.hidden_parameters,
     "trainable parameters": gradients.trainable,
     "unused parameters": gradients.unused_parameters,

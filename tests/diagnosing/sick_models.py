@@ -34,6 +34,8 @@ class Attention(nn.Module):
         fill = {"-1e9": -1e9, "weak mask": -5.0}.get(self.fault, -math.inf)
         if self.fault == "one head":
             mask = mask | (torch.arange(HEADS) == 2)[:, None, None]
+        if self.fault == "saturated":
+            scores = scores * 1e4
         scores = scores.masked_fill(~mask, fill)
         weights = scores.softmax(dim=-1)
         if self.fault == "softmax over the batch":
@@ -267,6 +269,7 @@ SICK: dict[str, tuple[Callable, str]] = {
     "a mean over the batch": (decoder("mean over the batch"), "batch independence"),
     "batch norm": (decoder("batch norm"), "batch independence"),
     "attention to the neighbour's source": (translator("memory of the neighbour"), "batch independence"),
+    "a saturated softmax in the second layer": (decoder("saturated", second_only=True), "attention weights"),
     "layers in a plain list": (decoder("plain list"), "unregistered parameters"),
     "layers in a plain dict": (decoder("plain dict"), "unregistered parameters"),
     "a plain tensor as parameter": (decoder("parameter in a tensor"), "unregistered parameters"),
@@ -307,5 +310,5 @@ SUSPICIOUS = {
     *("no positions in the source", "no positions in an encoder", "no positions in a decoder of one layer"),
     *("batch norm", "all parameters frozen", "a detached branch", "a branch under no_grad"),
     *("a feed-forward network that is not called", "logits that ignore the tokens", "a counter that takes part"),
-    *("dropout that is never called", "digits lost in a difference"),
+    *("a saturated softmax in the second layer", "dropout that is never called", "digits lost in a difference"),
 }

@@ -124,6 +124,7 @@ def test_switches_of_pytorch_are_restored():
     assert "torch.is_grad_enabled()" in report["side effects"].says
     assert torch.is_grad_enabled()
     assert torch.get_default_dtype() == torch.float32
+    assert torch.backends.mha.get_fastpath_enabled()
 
 
 def test_no_check_sees_what_another_one_has_switched():

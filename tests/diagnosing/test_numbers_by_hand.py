@@ -106,6 +106,38 @@ def test_training_that_ends_in_nan_is_called_so():
     assert "becomes NaN" in found.says
 
 
+class Attending(Bigram):
+    """Query i has these scores for the keys up to i."""
+
+    def __init__(self, scores):
+        super().__init__(torch.eye(5))
+        self.scores = torch.tensor(scores).masked_fill(torch.ones(4, 4, dtype=torch.bool).triu(1), -1e9)
+
+    def forward(self, tokens):
+        weights = self.scores.to(self.table.weight.dtype).expand(len(tokens), 4, 4).softmax(dim=-1)
+        return weights @ self.table(tokens)
+
+
+@pytest.mark.parametrize(
+    ("last", "number", "status"), [(6.0, 2 / 3, "fine"), (9.0, 1.0, "suspicious")], ids=["one is not", "all are"]
+)
+def test_saturated_queries_are_counted_where_there_is_a_choice(last, number, status):
+    """The first query has one key. A score of 6 above three others has the weight 0.993, one of 9 has 0.9996."""
+    rows = [[0.0, 0.0, 0.0, 0.0], [9.0, 0.0, 0.0, 0.0], [0.0, 0.0, 9.0, 0.0], [0.0, last, 0.0, 0.0]]
+    found = diagnose(Attending(rows), torch.tensor([[1, 2, 3, 2], [2, 1, 3, 1]]))["attention weights"]
+    assert found.number == pytest.approx(number)
+    assert found.status == status
+
+
+def test_probabilities_of_tokens_are_not_taken_for_attention_weights():
+    class Certain(Bigram):
+        def forward(self, tokens):
+            return super().forward(tokens).softmax(dim=-1)
+
+    report = diagnose(Certain(20 * torch.eye(4)), torch.tensor([[1, 2, 3, 2], [2, 1, 3, 1]]))  # as many as tokens
+    assert report["attention weights"].status == "not checked"
+
+
 @pytest.mark.parametrize("pad_id", [PAD, VOCAB - 1])
 def test_what_is_replaced_in_a_batch(pad_id):
     ids = tokens(61, padded=True)

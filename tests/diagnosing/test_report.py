@@ -18,7 +18,7 @@ def test_the_text_has_problems_first():
     report = diagnose(Decoder("no mask"), tokens(), causal=True)
     lines = str(report).splitlines()
     assert lines[0].startswith("Decoder with ")
-    assert lines[1] == "16 fine, 1 wrong, 1 not checked"
+    assert lines[1] == "17 fine, 1 wrong, 1 not checked"
     assert lines[3].startswith("✗ causality: wrong (largest change of earlier logits")
     assert all(len(line) <= 140 for line in lines)
     assert report.problems == [report["causality"]]
