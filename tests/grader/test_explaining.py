@@ -42,3 +42,8 @@ def test_two_axes_of_one_length_do_not_share_a_name():
     case = Case(args=(torch.zeros(3, 5, 6), 2))
     axes = axis_names(find("split_heads"), case)
     assert shape_in_words((3, 2, 5, 3), axes) == "(3, 2 = num_heads, 5 = length, 3)"
+
+
+def test_half_of_the_features_is_not_taken_for_another_axis():
+    axes = axis_names(find("apply_rotary"), Case(args=(torch.zeros(2, 3, 4), torch.zeros(3))))
+    assert 2 not in axes  # the batch, or pairs of features

@@ -74,6 +74,28 @@ def turned_as_in_numpy(scores, dim=-1):
     return scores.transpose(0, 2, 1)
 
 
+def not_stacked(scores, dim=-1):
+    return torch.stack(scores, scores)
+
+
+def capital(scores, dim=-1):
+    return torch.Exp(scores)
+
+
+def layer_for_function(scores, dim=-1):
+    return torch.exp(torch.nn.ReLU(scores))
+
+
+def pair(scores, dim=-1):
+    return torch.cumsum(torch.sort(scores, dim), dim)
+
+
+def into_too_few(scores, dim=-1):
+    out = torch.zeros_like(scores)
+    out[..., [0]] = torch.cat([scores, scores], dim)
+    return out
+
+
 def rows(scores, dim=-1):
     return [row.exp() for row in scores]
 
@@ -88,15 +110,20 @@ def rows(scores, dim=-1):
             array_returned,
             "a NumPy array, but a tensor is expected. Use PyTorch's functions throughout, here `torch.exp`.",
         ),
-        (array_in_softmax, "PyTorch's `log_softmax` was given a NumPy array."),
-        (array_added, "A NumPy array and a tensor meet in this line."),
+        (array_in_softmax, "This line expects a tensor, and there is a NumPy array."),
+        (array_added, "This line expects a tensor, and there is a NumPy array."),
         (copied, "Tensors have no `copy`, which belongs to NumPy or to lists. PyTorch has `x.clone()`."),
         (cast, "PyTorch has `x.to(dtype)`."),
         (misspelt, "Tensors have no `sofmax`. Is `softmax` meant?"),
-        (of_one_number, "`math.exp` takes a single number, but was given a tensor with several. `torch.exp`"),
-        (without_dim, "This line calls `log_softmax` without `dim`."),
+        (of_one_number, "`math.exp` takes one; `torch.exp` computes every entry."),
+        (without_dim, 'This line calls `log_softmax` without "dim".'),
         (turned_as_in_numpy, "`permute` takes all of them."),
-        (rows, "`torch.stack` joins tensors along a new axis"),
+        (not_stacked, "`torch.stack([a, b], dim=…)`"),
+        (capital, "`torch` has no `Exp`."),
+        (layer_for_function, "`ReLU()(x)`"),
+        (pair, "`sort` along an axis returns two tensors"),
+        (into_too_few, "The right side has the shape (4), but the part that is assigned has the shape (1)."),
+        (rows, "`torch.stack` joins them along a new axis"),
     ],
 )
 def test_what_a_numpy_user_writes_is_answered_with_the_counterpart(solution, says):
@@ -117,9 +144,9 @@ def test_a_plain_number_is_sent_to_math_only_where_math_has_the_function():
 
 
 def test_the_signature_is_named_where_the_call_of_the_exercise_fails():
-    assert "`softmax` has another signature" in tip("softmax", one_argument())
+    assert "The exercise calls `softmax` with other arguments: compare" in tip("softmax", one_argument())
     text = tip("FeedForward", without_self())
-    assert "every method starts with `self`" in text
+    assert "The first argument of every method is `self`." in text
 
 
 def one_argument():
@@ -175,9 +202,8 @@ def test_what_cuts_a_gradient_is_named():
 def test_the_plain_case_is_shown_where_all_fail():
     report = self_check(find("scaled_dot_product_attention"), lambda query, key, value, mask=None: (value, key))
     assert report.example.heading.startswith("Smallest failing case: one query, two keys")
-    report = self_check(find("masked_softmax"), lambda scores, mask: scores.masked_fill(~mask, -1e4).softmax(-1))
-    assert "fully masked row" in report.example.heading
-    assert "10000" not in report.example.heading
+    report = self_check(find("apply_rotary"), lambda x, positions, base=10000.0: positions * x[..., 0::2])
+    assert "5,000" not in report.example.heading
 
 
 def test_the_learners_line_comes_before_the_arguments_and_the_weights_last():

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from functools import cached_property
 
-from course_lib.grader.verdict.in_source import calls_in
-
 __all__ = ["CodeLine"]
 
 REDUCTIONS = {"sum", "mean", "max", "amax", "min", "amin", "prod", "norm", "logsumexp", "var", "std"}
@@ -46,16 +44,6 @@ class CodeLine:
                 name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
                 found[name] = node
         return found
-
-    @property
-    def numpy_calls(self) -> list[str]:
-        """Names of the NumPy functions that the line calls, `np.sum(…)`."""
-        return calls_in(self.nodes, "np", "numpy")
-
-    @property
-    def math_calls(self) -> list[str]:
-        """Names of the functions of `math` that the line calls."""
-        return calls_in(self.nodes, "math")
 
     @cached_property
     def layers(self) -> list[str]:

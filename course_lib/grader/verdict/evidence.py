@@ -93,9 +93,10 @@ class Evidence:
         return (*kind, self.is_special(trial), trial.line if size <= PENCIL else 0, size, trial.number)
 
     def is_special(self, trial: Trial) -> bool:
-        """Whether there is something unusual about a case that is not the first example of its property."""
+        """Whether there is something unusual about a case. The first one of an exercise is plain, and so is the first
+        one of a property if it is made by hand (it has an `edge`)."""
         first = trial.number == 0 or self.sheet.trials[trial.number - 1].line != trial.line
-        return bool(trial.case.note or trial.case.edge) and not first
+        return bool(trial.case.note or trial.case.edge) and not (first and (trial.number == 0 or trial.case.edge))
 
     def diagnosis(self, key: str, says: str, trials: Iterable[Trial], look: str = "") -> Diagnosis:
         """A diagnosis that explains these trials, shown by the simplest of them."""

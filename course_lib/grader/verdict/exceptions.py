@@ -50,7 +50,7 @@ class Context:
         return [f"`{name}`" for name, value in zip(names, given, strict=True) if wanted(value)]
 
 
-Explanation = Callable[[re.Match, Context], str]  # "" where it does not apply
+Explanation = Callable[[re.Match, Context], str]  # "" where it does not apply; a plain text may quote groups
 
 
 def _sizes_differ(m: re.Match, at: Context) -> str:
@@ -66,7 +66,7 @@ def _sizes_differ(m: re.Match, at: Context) -> str:
     )
     if line.multiplies_a_turned_tensor:
         return f"{facts} `*` multiplies entry by entry; a matrix product is `@`."
-    if ".T" in line.code or "transpose" in line.numpy_calls:
+    if ".T" in line.code or "np.transpose" in line.code:
         return f"{facts} `.T` and `np.transpose` reverse all axes; `transpose(-2, -1)` exchanges only the last two."
     if line.drops_an_axis:
         return f"{facts} `{line.drops_an_axis}` drops the axis that it reduces, unless it has `keepdim=True`."
@@ -175,10 +175,6 @@ def _index_too_large(m: re.Match, at: Context) -> str:
     return f"Index {m[1]} is past the end of an axis of length {at.named(m[2])}: indices start at 0."
 
 
-def _too_many_indices(m: re.Match, at: Context) -> str:
-    return f"There are more indices than axes: the tensor has {m[1]} in this case."
-
-
 def _wrong_dtype_filled(m: re.Match, at: Context) -> str:
     dtype = str(at.case.dtype).removeprefix("torch.")
     ends = ", whose largest value is 65504" if dtype == "float16" else ""
@@ -280,10 +276,7 @@ EXPLANATIONS: tuple[tuple[str, str | Explanation], ...] = (
     ),
     (
         r"number of dimensions in the tensor input does not match .* input\.dim\(\) = (\d+) .* len\(dims\) = (\d+)",
-        lambda m, at: (
-            f"`permute` takes one number per axis: the tensor has {m[1]} axes in this case, and the call has {m[2]} "
-            f"numbers. `transpose(-2, -1)` works with any number of axes."
-        ),
+        r"`permute` takes one number per axis: the tensor has \1 axes in this case, and the call has \2 numbers.",
     ),
     (
         r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension "
@@ -294,14 +287,16 @@ EXPLANATIONS: tuple[tuple[str, str | Explanation], ...] = (
         ),
     ),
     (
+        r"shape mismatch: value tensor of shape \[(.*?)\] cannot be broadcast to indexing result of shape \[(.*?)\]",
+        r"The right side has the shape (\1), but the part that is assigned has the shape (\2).",
+    ),
+    (
         r"zero-dimensional tensor \(at position \d+\) cannot be concatenated",
         "`cat` joins tensors along an axis, and one of these has no axis. `stack` joins single numbers.",
     ),
     (
         r"'(Tensor|list|tuple|int|float)' object is not callable",
-        lambda m, at: (
-            f"Parentheses after a value of type {m[1]} call it. Square brackets index it, and `*` multiplies."
-        ),
+        r"Parentheses after a value of type \1 call it. Square brackets index it, and `*` multiplies.",
     ),
     (r"AttributeError: '(\w+)' object has no attribute '(\w+)'", _no_attribute),
     (r"'NoneType' object is not (?:subscriptable|iterable)|cannot unpack non-iterable NoneType", _none),
@@ -346,7 +341,10 @@ EXPLANATIONS: tuple[tuple[str, str | Explanation], ...] = (
         "The letters of `einsum` do not fit the tensors: one letter per axis, and `...` for batch dimensions.",
     ),
     (r"index (\d+) is out of bounds for (?:dimension|axis) \d+ with size (\d+)", _index_too_large),
-    (r"too many indices for tensor of dimension (\d+)", _too_many_indices),
+    (
+        r"too many indices for tensor of dimension (\d+)",
+        r"There are more indices than axes: the tensor has \1 in this case.",
+    ),
     (r"IndexError: tuple index", "An index goes past the end of a tuple, such as a shape with fewer axes."),
     (r"IndexError: list index|IndexError: list assignment", "An index goes past the end of a list."),
     (
@@ -369,10 +367,8 @@ EXPLANATIONS: tuple[tuple[str, str | Explanation], ...] = (
     ),
     (
         r"numbers in a tensor that is computed from (\w+) and (\w+) in this case",
-        lambda m, at: (
-            f"This line computes a tensor from `{m[1]}` and `{m[2]}` that is larger than the exercise allows. Which "
-            f"part of it is needed at a time?"
-        ),
+        r"This line computes a tensor from `\1` and `\2` that is larger than the exercise allows. Which part of it is "
+        "needed at a time?",
     ),
     (
         r"MemoryError|can't allocate memory|not enough memory",

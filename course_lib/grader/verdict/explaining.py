@@ -50,6 +50,8 @@ def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], st
     for (a, m), (b, n) in itertools.combinations(lengths.items(), 2):
         if m > 1 < n and not {a, b} <= {"num_heads", "d_head", "d_model / num_heads", "d_model"}:
             names.setdefault(m * n, []).append(f"{a} · {b}")
+    for name in {"d", "d_model"} & lengths.keys():  # features in pairs
+        names.setdefault(lengths[name] // 2, []).append(f"{name} / 2")
     known = {length: found[0] for length, found in names.items() if len(found) == 1 and length > 1}
     results: dict[tuple[int, ...], set[tuple[str, ...]]] = {}
     for name in exercise.returns:
@@ -89,7 +91,7 @@ def explain_problem(
     context = Context(exercise, case, axis_names(exercise, case), CodeLine(problem.code), sources)
     for pattern, explain in EXPLANATIONS:
         match = re.search(pattern, f"{problem.type}: {problem.message}", re.DOTALL)
-        says = match and (explain if isinstance(explain, str) else explain(match, context))
+        says = match and (match.expand(explain) if isinstance(explain, str) else explain(match, context))
         if says:
             return Explained(says, not context.unnamed)
     return None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 __all__ = ["calls_in", "detaching", "in_place", "nodes_of"]
 
-DETACHING = {"detach", "detach_", "item", "tolist", "numpy", "no_grad", "inference_mode", "data"}
+DETACHING = {"detach", "detach_", "item", "tolist", "numpy", "no_grad", "inference_mode"}
 
 
 def nodes_of(sources: Iterable[str]) -> Iterator[ast.AST]:
@@ -39,13 +39,9 @@ def _is_in_place(node: ast.AST) -> bool:
 
 
 def detaching(sources: Iterable[str]) -> list[str]:
-    """Expressions such as `x.detach()`, `x.data`, `torch.no_grad()`, `torch.tensor(x)`."""
-    found = []
-    for node in nodes_of(sources):
-        name = node.func if isinstance(node, ast.Call) else node
-        if isinstance(name, ast.Attribute) and (name.attr in DETACHING and (name is not node or name.attr == "data")):
-            found.append(_written(node))
-    return found
+    """Expressions such as `x.detach()`, `x.item()`, `torch.no_grad()`."""
+    calls = [node for node in nodes_of(sources) if isinstance(node, ast.Call)]
+    return [_written(node) for node in calls if getattr(node.func, "attr", "") in DETACHING]
 
 
 def calls_in(nodes: Iterable[ast.AST], *modules: str) -> list[str]:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.grader.sandbox.observing import Sequence
 from course_lib.grader.verdict.evidence import Diagnosis, Evidence
 from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.misconceptions import named_mistake
@@ -37,14 +36,9 @@ def mistake_in_another_dtype(evidence: Evidence) -> Diagnosis | None:
 
 def _converted(expected: Any, actual: Any) -> Any:
     """The value in the expected kind of dtype if this loses nothing, otherwise the value itself."""
-    if isinstance(expected, Sequence) and isinstance(actual, Sequence) and len(expected.items) == len(actual.items):
-        items = tuple(map(_converted, expected.items, actual.items))
-        same = all(a is b for a, b in zip(items, actual.items, strict=True))
-        return actual if same else dataclasses.replace(actual, items=items)
     both = isinstance(expected, Tensor) and isinstance(actual, Tensor)
-    if not both or actual.dtype == expected.dtype or actual.is_complex():
-        return actual
-    if actual.is_floating_point() and expected.is_floating_point():  # judged already, at the lower precision
+    # Of two floats, the values have been judged already, at the lower precision.
+    if not both or actual.dtype == expected.dtype or (actual.is_floating_point() and expected.is_floating_point()):
         return actual
     dtype = torch.float32 if expected.is_floating_point() else expected.dtype
     converted = actual.to(dtype)

@@ -50,24 +50,15 @@ def _is_array(value: object) -> bool:
 
 
 def _list_of_tensors(evidence: Evidence) -> Diagnosis | None:
-    several = len(evidence.exercise.returns) > 1
-    lists = []
-    for trial in evidence.failing:
-        wanted, got = trial.expected.value, evidence.seen(trial).value
-        together = several and isinstance(wanted, Sequence) and isinstance(got, Sequence)
-        pairs = zip(wanted.items, got.items, strict=False) if together else [(wanted, got)]
-        if any(isinstance(a, Tensor) and _is_list_of_tensors(b) for a, b in pairs):
-            lists.append(trial)
-    says = (
-        "A list of tensors is returned where one tensor is expected. `torch.stack` joins tensors along a new axis, "
-        "`torch.cat` along an existing one."
-    )
-    return evidence.diagnosis("any/list", says, lists) if lists else None
+    expected = evidence.sheet.trials[0].expected.value
+    lists = [t for t in evidence.failing if _is_list_of_tensors(evidence.seen(t).value)]
+    says = "A list of tensors is returned where one tensor is expected. `torch.stack` joins them along a new axis."
+    return evidence.diagnosis("any/list", says, lists) if lists and isinstance(expected, Tensor) else None
 
 
 def _is_list_of_tensors(value: object) -> bool:
     is_list = isinstance(value, Sequence) and value.type == "list" and bool(value.items)
-    return is_list and all(isinstance(x, Tensor) for x in value.items)
+    return is_list and all(isinstance(x, Tensor) for x in leaves(value))
 
 
 def _parameters(evidence: Evidence) -> Diagnosis | None:
