@@ -16,8 +16,9 @@ import sys
 
 from course_lib.grader.sandbox.linux import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, checked, linux, prctl
 from course_lib.grader.sandbox.namespaces import _BIND, _MOUNTS, _PRIVATE, _RECURSIVE, _mount
-from course_lib.grader.sandbox.session import ForkServer, Session
+from course_lib.grader.sandbox.session import ForkServer
 from course_lib.grader.sandbox.walls import Limits
+from tests.grader.session_code import problem_in
 
 NUMBERS = {  # on x86-64, on arm64
     "unshare": (272, 97),
@@ -67,9 +68,8 @@ def main(refused: str, code: str) -> None:
     except OSError as error:
         print(json.dumps({"refused": str(error)}))
         return
-    with server, Session(server) as session:
-        piece = {"file": "s.py", "line": 1, "code": code, "names": ["it"]}
-        problem = session.load({"files": {}, "siblings": {}, "pieces": [piece]}).get("it")
+    with server:
+        problem = problem_in(server, code)
     found = problem and f"{problem.type}: {problem.message}"
     print(json.dumps({"level": server.walls.level, "up": server.walls.up, "found": found}))
 

@@ -66,5 +66,5 @@ class Lent(ForkServer):
     def close(self) -> None:
         with contextlib.suppress(ServerGone):
             for pid in list(self._running):
-                self._ask({"do": "end", "pid": pid})
+                self._ask({"do": "end", "pid": pid, "patience": 0.0})
         self.gone = True

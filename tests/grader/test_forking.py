@@ -13,6 +13,7 @@ from course_lib.grader.sandbox.large_pages import move_to_large_pages
 from course_lib.grader.sandbox.namespaces import next_child_has_own_processes
 from course_lib.grader.sandbox.session import ForkServer, Session
 from course_lib.grader.sandbox.walls import Limits
+from tests.grader.session_code import code_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages and namespaces are Linux's")
 
@@ -96,7 +97,7 @@ def test_a_submission_has_one_process_where_root_may_give_it_namespaces():
         if not {"user", "namespaces"} <= set(server.walls.up):
             pytest.skip("there is no user of its own, or there are no namespaces here")
         with Session(server) as session:
-            assert session.load({"files": {}, "siblings": {}, "pieces": []}) == {}  # by now it is what it becomes
+            assert session.load(code_of("x = 1")) == {}  # by now it is what it becomes
             assert Path(f"/proc/{session.pid}/task/{session.pid}/children").read_text() == ""
             status = Path(f"/proc/{session.pid}/status").read_text()
             assert re.search(r"^NSpid:\s+\d+\s+1$", status, re.MULTILINE)
@@ -112,5 +113,5 @@ def test_the_first_observation_was_made_before_the_fork():
     finally:
         child.observe = original
     assert [one.problem for one in seen] == [None, None]
-    assert [len(one.gradients) for one in seen] == [1, 5]
+    assert [len(one.gradients) for one in seen] == [1, 3]  # input; input, weight, bias
     assert all(gradient is not None for one in seen for gradient in one.gradients.values())

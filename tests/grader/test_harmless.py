@@ -11,10 +11,11 @@ from course_lib.grader.grading.assignment import AssignedExercise, Assignment
 from course_lib.grader.grading.grade import Grader
 from course_lib.grader.sandbox.child import SCRATCH
 from course_lib.grader.sandbox.refusals import LIBRARY, OWN, refused
-from course_lib.grader.sandbox.session import ForkServer, Session
+from course_lib.grader.sandbox.session import ForkServer
 from course_lib.grader.sandbox.walls import Limits
 from course_lib.grader.submission.submissions import read_submission
 from tests.grader.features import FEATURES, PREAMBLE
+from tests.grader.session_code import problem_in
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's"),
@@ -40,12 +41,6 @@ def server(request):
         pytest.skip(str(error))
     with server:
         yield server
-
-
-def problem_in(server: ForkServer, code: str, *, lenient: bool = False):
-    piece = {"file": "s.py", "line": 1, "code": code, "names": ["it"]}
-    with Session(server, lenient=lenient) as session:
-        return session.load({"files": {"s.py": code}, "siblings": {}, "pieces": [piece]}).get("it")
 
 
 @pytest.mark.parametrize("name", FEATURES)

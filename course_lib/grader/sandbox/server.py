@@ -4,7 +4,7 @@ seconds.
     python -m course_lib.grader.sandbox.server FD FOLDER     started by the grader; FD is a socket
 
 It never runs a submission's code itself. Commands are lines of JSON: {"do": "start", …} with the child's file
-descriptors, answered by its process id; {"do": "end", "pid": …}, answered by how it ended.
+descriptors, answered by its process id; {"do": "end", "pid": …, "patience": …}, answered by how it ended.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def main(fd: int, folder: str) -> None:
             answer = {"seconds": running[command["pid"]].processor_seconds()}
         else:
             child = running.pop(command["pid"])
-            answer = {"status": _end(child.pid, running)}
+            answer = {"status": _end(child.pid, running, command["patience"])}
             child.close()
         control.sendall(json.dumps(answer).encode() + b"\n")
     for pid in running:
@@ -181,9 +181,15 @@ def _place(fds: list[int]) -> range:
     return range(3, 3 + len(fds))
 
 
-def _end(pid: int, running: dict[int, _Child]) -> int:
-    """End a child and all that it left behind; how the child ended: its exit status, or minus a signal's number."""
-    deadline = time.monotonic() + 0.02
+def _end(pid: int, running: dict[int, _Child], patience: float = 0.0) -> int:
+    """End a child and all that it left behind; how the child ended: its exit status, or minus a signal's number.
+
+    Args:
+        pid: of the child.
+        running: the other children.
+        patience: seconds in which it may end by itself.
+    """
+    deadline = time.monotonic() + patience
     status = None
     while status is None and time.monotonic() < deadline:  # it may be about to end by itself, with a status to tell
         done, code = os.waitpid(pid, os.WNOHANG)

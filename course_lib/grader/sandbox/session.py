@@ -206,14 +206,18 @@ class Session:
         except ProtocolError as error:
             raise self._over(f"sent an invalid reply ({error})") from error
 
-    def close(self) -> int:
-        """End the process; how it ended."""
+    def close(self, patience: float = 0.02) -> int:
+        """End the process; how it ended.
+
+        Args:
+            patience: seconds in which it may end by itself, with a status to tell.
+        """
         if self.pid is None:
             return 0
         pid, self.pid = self.pid, None
         os.close(self._requests)  # it ends by itself when no more requests can come
         try:
-            return self.server._ask({"do": "end", "pid": pid})["status"]
+            return self.server._ask({"do": "end", "pid": pid, "patience": patience})["status"]
         except ServerGone:  # no other process will end it
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
@@ -250,7 +254,7 @@ class Session:
     def _ended_by_itself(self, what: str) -> Ended:
         self._output.seek(0)
         written = self._output.read(2**20).decode("utf-8", "replace").replace(self.scratch, SCRATCH)[-300:].strip()
-        status = self.close()
+        status = self.close(patience=0.5)  # it has closed its side already
         if status == 70:  # exit status of our own part of the process when it cannot continue
             last = bounded_text(written.rpartition(chr(10))[2], 200)
             return Ended(f"ended the process during {what}; its last words: {last!r}")

@@ -13,6 +13,22 @@ from course_lib.exercises import Case
 from course_lib.grader.sandbox.protocol import encode, pack_case
 from course_lib.grader.sandbox.session import Ended, ForkServer, Session
 from course_lib.grader.sandbox.walls import Limits
+from tests.grader.session_code import code_of, problem_in
+
+__all__ = [
+    "CASE",
+    "HASTY",
+    "LOOP",
+    "MASK",
+    "SMALL",
+    "call",
+    "children",
+    "code_of",
+    "end_of",
+    "found_in",
+    "linux",
+    "problem_in",
+]
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces, Landlock and seccomp are Linux's")
 
@@ -23,19 +39,8 @@ MASK = "import torch\ndef causal_mask(length):\n    return torch.ones(length, le
 LOOP = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
 
 
-def code_of(code: str, *names: str) -> dict:
-    piece = {"file": "s.py", "line": 1, "code": textwrap.dedent(code), "names": list(names or ("it",))}
-    return {"files": {}, "siblings": {}, "pieces": [piece]}
-
-
 def call(seed: int = 1) -> bytes:
     return encode({"do": "case", "exercise": "causal_mask", "seed": seed, **CASE}, CASE_BYTES)
-
-
-def problem_in(server: ForkServer, code: str):
-    """The exception that the code ends in inside of a session, or None."""
-    with Session(server) as session:
-        return session.load(code_of(code)).get("it")
 
 
 def found_in(server: ForkServer, expression: str, before: str = ""):

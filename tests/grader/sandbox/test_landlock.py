@@ -66,4 +66,4 @@ def test_the_folder_of_another_submission_is_out_of_reach(landlock_only):
     with Session(landlock_only) as one, Session(landlock_only) as other:
         one.load(code_of("with open('note', 'w') as f: f.write('x')"))
         assert os.listdir(one.scratch) == ["note"]
-        assert other.load(code_of(f"open({one.scratch!r} + '/note')"))["it"].type == "PermissionError"
+        assert other.load(code_of(f"open({one.scratch!r} + '/note')"))["it"]["it"].type == "PermissionError"

@@ -39,7 +39,7 @@ def test_a_file_cannot_grow_over_its_limit(limits_only):
 
 def test_output_cannot_grow_over_its_limit(limits_only):
     with Session(limits_only) as session:
-        assert "File too large" in session.load(code_of("print('x' * 2**22, flush=True)"))["it"].message
+        assert "File too large" in session.load(code_of("print('x' * 2**22, flush=True)"))["it"]["it"].message
         assert os.fstat(session._output.fileno()).st_size <= 2**20
 
 
@@ -137,7 +137,7 @@ def test_what_is_written_to_the_scratch_folder_is_seen_by_nobody_else(namespaces
     with Session(namespaces_only) as one, Session(namespaces_only) as other:
         assert one.load(code_of("with open('note', 'w') as f: f.write('x')")) == {}
         assert os.listdir(one.scratch) == []
-        problem = other.load(code_of(f"open({one.scratch!r} + '/note')"))["it"]
+        problem = other.load(code_of(f"open({one.scratch!r} + '/note')"))["it"]["it"]
     assert problem.type == "FileNotFoundError"
 
 
