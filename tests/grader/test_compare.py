@@ -50,6 +50,14 @@ def test_the_worst_entry_is_one_of_those_that_are_wrong():
     assert worst_of(expected, torch.tensor([[1e6, float("nan")], [9.0, 0.0]]), ~expected.isnan()) == (0, 1)
 
 
+def test_only_infinity_is_near_infinity():
+    """Whatever is far from it is within a tolerance that is infinite, too."""
+    infinity = float("inf")
+    expected = torch.tensor([-infinity, -infinity, infinity, 1.0])
+    wrong = differs(expected, torch.tensor([-infinity, -1e9, -infinity, infinity]), 1.0, torch.float32)
+    assert wrong.tolist() == [False, True, True, True]
+
+
 @pytest.mark.parametrize(
     ("shape", "index", "place", "worst"),
     [

@@ -136,6 +136,14 @@ def test_a_student_without_a_time_or_without_a_line_is_listed(times, kind):
     assert all("no line for this name" in why for name, why in found.unknown.items() if name != "Bob Ray")
 
 
+def test_a_time_of_yaml_without_a_zone_is_utc(times):
+    """PyYAML reads `2026-12-01 07:05:00` as a time without a zone, where YAML means UTC; a column's text differs."""
+    kind = "Gradescope's metadata"
+    bare = METADATA.replace("2026-12-01 07:05:00.123456000 Z", "2026-12-01 07:05:00")
+    assert bare != METADATA
+    assert times(kind, NAMES[kind][:1], bare).moments[NAMES[kind][0]] == LATE
+
+
 def test_two_lines_for_one_name_are_listed_unless_they_agree(times):
     two = GRADESCOPE + "Ada,Lovelace,4000109,ada2@uni.example,,,10.0,Graded,900009,{},\n"
     found = times("Gradescope", ["Ada Lovelace"], two.format("2026-11-01 08:05:00 +0100"))
