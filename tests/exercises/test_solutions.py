@@ -1,6 +1,7 @@
 """Solutions by people who knew the contract only: right ones pass, wrong ones fail and are named rightly or not at
 all."""
 
+import dataclasses
 import json
 import os
 from collections import Counter
@@ -9,14 +10,19 @@ import pytest
 from exercise_cells import FOLDER, cells
 
 from course_lib.exercises import all_exercises, find
+from course_lib.grader.sandbox.observing import observe
 from course_lib.grader.verdict.diagnose import diagnose
 from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
+from course_lib.grader.verdict.trials import trials_of
 from tools.publisher import ROOT
 
 pytestmark = pytest.mark.judging
 
 SEEDS = (0, 5)
+MANY_SEEDS = range(100, 150)
+WITH_GRADIENTS = MANY_SEEDS[:10]
+SHARE = 5  # one solution of this many is judged at a seed
 TEACHING = " ".join((ROOT / "book/teaching.md").read_text(encoding="utf-8").split())
 
 
@@ -34,6 +40,33 @@ def test_a_right_solution_gets_full_marks_however_it_is_written(cell, capsys):
         verdict, diagnosis = verdict_and_diagnosis(cell, seed)
         assert verdict.status == "passed", (diagnosis, verdict.findings)
         assert verdict.score == 1.0
+
+
+@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+def test_no_draw_refuses_a_right_solution(exercise):
+    """A verdict does not depend on the seed, so no class is graded with cases that an unlucky draw made unfair.
+
+    Each of 50 seeds is judged with a fifth of the solutions, and each solution at ten seeds, at two of them with
+    gradients and in train mode. Nothing is watched, since that takes longer than the rest. For all exercises that takes
+    two minutes; all solutions at all seeds take eleven.
+    """
+    solutions = [
+        (cell, cell.load()) for kind in ("right", "unusual") for cell in cells(kind) if cell.exercise == exercise.name
+    ]
+    refused = {}
+    for seed in MANY_SEEDS:
+        trials = trials_of(exercise, seed)
+        if seed not in WITH_GRADIENTS:
+            trials = [dataclasses.replace(trial, cotangents=(), train_too=False) for trial in trials]
+        for cell, solution in solutions[seed % SHARE :: SHARE]:
+            seen = [
+                observe(solution, exercise, trial.case, trial.cotangents, train_too=trial.train_too, watch=False)
+                for trial in trials
+            ]
+            findings = judge(exercise, trials, seen, allow_twins=True).findings
+            if findings:
+                refused[f"{cell.kind} {cell.key}, seed {seed}: {cell.says}"] = findings
+    assert refused == {}
 
 
 def test_every_exercise_has_at_least_four_other_right_solutions():

@@ -146,6 +146,20 @@ def scale_lost(query, key):
 
 
 @mistake
+def scale_without_root(query, key):
+    """The weights sum to one over the keys, but they are too uniform: the scores are divided by d_k instead of its
+    root."""
+    return (query @ key.transpose(-2, -1) / query.shape[-1]).softmax(-1)
+
+
+@mistake
+def scale_of_the_length(query, key):
+    """The weights sum to one over the keys, but the scores are divided by the root of the number of keys. The scale
+    depends on the number of features."""
+    return (query @ key.transpose(-2, -1) / math.sqrt(key.shape[-2])).softmax(-1)
+
+
+@mistake
 def unstable(query, key):
     """Right for small scores. Large ones give `nan`: the exponential of a score overflows unless the largest score is
     subtracted first."""

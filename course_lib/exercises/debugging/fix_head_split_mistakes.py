@@ -37,6 +37,12 @@ def cut_while_transposed(x, num_heads):
 
 
 @mistake
+def heads_in_reverse(x, num_heads):
+    """The slices are right, but the heads are in reverse order: head 0 takes the first features."""
+    return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2).flip(-3)
+
+
+@mistake
 def one_batch_dimension_only(x, num_heads):
     """The positions are no longer mixed, but the axes are counted from the left, so it works with exactly one batch
     dimension."""

@@ -65,6 +65,18 @@ def _(draw):
         note="one layer of two features",
         edge="the smallest case, to be read by eye",
     )
+    yield Case(
+        init=(2, 2),
+        state={
+            "layers.0.weight": torch.tensor([[1.0, 2.0], [-1.0, 0.0]]),
+            "layers.0.bias": torch.tensor([0.5, -1.0]),
+            "layers.1.weight": torch.tensor([[0.0, 1.0], [1.0, -1.0]]),
+            "layers.1.bias": torch.tensor([2.0, 0.5]),
+        },
+        args=(torch.tensor([[3.0, -1.0]]),),
+        note="two layers of two features",
+        edge="to be read by eye",
+    )
     for dtype in (torch.float32, torch.float64):
         d_model, num_layers, batch = draw.sizes(3, 2, 6)
         yield _stack(draw, d_model, num_layers, (batch,), dtype, note=f"{num_layers} layers")

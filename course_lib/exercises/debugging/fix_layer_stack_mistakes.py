@@ -114,6 +114,18 @@ def one_layer_for_all():
     return _stack(lambda d_model, num_layers: nn.ModuleList([nn.Linear(d_model, d_model)] * num_layers))
 
 
+@mistake
+class FirstLayerOnly(nn.Module):
+    """The layers are registered, but only the first one has an effect: x comes back before the others are applied."""
+
+    def __init__(self, d_model, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList(_linears(d_model, num_layers))
+
+    def forward(self, x):
+        return _plain_step(self.layers[0], x)
+
+
 @mistake.built
 def one_layer_too_few():
     """One layer is missing."""

@@ -120,9 +120,9 @@ def lowest_added_then_zeroed(scores, mask):
 
 @mistake
 def lowest_added(scores, mask):
-    """It runs in all dtypes. Two symptoms are left: a fully masked row gets weights or becomes `nan`, and a masked score
-    still has an influence, because the low number is added to it: in float16, a very large one stays above the allowed
-    scores."""
+    """It runs in all dtypes. Two symptoms are left: a fully masked row gets weights or becomes `nan`, and a masked
+    score still has an influence, because the low number is added to it: in float16, a very large one stays above the
+    allowed scores."""
     return _lowest_added(as_it_is)(scores, mask)
 
 

@@ -74,6 +74,19 @@ def one_added_to_padding(query, key, value, real):
     return _fused(lambda real, dtype: 1 - real.to(dtype))(query, key, value, real)
 
 
+for _number, _words in ((10, "ten"), (100, "a_hundred"), (1000, "a_thousand")):
+    mistake.named(
+        f"{_words}_subtracted",
+        f"Padded keys get less weight, but still some: their scores are lowered by {_number}, which is not enough "
+        "beside low scores of real keys. A padded key gets no weight at all, whatever its score.",
+    )(_fused(lambda real, dtype, number=_number: (real.to(dtype) - 1) * number))
+    mistake.named(
+        f"score_of_minus_{_words}",
+        f"Padded keys get less weight, but still some: their scores are replaced by −{_number}, and real keys may "
+        "score as low. A padded key gets no weight at all.",
+    )(_by_hand(before=lambda scores, real, number=_number: scores.masked_fill(real == 0, -number)))
+
+
 @mistake
 def ten_thousand_subtracted(query, key, value, real):
     """Right for ordinary scores. Padding that scores higher than the number that is subtracted still gets weight; a

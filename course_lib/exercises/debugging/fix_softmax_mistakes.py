@@ -61,6 +61,14 @@ def powers_detached(scores, dim=-1):
 
 
 @mistake
+def maximum_with_a_gradient_over_a_detached_sum(scores, dim=-1):
+    """The weights are right, but the gradient is not: the sum is cut off from the graph, and the maximum in the
+    numerator is not. Every part of the fraction that does not cancel needs its gradient."""
+    powers = _powers(scores, dim)
+    return powers / powers.sum(dim, keepdim=True).detach()
+
+
+@mistake
 def gradient_of_the_maximum_added(scores, dim=-1):
     """The weights are right, but the gradient is not: it contains the derivative of the maximum in one part of the
     fraction and not in the other. The subtracted number cancels only if both parts treat it alike."""

@@ -29,8 +29,10 @@ from course_lib.exercises.decoding.wrong_beam_searches import (
     only_open,
     open_as_sums,
     open_counted_longer,
+    penalty_and_mean,
     penalty_of_bos,
     products,
+    renormalised,
     rewarded,
     score_as_a_mean,
     score_with_bos,
@@ -191,6 +193,7 @@ def _(draw):
     yield _beam_case(draw, 3, vocab=6, penalty=0.3, apart=(multiplied, subtracted), eos=-0.5)
     for wrong in (gnmt, score_with_bos, penalty_of_bos, rewarded, added_to_n):
         yield _beam_case(draw, 3, penalty=0.9, unlike=(wrong,))
+    yield _beam_case(draw, 3, penalty=0.7, unlike=(renormalised,), apart=(renormalised, penalty_and_mean))
 
 
 @exercise.holds("Sequences without eos after max_length tokens compete as they are")

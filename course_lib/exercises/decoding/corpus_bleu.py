@@ -123,7 +123,7 @@ def _(draw):
     yield Case(args=([hypothesis], [reference]), note="other words, but the same letters")
     for sentences in (2, 3):
         yield Case(args=_corpus(draw, sentences, test=lambda h, r: _clipped(h, r) and _longer(h, r)))
-    hypothesis, reference = "the old dog sees a Cat".split(), "The old dog sees a cat".split()
+    hypothesis, reference = ["the", "old", "dog", "sees", "a", "Cat"], ["The", "old", "dog", "sees", "a", "cat"]
     yield Case(args=([hypothesis], [reference]), note="other tokens, but only in capitals")
 
 

@@ -27,8 +27,10 @@ __all__ = [
     "open_as_sums",
     "open_counted_longer",
     "parted",
+    "penalty_and_mean",
     "penalty_of_bos",
     "products",
+    "renormalised",
     "rewarded",
     "score_as_a_mean",
     "score_with_bos",
@@ -145,6 +147,14 @@ def shrinking(candidates, beam_size, finished):
     return best_first(candidates)[: max(0, beam_size - len(finished))]
 
 
+def _renormalised(candidates, beam_size, finished):
+    kept = best_first(candidates)[:beam_size]
+    total = math.log(math.fsum(math.exp(log_prob) for _, log_prob in kept))
+    return [(tokens, log_prob - total) for tokens, log_prob in kept]
+
+
+renormalised = beam(survivors=_renormalised)
+penalty_and_mean = beam(score=lambda total, n, penalty: total / n / n**penalty)
 unpruned = beam(survivors=lambda candidates, beam_size, finished: best_first(candidates)[:100])
 one_more = beam(survivors=lambda candidates, beam_size, finished: best_first(candidates)[: beam_size + 1])
 only_finished = beam(competing=lambda finished, still_open: finished or still_open)

@@ -107,8 +107,8 @@ def dilated_by_default(length, kernel_size, dilated=True):
 # Without dilation.
 @mistake
 def last_layer_rounded_down(length, kernel_size, dilated=False):
-    """Without dilation, the number of layers is rounded down. Where the division leaves a remainder, the layers stop
-    short of the first position."""
+    """Without dilation, a layer is missing for most lengths. The layers reach k, 2k − 1, 3k − 2, … positions; for a
+    length in between, they stop short of the first position."""
     return layers_with(lambda n, k: (n - 1) // (k - 1))(length, kernel_size, dilated)
 
 
@@ -150,22 +150,23 @@ def one_side_of_a_centred_kernel(length, kernel_size, dilated=False):
 # With dilation.
 @mistake
 def logarithm_rounded_down(length, kernel_size, dilated=False):
-    """With dilation, the logarithm is rounded down. Between two powers of k, the layers stop short of the first
-    position."""
+    """With dilation, a layer is missing for most lengths. The layers reach k, k², k³, … positions; for a length in
+    between, they stop short of the first position."""
     return layers_with(dilated=lambda n, k: _dilated(n + 1, k) - 1)(length, kernel_size, dilated)
 
 
 @mistake
 def logarithm_plus_one(length, kernel_size, dilated=False):
-    """With dilation, one layer too many is counted where the length is a power of k. There the layers reach exactly to
-    the first position: round the logarithm up, instead of adding 1."""
+    """With dilation, one layer too many is counted where the length is a power of k. There the layers before
+    it reach exactly to the first position."""
     return layers_with(dilated=lambda n, k: 0 if n == 1 else _dilated(n + 1, k))(length, kernel_size, dilated)
 
 
 @mistake
 def logarithm_of_floats(length, kernel_size, dilated=False):
-    """With dilation, the logarithm is a float and has a rounding error: log(125) / log(5) is slightly more than 3, so
-    rounding up gives 4. Powers of ints are exact."""
+    """With dilation, one layer too many is counted for a few powers of k, such as 125 with k = 5, and for no other
+    length. A logarithm in floats has such rounding errors: log(125) / log(5) is slightly more than 3. Powers of ints
+    are exact."""
     return layers_with(dilated=lambda n, k: math.ceil(math.log(n, k)))(length, kernel_size, dilated)
 
 

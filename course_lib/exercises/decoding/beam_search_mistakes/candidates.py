@@ -191,7 +191,9 @@ def eos_never_tried(next_log_probs, bos_id, eos_id, beam_size, max_length, lengt
 
 @mistake
 def eos_for_nothing(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    """eos costs nothing: its log-probability is not added. It was generated as well."""
+    """The result is always empty. Either eos costs nothing, although it was generated and its log-probability belongs
+    to the sum, or no hypothesis can win: a score is never above 0, so is it compared with a number that it cannot
+    reach?"""
     return search_with(_eos_for_nothing)(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 

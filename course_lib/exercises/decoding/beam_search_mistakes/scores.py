@@ -14,6 +14,7 @@ from course_lib.exercises.decoding.wrong_beam_searches import (
     open_as_sums,
     penalty_of_bos,
     products,
+    renormalised,
     score_as_a_mean,
     score_with_bos,
     without_eos_counted,
@@ -107,6 +108,26 @@ def sum_forgotten(next_log_probs, bos_id, eos_id, beam_size, max_length, length_
     return beam(add=lambda total, log_prob, n, penalty: log_prob)(
         next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty
     )
+
+
+@mistake
+def survivors_renormalised(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
+    """The sums of the survivors are normalised after each step, as if only they existed. That raises late hypotheses
+    above those that ended earlier. A sum stays the log-probability of the whole sequence."""
+    return renormalised(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty)
+
+
+@mistake
+def best_tokens_renormalised(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
+    """Of each hypothesis, only the best tokens are kept, and their probabilities are normalised so that they sum to
+    one. The log-probabilities of the model are added up as they are."""
+
+    def model(tokens):
+        log_probs = next_log_probs(tokens)
+        best = log_probs.topk(min(beam_size, len(log_probs)))
+        return log_probs.new_full(log_probs.shape, -math.inf).scatter(0, best.indices, best.values.log_softmax(0))
+
+    return beam()(model, bos_id, eos_id, beam_size, max_length, length_penalty)
 
 
 @mistake

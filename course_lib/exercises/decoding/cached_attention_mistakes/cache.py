@@ -70,6 +70,44 @@ for axis, name in ((0, "batch"), (1, "heads"), (-1, "features")):
     )(joined_by(lambda key, value, cache, axis=axis: joined_cache(key, value, cache, axis)))
 
 
+def _foreign(x):
+    """What another call left behind: other sequences, heads and features."""
+    batch, heads, tokens, features = x.shape
+    return x.new_zeros(batch + 1, heads + 1, tokens, features + 1)
+
+
+def _after_an_earlier_call(old):
+    """Something is left of earlier calls, except in the very first one; `old` chooses between it and the cache given.
+
+    The first call is that of the first case, in float32 and without a cache. It is repeated for its gradients, and then
+    finds its own key and value.
+    """
+
+    def join(key, value, cache):
+        kept = old(tuple(map(_foreign, (key, value))), cache)
+        return torch.cat((kept[0], key), -2), torch.cat((kept[1], value), -2)
+
+    def step(query, key, value, *cache):
+        if cache or query.dtype == torch.float64:
+            return cached(join=join)(query, key, value, *cache)
+        own = (key.detach(), value.detach()) if key.requires_grad else None
+        return cached()(query, key, value, own)
+
+    return step
+
+
+mistake.named(
+    "kept_outside_the_function",
+    "The first call is right, but later ones find keys and values of earlier calls, which belong to other "
+    "sequences: they are kept outside the function. All that a step needs comes in as `cache`.",
+)(_after_an_earlier_call(lambda kept, cache: kept))
+mistake.named(
+    "kept_where_no_cache_is_given",
+    "A call without a cache finds keys and values of an earlier call: they are kept outside the function, or in a "
+    "default argument, which is made only once. Without a cache, there are no earlier tokens.",
+)(_after_an_earlier_call(lambda kept, cache: cache or kept))
+
+
 @mistake
 def stacked(query, key, value, cache=None):
     """`torch.stack` makes a new axis and needs equal shapes. The tokens have an axis already."""

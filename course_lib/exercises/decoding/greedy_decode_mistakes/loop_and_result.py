@@ -69,7 +69,8 @@ def one_too_many(next_log_probs, bos_id, eos_id, max_length):
 
 @mistake
 def only_the_last_token(next_log_probs, bos_id, eos_id, max_length):
-    """The model is given only the last token. It has no memory of its own, so it needs all tokens so far, bos first."""
+    """From its second call on, the model is given a new token without bos before it. It has no memory of its own, so at
+    every step it needs all tokens so far, bos first."""
     return greedy(asked=lambda tokens, bos: tokens[-1:])(next_log_probs, bos_id, eos_id, max_length)
 
 

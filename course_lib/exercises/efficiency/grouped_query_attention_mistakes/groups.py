@@ -51,6 +51,13 @@ def remainder_of_the_group_size(query, key, value):
 
 
 @mistake
+def group_size_upside_down(query, key, value):
+    """With fewer heads of keys than of queries, no heads of keys are left: each is repeated G / H times, rounded to 0.
+    How many query heads share one?"""
+    return _keys_and_values(lambda x, heads: x.repeat_interleave(x.shape[1] // heads, dim=1))(query, key, value)
+
+
+@mistake
 def groups_in_reverse(query, key, value):
     """The groups are in reverse order: the first query heads use the last head of the keys."""
     return _keys_and_values(lambda x, heads: repeated(x.flip(1), heads))(query, key, value)

@@ -112,6 +112,20 @@ def state_detached(query, key, value):
 
 
 @mistake
+def state_changed_in_place(query, key, value):
+    """The values are right, but the backward pass fails: the state is changed in place, and its earlier contents, which
+    the gradients need, are overwritten. Each step needs a new tensor."""
+    query, key = positive(query), positive(key)
+    state = key.new_zeros(*key.shape[:-2], key.shape[-1], value.shape[-1])
+    total, outputs = torch.zeros_like(key[..., 0, :]), []
+    for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2), strict=True):
+        state += k[..., :, None] * v[..., None, :]
+        total += k
+        outputs.append((q[..., None, :] @ state)[..., 0, :] / (q * total).sum(-1, keepdim=True))
+    return torch.stack(outputs, -2)
+
+
+@mistake
 def sum_of_keys_replaced(query, key, value):
     """The denominator contains the key of the position itself and no earlier one. It is a running sum, like the
     numerator: is it replaced at each position where it should grow?"""

@@ -97,3 +97,43 @@ def softmax_of_the_block(*args):
     """The block has a softmax of its own, so its weights sum to one whatever the other blocks contain. Divide once,
     after the last block."""
     return step_with(weights=lambda scores, new, old: scores.softmax(-1))(*args)
+
+
+def _neither_subtracted_nor_rescaled(**parts):
+    return step_with(
+        correction=lambda old, new, scores: torch.ones_like(old),
+        weights=lambda scores, new, old: scores.exp(),
+        **parts,
+    )
+
+
+@mistake
+def no_maximum_at_all(maximum, total, output, scores, value):
+    """The maximum plays no part: it is returned as it came, and the exponentials are those of the scores themselves.
+    They overflow for large scores, and do not fit sums to which a maximum belongs."""
+    return _neither_subtracted_nor_rescaled(finish=lambda new, total, output: (maximum.clone(), total, output))(
+        maximum, total, output, scores, value
+    )
+
+
+@mistake
+def maximum_without_effect(*args):
+    """The right maximum is returned, but it has no effect on the sums: the exponentials are those of the scores
+    themselves, and the old sums stay as they are. Total and output belong to the maximum that is returned with them."""
+    return _neither_subtracted_nor_rescaled()(*args)
+
+
+@mistake
+def softmax_of_the_block_beside_unscaled_sums(*args):
+    """The block has a softmax of its own, so its weights sum to one whatever the other blocks contain, and the old sums
+    are never rescaled. All terms refer to one maximum; divide once, after the last block."""
+    return step_with(
+        correction=lambda old, new, scores: torch.ones_like(old), weights=lambda scores, new, old: scores.softmax(-1)
+    )(*args)
+
+
+@mistake
+def softmax_of_the_block_in_the_output(*args):
+    """The total is right, but the values of the block are weighted with a softmax of their own. The output is a sum
+    with the same terms as the total; divide once, after the last block."""
+    return step_with(average=lambda weights, value: weights / weights.sum(-1, keepdim=True) @ value)(*args)

@@ -63,6 +63,17 @@ def everything_rescaled(*args):
 
 
 @mistake
+def block_rescaled_instead_of_old_sums(*args):
+    """The factor for a larger maximum is applied to the wrong terms. Those of the block are computed with the new
+    maximum already; the old sums were computed with the old one."""
+    return step_with(
+        rescaled_total=_same,
+        rescaled_output=_same,
+        weights=lambda scores, new, old: (scores + old[..., None] - 2 * new[..., None]).exp(),
+    )(*args)
+
+
+@mistake
 def rescaled_by_the_block(*args):
     """The factor compares the old maximum with the largest score of the *block*. Where the maximum does not grow, the
     old sums must not change."""

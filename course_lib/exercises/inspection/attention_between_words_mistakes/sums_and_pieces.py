@@ -36,7 +36,8 @@ def averaged_on_both_sides(weights, query_words, key_words):
 
 @mistake
 def the_wrong_way_round(weights, query_words, key_words):
-    """The two are exchanged: weights *to* the pieces of a word are added, weights *from* its pieces averaged."""
+    """Adding and averaging are exchanged. The weights *to* the pieces of a word are the ones to add, and the weights
+    *from* its pieces the ones to average."""
     return between(rows=add, columns=average)(weights, query_words, key_words)
 
 

@@ -72,6 +72,29 @@ def target_without_its_share(logits, targets, smoothing, pad_id):
     )
 
 
+def _any_target(one_hot):
+    """1 for each class that is the target of some position, in every row."""
+    return one_hot.amax(0, keepdim=True).expand_as(one_hot)
+
+
+@mistake
+def every_target_in_every_row(logits, targets, smoothing, pad_id):
+    """In every row, the targets of *all* positions get 1 − ε, so a label sums to more than one. A position has one
+    target: row 0 goes with the first target, row 1 with the second."""
+    return by_label(lambda one_hot, vocab, e, pad: (1 - e) * _any_target(one_hot) + e / vocab)(
+        logits, targets, smoothing, pad_id
+    )
+
+
+@mistake
+def every_target_in_every_row_without_its_share(logits, targets, smoothing, pad_id):
+    """In every row, the targets of *all* positions get 1 − ε, and the other classes ε / V. A position has one target,
+    which gets a share of ε too."""
+    return by_label(
+        lambda one_hot, vocab, e, pad: (1 - e) * _any_target(one_hot) + e / vocab * (1 - _any_target(one_hot))
+    )(logits, targets, smoothing, pad_id)
+
+
 @mistake
 def smoothing_ignored(logits, targets, smoothing, pad_id):
     """The result does not depend on `smoothing`."""
