@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,10 +22,11 @@ from course_lib.models import Transformer
 from course_lib.translator import TranslationTask
 from course_lib.translator.batches import training_share, validation_share
 from course_lib.translator.checkpoints import RunFolder, RunState, load_checkpoint
-from course_lib.translator.devices import Precision, best_precision
+from course_lib.translator.devices import Precision, best_precision, fabric
 from course_lib.translator.dropout import ByteDropout
 from course_lib.translator.recipe import Recipe
 from course_lib.translator.trainer import train
+from course_lib.translator.validation import validate
 from course_lib.workshop.assemble import assemble_set_encoder
 from course_lib.workshop.tasks import anomaly, reversal
 from tools.publisher import ROOT
@@ -70,6 +72,20 @@ def test_a_stopped_run_goes_on_to_the_bit(captions, tmp_path):
     assert history == other
     first, second = (logged_steps(tmp_path / "parts" / log) for log in ("log", "log-2"))
     assert max(first) <= history[0]["step"] < max(second)  # the log of the first part is not written over
+
+
+def test_a_huge_validation_loss_has_a_finite_perplexity():
+    class Sure(nn.Module):
+        """Of padding, which is never right."""
+
+        def forward(self, source, inputs):
+            return 1e4 * F.one_hot(torch.zeros_like(inputs), 13)
+
+    task = reversal()
+    runtime = fabric(accelerator="cpu", devices=1, strategy="auto", precision="32-true", log=None)
+    figures = validate(Sure(), task, [task.held_out(3)], runtime)
+    assert figures["val_loss"] == pytest.approx(1e4)
+    assert math.isfinite(figures["val_perplexity"])
 
 
 def logged_steps(folder):

@@ -92,7 +92,12 @@ def test_text_in_another_script_is_counted_as_unknown(translator):
 
 def test_perplexity_is_over_all_tokens(translator):
     """Against one pair after the other, from log-probabilities."""
-    pairs = [("Ein Hund.", "A dog."), ("Zwei Kinder spielen.", "Two children are playing in the park."), ("Ja.", "")]
+    pairs = [
+        ("Ein Hund.", "A dog."),
+        ("Zwei Kinder spielen.", "Two children are playing in the park."),
+        ("Ja.", ""),
+        ("", "A cat."),
+    ]
     total, count = 0.0, 0
     for source, target in pairs:
         s = torch.tensor([[*translator.vocabulary.encode(source), 2]])

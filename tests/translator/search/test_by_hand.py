@@ -8,6 +8,7 @@ import pytest
 import torch
 from searching import (
     BOS,
+    EOS,
     IDS,
     ONE,
     TABLE,
@@ -16,6 +17,7 @@ from searching import (
     Told,
 )
 
+from course_lib.translator.hypotheses import Hypothesis, can_win
 from course_lib.translator.search import _top, beam, greedy
 
 
@@ -68,6 +70,12 @@ def test_of_equal_candidates_the_smaller_id_and_the_better_hypothesis_come_first
     assert greedy(Told(table), ONE, **options, max_length=3).tokens == [[[]]]  # of 2 … 6 the smallest is the end
     result = beam(Told(table), ONE, **options, beam_size=3, num_best=3, max_length=2)
     assert result.tokens == [[[], [3], [3, 3]]]
+
+
+def test_an_equal_score_that_comes_later_cannot_win():
+    found = [Hypothesis([A, EOS], -2.0, -1.0), Hypothesis([B, EOS], -3.0, -1.5)]
+    assert [can_win(found, 1, hope) for hope in (-0.9, -1.0, -1.1)] == [True, False, False]
+    assert [can_win(found, 2, hope) for hope in (-1.4, -1.5, -1.6)] == [True, False, False]
 
 
 def test_ties_are_broken_by_token_id_in_rows_that_have_one():

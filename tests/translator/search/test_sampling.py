@@ -37,6 +37,11 @@ def test_the_distribution_by_hand():
         assert_close(ours, torch.tensor(expected, dtype=torch.float64), **CLOSE)
 
 
+@pytest.mark.parametrize("cut", [{"top_k": 3}, {"top_p": 2.5 / 50}], ids=["top_k", "top_p"])
+def test_of_equally_probable_tokens_those_with_the_smallest_ids_are_kept(cut):
+    assert next_token_distribution(torch.zeros(50), **cut).nonzero().flatten().tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize("top_k", [None, 1, 5, 17, 40])
 @pytest.mark.parametrize("top_p", [None, 0.01, 0.6, 0.95, 1.0])
