@@ -15,6 +15,7 @@ from course_lib.grader.grading.grade import Grader
 from course_lib.grader.grading.results import TaskResult
 from course_lib.grader.output.student_page import feedback_page, write_feedback
 from course_lib.grader.output.tables import csv_text, gradescope, json_text, junit
+from course_lib.grader.report.html import marked_up
 from course_lib.grader.submission.submissions import read_submission
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
@@ -167,3 +168,8 @@ def test_a_hang_or_crash_has_its_note_in_every_format():
     outputs.append(Page(feedback_page(bad, assignment)).text)
     for output in outputs:
         assert text in output
+
+
+@pytest.mark.parametrize("text", ["<b>bold</b>", "`<b>`", "an open ` before <b>bold</b>"])
+def test_text_from_a_submission_is_never_markup(text):
+    assert "<b>" not in marked_up(text)
