@@ -197,3 +197,10 @@ def zero_and_minus_infinity_from_the_diagonal(length):
     """Two things: the mask holds 0 and −∞, to be added to scores, and here it is bool; and the diagonal is hidden, so
     the first query has nothing to attend to."""
     return torch.full((length, length), -math.inf).triu()
+
+
+for _size in (64, 100, 128, 256):
+    mistake.named(
+        f"table_of_{_size}",
+        f"The mask is cut out of a table of {_size} positions, so a longer one is too small. What sets the size?",
+    )(lambda length, size=_size: square(size).tril()[:length, :length])

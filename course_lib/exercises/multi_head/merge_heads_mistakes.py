@@ -26,6 +26,27 @@ def positions_and_features_merged(x):
 
 
 @mistake
+def features_and_positions_merged(x):
+    """Positions and features of a head are exchanged and then merged, so the result still has one row per head. It
+    should have one row per position, and the axis of the heads should disappear into the features."""
+    return x.transpose(-2, -1).flatten(-2)
+
+
+@mistake
+def rows_of_features(x):
+    """Heads and features of a head are exchanged, and positions are merged with heads, so the result has one row per
+    feature of a head. It should have one row per position."""
+    return x.transpose(-3, -1).flatten(-2)
+
+
+@mistake
+def heads_reversed(x):
+    """The heads come in the opposite order: a position begins with the features of the last head. It should begin with
+    those of head 0."""
+    return merge_heads(x.flip(-3))
+
+
+@mistake
 def heads_interleaved(x):
     """The features are interleaved: the first feature of every head, then the second of every head. Each head's
     features stay together."""

@@ -37,6 +37,12 @@ def view_straight(x, num_heads):
 
 
 @mistake
+def heads_reversed(x, num_heads):
+    """The heads come in the opposite order: head 0 has the last slice of the features. It should have the first."""
+    return split_heads(x, num_heads).flip(-3)
+
+
+@mistake
 def not_transposed(x, num_heads):
     """The features are cut correctly, but the heads come after the positions: (..., L, H, d_head). Which two axes
     should be exchanged?"""

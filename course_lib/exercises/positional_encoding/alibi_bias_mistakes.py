@@ -125,7 +125,7 @@ def eight_missing(num_heads, length):
 
 @mistake
 def heads_reversed(num_heads, length):
-    """The slopes are in the opposite order: the first head is the steepest."""
+    """The slopes are in the opposite order: the first head has the gentlest. It should have the steepest."""
     return _bias(lambda head, num_heads, length: (2 ** (-8 * head / num_heads)).flip(0))(num_heads, length)
 
 

@@ -79,6 +79,13 @@ def scores_from_x_with_the_right_scale(x, w_q, w_k, w_v, mask=None):
 
 
 @mistake
+def scores_from_x_without_scale(x, w_q, w_k, w_v, mask=None):
+    """Two things: the scores compare the vectors of x with each other, where they should compare queries with keys; and
+    they are not scaled."""
+    return _attend(x, x, x @ w_v, mask, scale=1)
+
+
+@mistake
 def x_for_everything(x, w_q, w_k, w_v, mask=None):
     """The vectors of x attend to each other as they are: none of the three matrices is used. Which of them makes the
     queries, which the keys, and which the values?"""
@@ -129,6 +136,13 @@ def residual_added(x, w_q, w_k, w_v, mask=None):
     """The vectors of x are added to the output. A residual connection belongs to the layer around the attention."""
     output, weights = _attend(x @ w_q, x @ w_k, x @ w_v, mask)
     return output + x, weights
+
+
+@mistake
+def keys_transposed_with_their_batch(x, w_q, w_k, w_v, mask=None):
+    """The keys are transposed by `.T`, which reverses all axes, those of the batch included. Only the last two are the
+    matrix of one sequence."""
+    return _attend(x @ w_q, (x @ w_k).permute(*range(x.dim() - 1, -1, -1)).transpose(-2, -1), x @ w_v, mask)
 
 
 @mistake

@@ -120,6 +120,26 @@ def sum_over_last_axis(scores, dim=-1):
 
 
 @mistake
+def sum_over_first_axis(scores, dim=-1):
+    """The maximum is taken along `dim`, but the sum runs along the first axis. Both belong to the same row."""
+    return softmax_with(total=lambda e, dim: e.sum(0, keepdim=True))(scores, dim)
+
+
+@mistake
+def sum_axis_put_back_at_1(scores, dim=-1):
+    """The axis that the sum has lost is put back as axis 1, which is its place only in a matrix whose rows are summed.
+    For a vector and for other values of `dim`, it belongs somewhere else; there is an option that keeps it."""
+    return softmax_with(total=lambda e, dim: e.sum(dim).unsqueeze(1))(scores, dim)
+
+
+@mistake
+def largest_size_of_all(scores, dim=-1):
+    """The largest absolute value of the whole tensor is subtracted from every row. In a row far below it, all
+    exponentials become 0. Each row may have its own constant."""
+    return softmax_with(shift=lambda s, dim: s.abs().max())(scores, dim)
+
+
+@mistake
 def shift_over_last_axis(scores, dim=-1):
     """The sum runs along `dim`, but the maximum is taken along the last axis. The number subtracted cancels only if it
     is the same for all scores that are summed together."""

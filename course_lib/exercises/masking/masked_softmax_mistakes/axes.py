@@ -30,6 +30,13 @@ def turned_round_then_repaired(scores, mask):
 
 
 @mistake(look="notation: Conventions")
+def turned_round_and_masked_after(scores, mask):
+    """The allowed keys are hidden before the softmax, and the masked ones are set to zero after it, so no weight is
+    left. True means *may attend*; check the condition of the fill."""
+    return fill(then=lambda weights, mask: weights.masked_fill(~mask, 0.0), hide=_itself)(scores, mask)
+
+
+@mistake(look="notation: Conventions")
 def turned_round_then_zeroed(scores, mask):
     """The fully masked rows are right, but in all others attention goes exactly where the mask forbids it. Check the
     condition of the fill."""

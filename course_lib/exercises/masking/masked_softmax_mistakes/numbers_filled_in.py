@@ -65,7 +65,7 @@ def minus_ten_thousand_then_zeroed(scores, mask):
 
 @mistake(look=FILL)
 def minus_ten_thousand_times_mask(scores, mask):
-    """Masked scores become −10000, and the weights are multiplied by the mask. If an allowed score is as low, the
+    """Masked scores become −10000, and masked weights are removed afterwards. If an allowed score is as low, the
     remaining weights of a row sum to less than one."""
     return fill(-1e4, _times)(scores, mask)
 

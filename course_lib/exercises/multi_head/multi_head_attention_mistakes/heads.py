@@ -171,3 +171,14 @@ def view_of_transposed():
     """`view` never copies, so it cannot merge axes that a transpose has separated in memory. Which
     relatives of `view` copy where they have to?"""
     return variant(merge=lambda x: x.transpose(1, 2).view(len(x), x.shape[2], -1))
+
+
+@mistake.built
+def heads_after_positions():
+    """The features are cut into heads, but the heads stay behind the positions, (B, L, H, d_head), where the matrix
+    products take them for the positions. Which two axes have to be exchanged after the cut?"""
+    return variant(
+        split=lambda x, n: x.unflatten(-1, (n, -1)),
+        merge=lambda x: x,
+        out=lambda self, x, query: self.out_proj(x.transpose(1, 2).reshape(len(query), query.shape[1], -1)),
+    )

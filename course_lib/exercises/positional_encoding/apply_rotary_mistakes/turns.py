@@ -36,6 +36,13 @@ def minus_at_the_cosine(x, positions, base=10000.0):
 
 
 @mistake
+def roles_exchanged(x, positions, base=10000.0):
+    """The second feature of a pair is turned as if it were the first, and the first as if it were the second. At
+    position 0 nothing should change, but here the two change places."""
+    return rotary(turn=lambda even, odd, cos, sin: turned_pair(odd, even, cos, sin))(x, positions, base)
+
+
+@mistake
 def sine_and_cosine_swapped(x, positions, base=10000.0):
     """Sine and cosine are exchanged. At position 0 nothing should change."""
     return rotary(turn=lambda even, odd, cos, sin: turned_pair(even, odd, sin, cos))(x, positions, base)

@@ -105,3 +105,12 @@ def memory_normed(self, x, memory, self_mask=None, memory_mask=None):
 def arguments_exchanged(self, x, memory, self_mask=None, memory_mask=None):
     """x and memory are exchanged: x, the target, is the first argument, and the result has its length."""
     return DecoderLayer.forward(self, memory, x, self_mask, memory_mask)
+
+
+@mistake(by=with_forward(DecoderLayer))
+def self_attention_again(self, x, memory, self_mask=None, memory_mask=None):
+    """The second attention does the same as the first: the target attends to itself again, under self_mask, and memory
+    is not used. Where do keys and values of the second one come from, and which mask is about them?"""
+    x = self.norm1(x + attended_by(self, x, self_mask))
+    x = self.norm2(x + self.cross_attention(x, x, x, self_mask)[0])
+    return self.norm3(x + self.feed_forward(x))

@@ -241,6 +241,13 @@ def self_mask_where_memory_mask_is_missing():
 
 
 @mistake.built(look=DECODER_LAYER)
+def self_mask_before_memory_mask():
+    """Where self_mask is given, the cross-attention uses it in place of memory_mask. Each of the two attentions has its
+    own keys, and its own mask."""
+    return decoder(masks=lambda own, theirs, x: (own, theirs if own is None else own))
+
+
+@mistake.built(look=DECODER_LAYER)
 def self_mask_needed():
     """The layer does not work without self_mask. None means that everything may be attended to."""
     return decoder(masks=lambda own, theirs, x: (own.bool(), theirs))

@@ -147,3 +147,22 @@ def square_about_zero(x, gain, bias, eps=1e-5):
 def not_scaled(x, gain, bias, eps=1e-5):
     """Only the mean is subtracted: the features keep their spread."""
     return norm(root=lambda variance, eps: 1.0)(x, gain, bias, eps)
+
+
+@mistake
+def unbiased_without_eps(x, gain, bias, eps=1e-5):
+    """Two things: the standard deviation is the unbiased one, divided by d − 1, where all d features are there; and eps
+    is not used."""
+    return norm(power=lambda x: x.var(-1, keepdim=True), root=lambda variance, eps: variance.sqrt())(x, gain, bias, eps)
+
+
+@mistake
+def mean_divided_alone(x, gain, bias, eps=1e-5):
+    """Only the mean is divided by the root, and x is not: `*` and `/` come before `-`. Centre x first, in brackets."""
+    return gain * x - mean(x) / (x.var(-1, keepdim=True, correction=0) + eps).sqrt() + bias
+
+
+@mistake
+def bias_in_the_divisor(x, gain, bias, eps=1e-5):
+    """bias is added to the root, in the divisor. It is added at the end, after the multiplication by gain."""
+    return gain * (x - mean(x)) / ((x.var(-1, keepdim=True, correction=0) + eps).sqrt() + bias)
