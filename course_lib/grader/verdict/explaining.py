@@ -16,6 +16,9 @@ from course_lib.grader.verdict.exceptions import EXPLANATIONS, Context
 __all__ = ["Explained", "axis_names", "explain_problem", "shape_in_words"]
 
 
+ORDINALS = ("first", "second", "third", "fourth")
+
+
 def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], str | tuple[str, ...]]:
     """The axis of each length in this case, or the only product of two axes that has it; where there are several
     possibilities, the length is left out.
@@ -36,14 +39,15 @@ def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], st
                 }
                 if axes[0] == "...":
                     batch = arg.shape[: arg.dim() - len(named)]
-                    lengths |= {f"batch {i}" if len(batch) > 1 else "batch": n for i, n in enumerate(batch)}
+                    order = [f"{word} batch axis" for word in ORDINALS] if len(batch) > 1 else ["batch"]
+                    lengths |= dict(zip(order, batch, strict=False))
         elif type(arg) is int and not isinstance(arg, bool):
             lengths[name] = arg
     lengths |= {n: v for n, v in zip(exercise.init_arguments, case.init, strict=False) if type(v) is int}
     heads, width = lengths.get("num_heads"), lengths.get("d_model")
     if heads and width and width % heads == 0:
         lengths.setdefault("d_model / num_heads", width // heads)
-    names: dict[int, list[str]] = {}
+    names: dict[float, list[str]] = {}
     for name, length in lengths.items():
         names.setdefault(length, []).append(name)
     # A length may also come from merging two axes; num_heads · d_head is d_model itself.
@@ -51,7 +55,7 @@ def axis_names(exercise: Exercise, case: Case) -> dict[int | tuple[int, ...], st
         if m > 1 < n and not {a, b} <= {"num_heads", "d_head", "d_model / num_heads", "d_model"}:
             names.setdefault(m * n, []).append(f"{a} · {b}")
     for name in {"d", "d_model"} & lengths.keys():  # features in pairs
-        names.setdefault(lengths[name] // 2, []).append(f"{name} / 2")
+        names.setdefault(lengths[name] / 2, []).append(f"half of {name}")
     known = {length: found[0] for length, found in names.items() if len(found) == 1 and length > 1}
     results: dict[tuple[int, ...], set[tuple[str, ...]]] = {}
     for name in exercise.returns:
