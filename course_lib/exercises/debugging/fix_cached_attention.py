@@ -60,6 +60,7 @@ def _(draw):
 
 @exercise.holds("Several new tokens attend to the cache and causally among themselves", weight=2)
 def _(draw):
+    yield Case(args=queries_keys_values(draw, sizes=(2, 4, 3, 5)), note="2 queries, 4 keys")
     for batch in draw.batches():
         for dtype, len_q, len_k in ((torch.float64, 10, 13), (torch.float32, 11, 12), (torch.float64, 10, 21)):
             args = _last_queries(draw, batch, dtype, len_q=len_q, len_k=len_k)

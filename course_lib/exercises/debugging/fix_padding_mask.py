@@ -61,14 +61,18 @@ def _padded_sequences(draw: Draw, kind=torch.int64, dtype=torch.float32, scale=1
     return (*args, _padded(lengths, len_k, kind))
 
 
-@exercise.holds("With integers in `real`, padded keys get no weight, and the real ones share all of it", weight=2)
-def _(draw):
+def _by_eye(kind):
     query, key = torch.tensor([[[[1.0, -1]]]]), torch.tensor([[[[1.0, 0], [0, 2], [-1, 1]]]])
-    yield Case(
-        args=(query, key, torch.tensor([[[[4.0], [8], [-6]]]]), torch.tensor([[1, 1, 0]])),
+    return Case(
+        args=(query, key, torch.tensor([[[[4.0], [8], [-6]]]]), torch.tensor([[1, 1, 0]], dtype=kind)),
         note="one query, and the last of three keys is padding",
         edge="the smallest case, to be read by eye",
     )
+
+
+@exercise.holds("With integers in `real`, padded keys get no weight, and the real ones share all of it", weight=2)
+def _(draw):
+    yield _by_eye(torch.int64)
     for kind, dtype in ((torch.int64, torch.float32), (torch.int64, torch.float64), (torch.int32, torch.float32)):
         yield Case(args=_padded_sequences(draw, kind, dtype), note=f"`real` in {str(kind).removeprefix('torch.')}")
     query, key, value, real = _padded_sequences(draw)
@@ -80,6 +84,7 @@ def _(draw):
 
 @exercise.holds("With numbers of the query's dtype in `real`, padded keys get no weight either", weight=2)
 def _(draw):
+    yield _by_eye(torch.float32)
     for dtype in (torch.float32, torch.float64, torch.float32):
         yield Case(args=_padded_sequences(draw, dtype, dtype), note="`real` in the dtype of the query")
 

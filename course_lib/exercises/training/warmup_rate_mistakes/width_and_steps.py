@@ -67,6 +67,13 @@ def fall_from_the_peak_without_warmup(s, d, w):
 
 
 @mistake
+def constant_without_the_peak(s, d, w):
+    """The rate rises to d_model^(−1/2) and stays there. It should rise to (d_model · warmup_steps)^(−1/2) and then fall
+    with the root of the step."""
+    return float(d**-0.5 * min(1.0, s / w))
+
+
+@mistake
 def relative_to_the_peak(s, d, w):
     """This is the rate relative to its peak: 1 at step = warmup_steps. The factor (d_model · warmup_steps)^(−1/2) is
     missing."""
