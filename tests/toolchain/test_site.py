@@ -59,6 +59,16 @@ def test_a_clear_picture_stays_clear(tmp_path):
     assert Image.open(path).convert("RGBA").getpixel((3, 3)) == (1, 2, 3, 0)
 
 
+def test_a_picture_that_is_packed_well_is_not_written_again(tmp_path):
+    path = tmp_path / "a.png"
+    picture = Image.linear_gradient("L").convert("RGBA")
+    picture.putalpha(128)
+    picture.save(path, optimize=True)
+    before = path.read_bytes()
+    pack_picture(path)
+    assert path.read_bytes() == before
+
+
 def test_a_picture_that_is_clear_in_places_stays_so(tmp_path):
     path = tmp_path / "a.png"
     picture = Image.new("RGBA", (50, 50), (1, 2, 3, 255))

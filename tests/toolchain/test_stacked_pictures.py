@@ -52,6 +52,11 @@ def test_two_panels_are_stacked_and_no_pixel_is_lost():
     assert ink(narrow).sum() == ink(whole).sum()
 
 
+def test_a_figure_that_would_hardly_become_narrower_is_left_as_it_is():
+    assert stacked(drawn(2, 8.5, width_ratios=[6, 1]), 10.5, DPI) is not None  # 83 % of the width
+    assert stacked(drawn(2, 8.5, width_ratios=[8, 1]), 10.5, DPI) is None  # 86 %
+
+
 def test_panels_that_fit_stay_beside_each_other():
     four = drawn(4, 9)
     narrow = stacked(four, 10.5, DPI)

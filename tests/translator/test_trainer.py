@@ -330,6 +330,10 @@ def test_a_device_that_the_machine_lacks_is_named(devices):
         train(reversal(), REVERSAL, devices=devices, **QUIET)
 
 
+def test_each_process_takes_equally_many_batches():
+    assert [training_share(range(7), rank, 3) for rank in range(3)] == [[0, 3], [1, 4], [2, 5]]
+
+
 def test_each_process_needs_a_batch(captions):
     with pytest.raises(ValueError, match=r"1000 processes need a batch each, got \d+ in an epoch; take fewer devices"):
         training_share(captions.epoch(0, seed=0), rank=0, world=1000)

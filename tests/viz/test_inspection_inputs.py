@@ -254,10 +254,12 @@ def test_patterns_are_those_of_the_library(causal, ids):
 
 def test_equal_weights_are_broad_and_a_mixture_has_no_pattern():
     equal = torch.full((1, 1, 6, 6), 1 / 6)
-    two = torch.zeros(1, 1, 6, 6)
+    two, three = torch.zeros(2, 1, 1, 6, 6)
     two[..., 2] = two[..., 4] = 0.5
+    three[..., [1, 2, 4]] = 1 / 3
     assert patterns_of(attention_of(equal, list("abcdef"))).told(0) == "broad 1.000"
     assert patterns_of(attention_of(two, list("abcdef"))).told(0) == "no plain pattern"
+    assert patterns_of(attention_of(three, list("abcdef"))).told(0) == "no plain pattern"  # broad is 0.613
 
 
 def test_cross_attention_has_no_neighbours():
