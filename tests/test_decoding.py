@@ -77,6 +77,16 @@ def test_greedy_by_hand():
     assert greedy_decode(TRAP, BOS, EOS, max_length=0) == []
 
 
+def test_a_model_that_changes_its_ids_does_not_disturb_the_search():
+    def model(ids):
+        known = list(ids)
+        ids.append(EOS)
+        return TRAP(known)
+
+    assert greedy_decode(model, BOS, EOS, max_length=3) == [2, 2]
+    assert beam_search(model, BOS, EOS, 2, 3) == beam_search(TRAP, BOS, EOS, 2, 3)
+
+
 def test_beam_search_by_hand():
     # Greedy's sentence has 0.5 · 0.4 · 0.4 = 0.08. The beam keeps 3 as well: 0.4 · 0.9 = 0.36.
     assert beam_search(TRAP, BOS, EOS, beam_size=2, max_length=3) == [3]

@@ -288,6 +288,15 @@ def test_the_module_gives_the_last_queries_their_rows_in_their_dtype(len_q, dtyp
     assert rotated[1] is key
 
 
+def test_alibi_grows_with_the_sequence_that_is_decoded():
+    """Its table of penalties is made for twice the first length, and anew for longer ones."""
+    position = AlibiPosition()
+    for len_k in (2, 11):
+        query, key = torch.zeros(1, 4, 1, 3), torch.zeros(1, 4, len_k, 3)
+        bias = position.bias(query, key, positions=torch.arange(len_k))
+        assert torch.equal(bias, alibi_bias(4, len_k)[:, -1:])
+
+
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
