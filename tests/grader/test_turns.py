@@ -196,7 +196,8 @@ GRADER = """
     server = ForkServer(Limits())
     session = Session(server)
     code = "open('note', 'w').close()"
-    session.load({"files": {}, "siblings": {}, "pieces": [{"file": "s", "line": 1, "code": code, "names": ["x"]}]})
+    piece = {"path": "s", "file": "s", "line": 1, "code": code, "names": ["x"], "exercises": []}
+    session.load({"files": {}, "siblings": {}, "pieces": [piece], "exercises": []})
     print("ready", flush=True)
     time.sleep(60)
 """
