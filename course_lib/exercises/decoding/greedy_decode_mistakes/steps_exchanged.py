@@ -48,7 +48,10 @@ _COMMON_IN_GREEDY: dict[str, tuple[str, dict]] = {
     ),
     "bos_counted": ("the search is one step too short", {"steps": lambda max_length: max_length - 1}),
     "one_too_many": ("the search is one step too long", {"steps": lambda max_length: max_length + 1}),
-    "only_the_last_token": ("the model sees the last token only", {"asked": lambda tokens, bos: tokens[-1:]}),
+    "only_the_last_token": (
+        "the model is called without bos from the second step on",
+        {"asked": lambda tokens, bos: tokens[-1:]},
+    ),
     "bos_and_the_last_token": (
         "the model sees bos and the last token only",
         {"asked": lambda tokens, bos: [bos, *tokens[1:][-1:]]},
