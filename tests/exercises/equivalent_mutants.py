@@ -42,10 +42,6 @@ EQUIVALENT = {
         "q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in projected) → "
         "q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(2, 1) for x in projected)": TRANSPOSE,
     },
-    "causal_mask": {
-        "return torch.ones(length, length, dtype=torch.bool, device=device).tril() → "
-        "return torch.ones(length, length, dtype=torch.bool).tril()": DEVICE,
-    },
     "decoder_mask": {
         "past = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril() → "
         "past = torch.ones(length, length, dtype=torch.bool).tril()": DEVICE,

@@ -51,6 +51,8 @@ def _(draw):
 def _(draw):
     for pad_id in (1, 4, -1):
         yield Case(args=(padded_tokens(draw, pad_id), pad_id), note=f"pad_id {pad_id}")
+    long = draw.integers(1, 300, low=0, high=9)
+    yield Case(args=(long, 6), note="300 tokens, pad_id 6", edge="one sequence on purpose")
 
 
 @exercise.holds("Only keys are masked: rows of padded queries stay as they are, even those without any key", weight=2)
@@ -68,5 +70,3 @@ def _(draw):
     for _ in range(2):
         tokens = padded_tokens(draw, 0)
         yield Case(args=(tokens, 11), note="no padding")
-    long = draw.integers(1, 300, low=1, high=9)
-    yield Case(args=(long, 0), note="300 tokens, no padding", edge="one sequence on purpose")

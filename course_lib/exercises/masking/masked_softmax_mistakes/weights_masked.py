@@ -80,8 +80,8 @@ for _eps in (1e-12, 1e-9, 1e-8, 1e-6, 1e-5):
     mistake.named(
         f"renormalised_with_eps_{_eps:g}",
         f"Masked keys still take part before the mask comes, and what it leaves is divided by its sum, to which a "
-        f"small number such as {_eps:g} is added or which is never below it. So some rows do not sum to 1, in float16 such "
-        f"a number is 0 or nearly so, and a masked score far above the others leaves nothing.",
+        f"small number such as {_eps:g} is added or which is never below it. So some rows do not sum to 1, in float16 "
+        f"such a number is 0 or nearly so, and a masked score far above the others leaves nothing.",
         look=BEFORE,
     )(divided(_softmax_of_all, lambda total, eps=_eps: total + eps))
 
