@@ -1,4 +1,4 @@
-"""Small slips in solutions to the chapters on training and decoding: nearly each is known to its exercise by name."""
+"""Small slips in solutions: nearly each is known to its exercise by name."""
 
 import pytest
 from exercise_cells import cells
