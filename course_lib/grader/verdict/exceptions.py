@@ -242,8 +242,9 @@ EXPLANATIONS: tuple[tuple[str, str | Explanation], ...] = (
     ),
     (
         r"Boolean value of Tensor with more than one value is ambiguous",
-        "`if`, `and`, `or` and `not` need one truth value, and this tensor has several. To see whether an argument "
-        "was given, compare it with `is None`; to choose entry by entry, use `torch.where` or `masked_fill`.",
+        "`if`, `and`, `or`, `not` and Python's own `max` and `min` need one truth value, and this tensor has several. "
+        "To see whether an argument was given, compare it with `is None`; to choose entry by entry, use `torch.where` "
+        "or `masked_fill`.",
     ),
     (
         r"view size is not compatible",

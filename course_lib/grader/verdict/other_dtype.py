@@ -25,7 +25,8 @@ def mistake_in_another_dtype(evidence: Evidence) -> Diagnosis | None:
         return None
     seen = [dataclasses.replace(o, value=v) for o, v in zip(evidence.observations, values, strict=True)]
     verdict = judge(evidence.exercise, trials, seen, allow_twins=True)
-    text = next((f.text for f in evidence.verdict.findings[wrong[0].number] if f.facet == "structure"), "")
+    expected, actual = wrong[0].expected.value.dtype, evidence.seen(wrong[0]).value.dtype
+    text = f"expected {expected}, got {actual}".replace("torch.", "")
     if not verdict.findings:
         return evidence.diagnosis("any/dtype", f"The values are right, but the dtype is not: {text}.", wrong)
     found = named_mistake(Evidence(evidence.sheet, verdict, seen))

@@ -66,8 +66,8 @@ def _wrong_call(m: re.Match, at: Context) -> str:
         ) + (turning if function == "transpose" else "")
     first = " The first argument of every method is `self`." if at.exercise.is_class else ""
     return (
-        f"The exercise calls `{function}` {exactly or 'with other arguments'}: compare its names, order and "
-        f"defaults with yours.{first}"
+        f"The exercise calls `{function}` {exactly or 'with other arguments'}: compare the number and order "
+        f"of its arguments, and their defaults, with yours.{first}"
     )
 
 
