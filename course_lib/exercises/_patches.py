@@ -1,0 +1,205 @@
+"""The usual mistakes of an exercise: each is its solution with a few lines changed. `softmax_mistakes.md` lists them:
+
+    ## no_root  (see: notation: Conventions)
+
+    The scores are not divided by the root of d_k. What keeps their spread the same when the vectors get longer?
+
+    - query @ key.mT / math.sqrt(query.shape[-1])
+    + query @ key.mT
+
+A heading is the key of a mistake, with the section to read next if it is not the exercise's own. The paragraph below it
+is what a learner is told. A `-` line is a part of the solution that stands in it exactly once, whole lines or less, and
+the `+` lines take its place; further lines are indented as the first one is. Several such changes may follow each
+other. The code may use what the module of the solution uses, and torch, nn, F and math.
+
+Mistakes that differ in a number or a word are written once, with the values in the heading:
+
+    ## eps_{eps}  (for eps: 1e-12 1e-5)
+
+Two mistakes that change different places can be made at once. The last section tells them in few words, and leaves out
+those that hide each other:
+
+    # Two at once
+
+    - no_root: the scores are not divided by the root of d_k
+    - no_mask: the mask is not used
+    - without no_root+no_mask
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+__all__ = ["Mistake", "built", "mistakes_in", "patched"]
+
+_HEADING = re.compile(r"## (?P<key>\S+)(?: +\((?P<options>.*)\))?")
+_OPTIONS = {"see", "for", "breaks"}
+_NAMES = {"torch": torch, "nn": nn, "F": nn.functional, "math": math}
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake as it is written in the file.
+
+    Args:
+        key: short name, unique in the exercise.
+        says: what a learner is told.
+        changes: pairs of a passage of the solution and what takes its place.
+        see: what to read next, as "page: heading", if other than the exercise's own.
+        breaks: clauses of the statement that it breaks.
+    """
+
+    key: str
+    says: str
+    changes: tuple[tuple[str, str], ...]
+    see: str = ""
+    breaks: tuple[str, ...] = ()
+
+
+def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
+    """The mistakes in the text of such a file, pairs of them last, and the code of each.
+
+    Args:
+        text: of the file.
+        name: of the file, for messages.
+        solution: the right code.
+
+    Raises:
+        ValueError: a key stands twice, a mistake has no message or no change, a line is none of these, or a passage
+            that changes is not in the solution exactly once.
+    """
+    singles, _, pairs = text.partition("\n# Two at once\n")
+    sections = re.split(r"^(?=## )", singles, flags=re.MULTILINE)[1:]
+    found = [mistake for section in sections for mistake in _mistakes(section, name)]
+    code = {mistake: patched(solution, mistake.changes, f"{name}: {mistake.key}") for mistake in found}
+    for pair in _pairs({mistake.key: mistake for mistake in found}, pairs, name):
+        with contextlib.suppress(OverlapError):  # both change the same place
+            code[pair] = patched(solution, pair.changes, f"{name}: {pair.key}")
+    keys = [mistake.key for mistake in code]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"{name}: two mistakes are called {max(keys, key=keys.count)!r}")
+    return code
+
+
+def _mistakes(section: str, name: str) -> Iterator[Mistake]:
+    """The mistake of a section; several, if it stands for several values."""
+    head, _, body = section.partition("\n")
+    heading = _HEADING.fullmatch(head.rstrip())
+    options = dict(re.findall(r"(\w+): ([^;]*\S)", heading["options"] or "")) if heading else {}
+    if heading is None or not options.keys() <= _OPTIONS:
+        raise ValueError(f"{name}: expected '## key' or '## key  (see: page: heading)', got {head!r}")
+    variable, *values = options.get("for", " ").split(" ")
+    lines = body.rstrip().split("\n")
+    first = next((number for number, line in enumerate(lines) if re.match(r"[-+]( |$)", line)), len(lines))
+    message, changes = " ".join(" ".join(lines[:first]).split()), _changes(lines[first:], f"{name}: {heading['key']}")
+    if not message or not changes:
+        raise ValueError(f"{name}: expected a message and at least one change in {heading['key']!r}")
+    for value in values:
+
+        def put(text: str, value: str = value) -> str:
+            return text.replace("{" + variable.rstrip(":") + "}", value) if variable else text
+
+        yield Mistake(
+            put(heading["key"]),
+            put(message),
+            tuple((put(old), put(new)) for old, new in changes),
+            options.get("see", ""),
+            tuple(options.get("breaks", "").split()),
+        )
+
+
+def _changes(lines: list[str], where: str) -> list[tuple[str, str]]:
+    """Pairs of what goes and what comes, of lines that begin with `-` and `+`."""
+    changes: list[tuple[list[str], list[str]]] = []
+    for line in filter(None, lines):
+        sign, text = line[0], line[2:]
+        if sign not in "-+" or line[1:2].strip() or (sign == "+" and not changes):
+            raise ValueError(f"{where}: expected lines that begin with '- ' and then '+ ', got {line!r}")
+        if sign == "-" and (not changes or changes[-1][1]):
+            changes.append(([], []))
+        changes[-1][sign == "+"].append(text)
+    return [("\n".join(old), "\n".join(new)) for old, new in changes]
+
+
+def _pairs(mistakes: dict[str, Mistake], text: str, name: str) -> Iterator[Mistake]:
+    """All pairs of the mistakes in the last section, except for those that it leaves out."""
+    told = dict(re.findall(r"^- (\S+): (.*(?:\n  .*)*)", text, re.MULTILINE))
+    without = re.findall(r"^- without (.*)", text, re.MULTILINE)
+    hidden = {frozenset(pair.split("+")) for line in without for pair in line.split()}
+    unknown = {key for key in [*told, *itertools.chain(*hidden)] if key not in mistakes}
+    if unknown:
+        raise ValueError(f"{name}: no mistake is called {', '.join(sorted(unknown))}")
+    for a, b in itertools.combinations(told, 2):
+        if frozenset((a, b)) not in hidden:
+            says = f"There are two mistakes here: {told[a]}, and {told[b]}. Correct them one at a time."
+            changes = (*mistakes[a].changes, *mistakes[b].changes)
+            yield Mistake(f"{a}+{b}", " ".join(says.split()), changes)
+
+
+class OverlapError(ValueError):
+    """Two changes of one place."""
+
+
+def patched(source: str, changes: tuple[tuple[str, str], ...], where: str = "the changes") -> str:
+    """The source with all changes made.
+
+    Args:
+        source: code.
+        changes: what goes and what comes.
+        where: they are written, for messages.
+
+    Raises:
+        OverlapError: two of them change the same place.
+        ValueError: what goes does not stand in the source exactly once.
+    """
+    spans = sorted(_span(source, old, new, where) for old, new in changes)
+    for (_, end, _), (start, _, _) in itertools.pairwise(spans):
+        if start < end:
+            raise OverlapError(f"{where}: two changes overlap at {source[start:end]!r}")
+    for start, end, new in reversed(spans):
+        source = source[:start] + new + source[end:]
+    return source
+
+
+def _span(source: str, old: str, new: str, where: str) -> tuple[int, int, str]:
+    """Where a passage begins and ends, and what takes its place, indented as it is."""
+    first = old.lstrip().split("\n", 1)[0]
+    found = []
+    for match in re.finditer(re.escape(first), source):
+        line = source[source.rfind("\n", 0, match.start()) + 1 :]
+        indent = line[: len(line) - len(line.lstrip())]
+        passage = _indented(old, indent)
+        if source.startswith(passage, match.start()):
+            found.append((match.start(), match.start() + len(passage), _indented(new, indent)))
+    if not first or len(found) != 1:
+        raise ValueError(f"{where}: expected {old!r} once in the solution, found it {len(found)} times in\n{source}")
+    return found[0]
+
+
+def _indented(text: str, indent: str) -> str:
+    """The lines as they follow a line with this indent: the first one as it is, the others moved."""
+    first, *rest = text.split("\n")
+    own = len(first) - len(first.lstrip())
+    return "\n".join([first.lstrip(), *(indent + line[own:] if line.strip() else "" for line in rest)])
+
+
+def built(code: str, name: str, module: str) -> Callable:
+    """The function or class of this name.
+
+    Args:
+        code: which defines it.
+        name: of the function or class.
+        module: whose names the code uses.
+    """
+    names = {**_NAMES, **vars(sys.modules[module]), "__name__": module}
+    exec(compile(code, f"<a mistake in {name}>", "exec"), names)
+    return names[name]
