@@ -10,11 +10,23 @@
 A heading is the key of a mistake, with the section to read next if it is not the exercise's own. The paragraph below it
 is what a learner is told. A `-` line is a part of the solution that stands in it exactly once, whole lines or less, and
 the `+` lines take its place; further lines are indented as the first one is. Several such changes may follow each
-other. The code may use what the module of the solution uses, and torch, nn, F and math.
+other; an empty line ends one. The code may use what the module of the solution uses, and torch, nn, F and math.
 
 Mistakes that differ in a number or a word are written once, with the values in the heading:
 
     ## eps_{eps}  (for eps: 1e-12 1e-5)
+
+The mistakes of an exercise that is a part of this one may be made here too. A change shows where the solution has that
+part, by calling it by its name:
+
+    # Inherited
+
+    ## softmax
+    called: softmax
+    without: unstable float32_*
+
+    - scores.softmax(dim=-1)
+    + softmax(scores, -1)
 
 Two mistakes that change different places can be made at once. The last section tells them in few words, and leaves out
 those that hide each other:
@@ -35,11 +47,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 import torch
 from torch import nn
 
-__all__ = ["Mistake", "built", "mistakes_in", "patched"]
+__all__ = ["Mistake", "Part", "built", "mistakes_in", "parts_in", "patched"]
 
 _HEADING = re.compile(r"## (?P<key>\S+)(?: +\((?P<options>.*)\))?")
 _OPTIONS = {"see", "for", "breaks"}
@@ -65,6 +78,35 @@ class Mistake:
     breaks: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Part:
+    """An exercise whose mistakes may be made inside this one.
+
+    Args:
+        prefix: of the keys of these mistakes.
+        exercise: its name, the prefix if left out.
+        called: what a learner calls it, without an article.
+        changes: with them, the solution calls it by its name.
+        known_as: another name by which it is called.
+        whole: the part is all of the solution.
+        without: patterns of keys that make no sense here.
+        only: patterns of keys that do.
+    """
+
+    prefix: str
+    exercise: str
+    called: str
+    changes: tuple[tuple[str, str], ...]
+    known_as: str
+    whole: bool
+    without: tuple[str, ...]
+    only: tuple[str, ...]
+
+    def takes(self, key: str) -> bool:
+        """Whether a mistake of that exercise is one here."""
+        return any(fnmatchcase(key, p) for p in self.only) and not any(fnmatchcase(key, p) for p in self.without)
+
+
 def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
     """The mistakes in the text of such a file, pairs of them last, and the code of each.
 
@@ -77,9 +119,8 @@ def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
         ValueError: a key stands twice, a mistake has no message or no change, a line is none of these, or a passage
             that changes is not in the solution exactly once.
     """
-    singles, _, pairs = text.partition("\n# Two at once\n")
-    sections = re.split(r"^(?=## )", singles, flags=re.MULTILINE)[1:]
-    found = [mistake for section in sections for mistake in _mistakes(section, name)]
+    singles, _, pairs = _chapters(text, name)
+    found = [mistake for section in _sections(singles) for mistake in _mistakes(section, name)]
     code = {mistake: patched(solution, mistake.changes, f"{name}: {mistake.key}") for mistake in found}
     for pair in _pairs({mistake.key: mistake for mistake in found}, pairs, name):
         with contextlib.suppress(OverlapError):  # both change the same place
@@ -90,6 +131,49 @@ def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
     return code
 
 
+def parts_in(text: str, name: str) -> list[Part]:
+    """The parts whose mistakes are inherited, from the text of such a file.
+
+    Raises:
+        ValueError: an option is unknown, or a line is not as expected.
+    """
+    found = []
+    for section in _sections(_chapters(text, name)[1]):
+        head, _, body = section.partition("\n")
+        prefix = head.removeprefix("## ").strip()
+        lines, changes = _split(body, f"{name}: {prefix}")
+        options = dict(re.findall(r"^(\w+): (.*(?:\n .*)*)", lines, re.MULTILINE))
+        unknown = options.keys() - {"from", "called", "as", "whole", "without", "only"}
+        if unknown:
+            raise ValueError(f"{name}: {prefix} has an unknown option {', '.join(sorted(unknown))}")
+        exercise = options.get("from", prefix)
+        patterns = (tuple(options.get(option, default).split()) for option, default in (("without", ""), ("only", "*")))
+        as_, whole = options.get("as", exercise), "whole" in options
+        found.append(Part(prefix, exercise, options.get("called", f"`{exercise}`"), changes, as_, whole, *patterns))
+    return found
+
+
+def _chapters(text: str, name: str) -> tuple[str, str, str]:
+    """The mistakes, what is inherited, and the pairs."""
+    found = dict(part.partition("\n")[::2] for part in re.split(r"^# ", text, flags=re.MULTILINE)[1:])
+    title = next(iter(found), "")
+    unknown = found.keys() - {title, "Inherited", "Two at once"}
+    if not title or unknown:
+        raise ValueError(f"{name}: expected a title, '# Inherited' and '# Two at once', got {list(found)}")
+    return found[title], found.get("Inherited", ""), found.get("Two at once", "")
+
+
+def _sections(text: str) -> list[str]:
+    return re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
+
+
+def _split(body: str, where: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """What stands before the changes, and the changes."""
+    lines = body.rstrip().split("\n")
+    first = next((number for number, line in enumerate(lines) if re.match(r"[-+]( |$)", line)), len(lines))
+    return "\n".join(lines[:first]), _changes(lines[first:], where)
+
+
 def _mistakes(section: str, name: str) -> Iterator[Mistake]:
     """The mistake of a section; several, if it stands for several values."""
     head, _, body = section.partition("\n")
@@ -98,9 +182,8 @@ def _mistakes(section: str, name: str) -> Iterator[Mistake]:
     if heading is None or not options.keys() <= _OPTIONS:
         raise ValueError(f"{name}: expected '## key' or '## key  (see: page: heading)', got {head!r}")
     variable, *values = options.get("for", " ").split(" ")
-    lines = body.rstrip().split("\n")
-    first = next((number for number, line in enumerate(lines) if re.match(r"[-+]( |$)", line)), len(lines))
-    message, changes = " ".join(" ".join(lines[:first]).split()), _changes(lines[first:], f"{name}: {heading['key']}")
+    lines, changes = _split(body, f"{name}: {heading['key']}")
+    message = " ".join(lines.split())
     if not message or not changes:
         raise ValueError(f"{name}: expected a message and at least one change in {heading['key']!r}")
     for value in values:
@@ -117,17 +200,22 @@ def _mistakes(section: str, name: str) -> Iterator[Mistake]:
         )
 
 
-def _changes(lines: list[str], where: str) -> list[tuple[str, str]]:
+def _changes(lines: list[str], where: str) -> tuple[tuple[str, str], ...]:
     """Pairs of what goes and what comes, of lines that begin with `-` and `+`."""
     changes: list[tuple[list[str], list[str]]] = []
-    for line in filter(None, lines):
-        sign, text = line[0], line[2:]
-        if sign not in "-+" or line[1:2].strip() or (sign == "+" and not changes):
+    begun = False
+    for line in lines:
+        sign, text = line[:1], line[2:]
+        if not line:
+            begun = False
+            continue
+        if sign not in "-+" or line[1:2].strip() or (sign == "+" and not begun):
             raise ValueError(f"{where}: expected lines that begin with '- ' and then '+ ', got {line!r}")
-        if sign == "-" and (not changes or changes[-1][1]):
+        if sign == "-" and (not begun or changes[-1][1]):
             changes.append(([], []))
+            begun = True
         changes[-1][sign == "+"].append(text)
-    return [("\n".join(old), "\n".join(new)) for old, new in changes]
+    return tuple(("\n".join(old), "\n".join(new)) for old, new in changes)
 
 
 def _pairs(mistakes: dict[str, Mistake], text: str, name: str) -> Iterator[Mistake]:
@@ -192,14 +280,15 @@ def _indented(text: str, indent: str) -> str:
     return "\n".join([first.lstrip(), *(indent + line[own:] if line.strip() else "" for line in rest)])
 
 
-def built(code: str, name: str, module: str) -> Callable:
+def built(code: str, name: str, module: str, **others: Callable) -> Callable:
     """The function or class of this name.
 
     Args:
         code: which defines it.
         name: of the function or class.
         module: whose names the code uses.
+        others: further names that it uses.
     """
-    names = {**_NAMES, **vars(sys.modules[module]), "__name__": module}
+    names = {**_NAMES, **vars(sys.modules[module]), **others, "__name__": module}
     exec(compile(code, f"<a mistake in {name}>", "exec"), names)
     return names[name]

@@ -1,6 +1,7 @@
 """What holds for every page of the book, on a desk and on a phone, as `make book` builds it and as it is published.
 
-Each page is opened once per screen and build, and every test looks at it there: opening takes longer than looking.
+Each page is opened once per screen and build, and a test asks there for everything that has to hold: opening takes longer
+than looking. What holds is a list of functions; all that fail are reported together.
 """
 
 import re
@@ -27,33 +28,37 @@ DESK, PHONE = (1280, 900, "light"), (390, 844, "dark")
 KNOWN_ERRORS: tuple[str, ...] = ()
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(address, screen) for address in PAGES for screen in (DESK, PHONE)],
-    ids=lambda param: f"{param[0]}-{'desk' if param[1] is DESK else 'phone'}",
-)
-def opened(request, browser, site):
-    """A page on a screen, looked at and not touched."""
-    address, (width, height, scheme) = request.param
+# Of these, `make test` looks at the local build; `make test-all` looks at all pages and both builds.
+SAMPLE = {
+    "index.html",
+    "book/attention.html",
+    "book/masking.html",
+    "book/reference/api.html",
+    "book/teaching.html",
+    "search.html",
+}
+
+
+def open_page(browser, site, address, width, height, scheme):
+    """A page on a screen, looked at and not touched, and what closes it."""
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     seen = Visit(context.new_page(), site.address).open(address)
     seen.address, seen.width, seen.publisher = address, width, site.publisher
-    yield seen
-    context.close()
+    return seen, context.close
 
 
-def test_a_page_needs_nothing_from_outside(opened):
+def a_page_needs_nothing_from_outside(opened):
     assert opened.outside == []
     assert opened.failed == []
     assert [e for e in opened.errors if not any(known in e for known in KNOWN_ERRORS)] == []
     assert opened.page.locator("#main-content h1:visible").count() == 1
 
 
-def test_no_sideways_scroll(opened):
+def no_sideways_scroll(opened):
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= opened.width
 
 
-def test_mathematics_is_typeset(opened):
+def mathematics_is_typeset(opened):
     page = opened.page
     formulas = page.locator(".math").count()
     if opened.address in CHAPTERS:
@@ -71,7 +76,7 @@ _SIGNS_OF_A_FONT = r"""() => [...document.querySelectorAll("body *")].filter(one
   part => /[\ue000-\uf8ff]/.test(getComputedStyle(one, part).content))).map(one => one.className)"""
 
 
-def test_every_sign_is_drawn(opened):
+def every_sign_is_drawn(opened):
     """By icons.css, in place of the font of signs that the theme would load; a sign left out there is an empty box."""
     signs = opened.page.locator("i[class*='fa-']").evaluate_all(
         "list => list.map(i => [i.className, getComputedStyle(i, '::before').content, getComputedStyle(i).maskImage])"
@@ -91,12 +96,12 @@ _HIDDEN = """list => list.map(formula => {
 })"""
 
 
-def test_a_wide_formula_can_be_seen_to_its_end(opened):
+def a_wide_formula_can_be_seen_to_its_end(opened):
     hidden = opened.page.locator("article div.math > math").evaluate_all(_HIDDEN)
     assert [pixels for pixels in hidden if pixels > 2] == []
 
 
-def test_tables_of_shapes_fit_a_phone(opened):
+def tables_of_shapes_fit_a_phone(opened):
     if opened.address == "book/reference/shapes.html":
         wider = "list => list.filter(table => table.scrollWidth > table.clientWidth + 1).length"
         tables = opened.page.locator(".pst-scrollable-table-container")
@@ -104,13 +109,13 @@ def test_tables_of_shapes_fit_a_phone(opened):
         assert tables.evaluate_all(wider) == 0
 
 
-def test_no_code_scrolls_sideways_on_a_desk(opened):
+def no_code_scrolls_sideways_on_a_desk(opened):
     if opened.width >= 1280:
         too_wide = "list => list.filter(b => b.checkVisibility() && b.scrollWidth > b.clientWidth + 1).length"
         assert opened.page.locator("article pre").evaluate_all(too_wide) == 0
 
 
-def test_a_page_is_light(opened):
+def a_page_is_light(opened):
     """All that it loads, uncompressed. A default Jupyter Book loads four times as much."""
     assert sum(opened.sizes.values()) <= MOST_BYTES, sorted(opened.sizes.items(), key=lambda item: -item[1])[:8]
 
@@ -125,7 +130,7 @@ _PICTURES = """list => Promise.all(list.map(async image => {
 }))"""
 
 
-def test_every_figure_is_shown_with_its_text(opened):
+def every_figure_is_shown_with_its_text(opened):
     images = opened.page.locator("article img").evaluate_all(_PICTURES)
     if opened.address in CHAPTERS:
         assert len(images) >= 4
@@ -144,7 +149,7 @@ _WIDTHS = """links => links.map(link => {
 LEGIBLE, DPI = 10, 110
 
 
-def test_text_in_figures_is_legible_on_a_phone(opened):
+def text_in_figures_is_legible_on_a_phone(opened):
     """At least ten pixels high. A figure that is too wide for that scrolls, and says so."""
     if opened.width > 600 or opened.address not in LESSONS:
         return
@@ -158,7 +163,7 @@ def test_text_in_figures_is_legible_on_a_phone(opened):
         assert figure["moves"] == (figure["shown"] > figure["room"] + 1), figure
 
 
-def test_every_button_of_the_header_is_in_the_header(opened):
+def every_button_of_the_header_is_in_the_header(opened):
     buttons = opened.page.locator(".bd-header-article :is(button, a):visible").evaluate_all(
         "list => list.map(b => [b.title || b.ariaLabel || b.className, b.getBoundingClientRect().toJSON()])"
     )
@@ -173,7 +178,7 @@ def test_every_button_of_the_header_is_in_the_header(opened):
         assert box["width"] <= 120, name
 
 
-def test_a_colab_button_only_where_somebody_publishes(opened):
+def a_colab_button_only_where_somebody_publishes(opened):
     links = opened.page.locator("a[href*='colab.research.google.com']")
     if opened.publisher and opened.address in LESSONS:
         name = opened.address.removesuffix(".html")
@@ -182,7 +187,7 @@ def test_a_colab_button_only_where_somebody_publishes(opened):
         assert links.count() == 0
 
 
-def test_the_notebook_of_a_lesson_can_be_downloaded(opened):
+def the_notebook_of_a_lesson_can_be_downloaded(opened):
     if opened.address in LESSONS:
         link = opened.page.locator("a[href*='_sources/'][href$='.ipynb']").first
         response = opened.page.request.get(urljoin(opened.page.url, link.get_attribute("href")))
@@ -190,9 +195,66 @@ def test_the_notebook_of_a_lesson_can_be_downloaded(opened):
         assert any(cell.get("outputs") for cell in notebook.cells)
 
 
-def test_no_fault_of_accessibility(opened):
-    """Of a published page, what is around the article: the article is the same, as the next test proves."""
+def no_fault_of_accessibility(opened):
+    """Of a published page, what is around the article: the article is the same, as a test below proves."""
     assert faults(opened.page, without=["article"] if opened.publisher else []) == []
+
+
+# What depends on the build is asked of both; the article is the same in both.
+OF_BOTH_BUILDS = (
+    a_page_needs_nothing_from_outside,
+    no_sideways_scroll,
+    every_button_of_the_header_is_in_the_header,
+    a_colab_button_only_where_somebody_publishes,
+    the_notebook_of_a_lesson_can_be_downloaded,
+    no_fault_of_accessibility,
+)
+OF_A_PAGE = (
+    mathematics_is_typeset,
+    every_sign_is_drawn,
+    a_wide_formula_can_be_seen_to_its_end,
+    tables_of_shapes_fit_a_phone,
+    no_code_scrolls_sideways_on_a_desk,
+    a_page_is_light,
+    every_figure_is_shown_with_its_text,
+    text_in_figures_is_legible_on_a_phone,
+    *OF_BOTH_BUILDS,
+)
+
+
+def what_fails(opened, checks):
+    """Each check that fails, with what it found."""
+    found = []
+    for check in checks:
+        try:
+            check(opened)
+        except AssertionError as error:
+            found.append(f"{check.__name__}: {error}")
+    return found
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("address", [a if a in SAMPLE else pytest.param(a, marks=pytest.mark.thorough) for a in PAGES])
+def test_a_page(browser, site, address, screen):
+    seen, close = open_page(browser, site, address, *screen)
+    found = what_fails(seen, OF_BOTH_BUILDS if site.publisher else OF_A_PAGE)
+    close()
+    assert not found, "\n".join([f"{address}: {len(found)} checks fail", *found])
+
+
+def test_every_check_that_fails_is_reported(browser, site):
+    seen, close = open_page(browser, site, "book/attention.html", *DESK)
+    seen.page.evaluate("""document.querySelector('article').insertAdjacentHTML('beforeend',
+      '<img src="data:," width="2000"><i class="fa-new"></i><math><merror></merror></math><pre>' + 'x'.repeat(900) + '</pre>')""")
+    names = {line.split(":")[0] for line in what_fails(seen, OF_A_PAGE)}
+    close()
+    assert names >= {
+        "mathematics_is_typeset",
+        "no_code_scrolls_sideways_on_a_desk",
+        "every_figure_is_shown_with_its_text",
+        "every_sign_is_drawn",
+        "no_fault_of_accessibility",
+    }
 
 
 def test_a_published_article_is_the_local_one():
