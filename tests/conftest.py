@@ -18,8 +18,8 @@ _CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
 
-# Coverage doubles the time of what computes in Python, and 95 % are reached without these: the tests of tools, those
-# that train for long, and those that call the same lines thousands of times.
+# Coverage doubles the time of what computes in Python, and 95 % are reached without the thorough tests and these: the
+# tests of tools, those that train for long, and those that call the same lines thousands of times.
 _UNTRACED = {
     "tests/toolchain",
     "tests/test_pages.py",
@@ -43,7 +43,8 @@ def pytest_collection_modifyitems(items):
     root = _LIBRARY.parent
     for item in items:
         place = item.path.relative_to(root)
-        if _UNTRACED & {place.as_posix(), place.parent.as_posix()}:
+        untraced = _UNTRACED & {place.as_posix(), place.parent.as_posix()}
+        if untraced or any(item.get_closest_marker(name) for name in ("thorough", "site")):
             item.add_marker(pytest.mark.no_cover)
 
 

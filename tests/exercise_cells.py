@@ -42,7 +42,7 @@ class Cell:
 
 
 def cells(kind: str) -> list[Cell]:
-    """All cells of one kind: "right", "dev" or "held_out"."""
+    """All cells of one kind: "right", "unusual", "held_out" or "held_out_2"."""
     return [cell for path in sorted((FOLDER / kind).glob("*.py")) for cell in cells_in(path, kind)]
 
 

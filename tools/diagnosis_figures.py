@@ -1,6 +1,6 @@
 """How often mistakes are named, which tips are given, and for what: pairs to judge the tips by.
 
-python -m tools.diagnosis_figures                    the wrong solutions in tests/exercises/dev
+python -m tools.diagnosis_figures                    the wrong solutions in tests/exercises/held_out
 python -m tools.diagnosis_figures FILE…              other files of `# %% exercise: what is wrong` and code
 python -m tools.diagnosis_figures --generic          as if no mistake had a name: what the generic tips alone say
 python -m tools.diagnosis_figures --named-mistakes   the exercises' own misconceptions instead of files
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    files = options.files or sorted((ROOT / "tests/exercises/dev").glob("*.py"))
+    files = options.files or sorted((ROOT / "tests/exercises/held_out").glob("*.py"))
     wrong = from_exercises() if options.named_mistakes else from_files(files)
     found = list(pairs(wrong, seed=options.seed, generic=options.generic))
     passed = [text for text in found if isinstance(text, str)]

@@ -15,7 +15,7 @@ from tools.notebooks import code_cells
 from tools.pages import Page, all_pages, notebook_pages
 from tools.publisher import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.site
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tools import pdf
 from tools.pages import all_pages
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.site,
     pytest.mark.browser,
     pytest.mark.skipif(not any(map(shutil.which, pdf.BROWSERS)), reason="needs Chromium"),
 ]

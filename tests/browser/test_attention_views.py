@@ -9,7 +9,7 @@ from shown import as_shown, number_in
 
 from course_lib.viz import alignment, query_plane
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 KEY = torch.tensor([[2.0, 0.5], [-1.0, 1.5], [1.0, -2.0]])
 VALUE = torch.tensor([1.0, 3.0, -2.0])

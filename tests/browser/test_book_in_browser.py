@@ -7,7 +7,7 @@ import pytest
 from course_lib.chapters import STEMS
 from tools.pages import notebook_pages
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 CHAPTER = f"{notebook_pages()[0].name}.html"
 

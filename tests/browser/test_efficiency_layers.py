@@ -9,7 +9,7 @@ from course_lib.costs import formulas
 from course_lib.costs.layers import KINDS
 from course_lib.viz import layer_costs
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 layouts = pytest.mark.parametrize(("width", "scheme", "touch"), [(1000, "light", False), (390, "dark", True)])
 

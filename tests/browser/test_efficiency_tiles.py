@@ -6,7 +6,7 @@ from driving import clean, said
 
 from course_lib.viz import tile_walk
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 
 def assert_shows(page, state):

@@ -1,7 +1,7 @@
 """What holds for every page of the book, on a desk and on a phone, as `make book` builds it and as it is published.
 
-Each page is opened once per screen and build, and a test asks there for everything that has to hold: opening takes longer
-than looking. What holds is a list of functions; all that fail are reported together.
+Each page is opened once per screen and build, and one test asks there for everything that has to hold: opening takes
+longer than looking. What holds is a list of functions; all that fail are reported together.
 """
 
 import re
@@ -17,7 +17,7 @@ from course_lib.exercises import STEMS
 from tools.pages import Page, all_pages, notebook_pages
 from tools.text_sizes import sizes_of_pictures
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 PAGES = [f"{page.name}.html" for page in all_pages()] + ["search.html"]
 LESSONS = {f"{page.name}.html" for page in notebook_pages() if page.is_lesson}
@@ -245,7 +245,7 @@ def test_a_page(browser, site, address, screen):
 def test_every_check_that_fails_is_reported(browser, site):
     seen, close = open_page(browser, site, "book/attention.html", *DESK)
     seen.page.evaluate("""document.querySelector('article').insertAdjacentHTML('beforeend',
-      '<img src="data:," width="2000"><i class="fa-new"></i><math><merror></merror></math><pre>' + 'x'.repeat(900) + '</pre>')""")
+      '<img src="data:,"><i class="fa-new"></i><math><merror></merror></math><pre>' + 'x'.repeat(900) + '</pre>')""")
     names = {line.split(":")[0] for line in what_fails(seen, OF_A_PAGE)}
     close()
     assert names >= {

@@ -7,7 +7,7 @@ from driving import assert_scrolls, clean, drag_by_touch, everywhere, said
 from course_lib.viz import logit_lens_view
 from course_lib.viz.view_elements import sentence
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 READ = ["the", "animal", "did", "not", "cross", "the", "street", "because", "it", "was"]
 WORDS = [f"w{i}" for i in range(13)]

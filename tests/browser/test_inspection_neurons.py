@@ -11,7 +11,7 @@ from shown import number_in
 from course_lib import causal_mask
 from course_lib.viz import neuron_view
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 KEYS = ["the", "cat", "sat", "on", "it"]
 

@@ -8,7 +8,7 @@ from driving import clean, everywhere, said
 
 from course_lib.viz import pair_view
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 TOKENS = ["[CLS]", "the", "cat", "[SEP]", "it", "ran", "[SEP]"]
 

@@ -8,7 +8,7 @@ from shown import as_shown
 from course_lib.viz import patching_view
 from course_lib.viz.view_elements import sentence
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 HUND = ["Ein", "Hund", "läuft", "am", "Strand", ".", "<eos>"]
 KATZE = ["Eine", "Katze", "läuft", "am", "Strand", ".", "<eos>"]

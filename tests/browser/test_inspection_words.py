@@ -6,7 +6,7 @@ from driving import clean, drag_by_touch, everywhere, said
 
 from course_lib.viz import contextual_words
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 SENTENCES = [f"sentence {letter}" for letter in "abcde"]
 

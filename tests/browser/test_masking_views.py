@@ -7,7 +7,7 @@ from driving import clean, everywhere, said
 from course_lib.masking import causal_mask, masked_softmax, sliding_window_mask
 from course_lib.viz import leak_detector, mask_painter
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 TOKENS = ["the", "cat", "sat", "on", "it"]
 SCORES = torch.tensor(

@@ -11,7 +11,7 @@ from course_lib.multi_head import MultiHeadAttention, split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 from course_lib.viz import head_grid, head_split
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 TOKENS = ["the", "cat", "sat"]
 

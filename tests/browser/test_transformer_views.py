@@ -10,7 +10,7 @@ from shown import as_shown
 from course_lib import transformer_parameter_count
 from course_lib.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 LAYOUTS = [(1000, "light", False), (390, "dark", True)]
 layouts = pytest.mark.parametrize(("width", "scheme", "touch"), LAYOUTS)

@@ -10,7 +10,7 @@ from axe import faults
 
 from course_lib import causal_mask, sinusoidal_encoding, viz
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.site]
 
 
 def weights(*shape):

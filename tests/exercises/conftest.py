@@ -1,18 +1,26 @@
 """No run-time check of shapes here: solutions are wrong on purpose, and fail as they do for a learner."""
 
+from pathlib import Path
+
 import pytest
 
 from course_lib.exercises import Exercise
 
+FOLDER = Path(__file__).parent
 
-@pytest.hookimpl(tryfirst=True)
+
 def pytest_collection_modifyitems(items):
-    """One worker runs all tests of an exercise (`--dist loadgroup`): it draws the cases and runs the mistakes once."""
-    for item in items:
-        for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
-            name = value.name if isinstance(value, Exercise) else getattr(value, "exercise", None)
-            if isinstance(name, str):
-                item.add_marker(pytest.mark.xdist_group(name))
+    """An exercise's tests follow each other: the worker that has them draws cases and runs the mistakes once."""
+    here = [number for number, item in enumerate(items) if FOLDER in item.path.parents]
+    in_order = sorted((items[number] for number in here), key=_exercise_of)
+    for number, item in zip(here, in_order, strict=True):
+        items[number] = item
+
+
+def _exercise_of(item) -> str:
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    names = (value.name if isinstance(value, Exercise) else getattr(value, "exercise", None) for value in values)
+    return next((name for name in names if isinstance(name, str)), "")
 
 
 @pytest.fixture(autouse=True)

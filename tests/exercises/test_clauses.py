@@ -9,7 +9,7 @@ from contract_clauses import Breach, breaches
 from course_lib.exercises import all_exercises
 from tools.clause_table import BEGIN, END, PAGE, SEEDS, Refusal, page_with, row_of, rows_in, tables, tables_of, tried
 
-pytestmark = pytest.mark.judging
+pytestmark = pytest.mark.thorough
 
 FEWEST = 3  # clauses of an exercise that are broken by some solution
 

@@ -8,7 +8,7 @@ from course_lib.grader.verdict.sheet import sheet_of
 from tools.mutants import mutants_of, survives
 from tools.publisher import ROOT
 
-pytestmark = pytest.mark.judging
+pytestmark = pytest.mark.thorough
 
 TEACHING = (ROOT / "book/teaching.md").read_text(encoding="utf-8")
 

@@ -13,8 +13,6 @@ from course_lib.grader.verdict.evidence import Diagnosis
 from course_lib.grader.verdict.judge import findings_of, judge
 from course_lib.grader.verdict.sheet import sheet_of
 
-pytestmark = pytest.mark.judging
-
 # Numbers that are not quoted from a case: names of dtypes, the end of float16, axes counted from the right, and zeros.
 CONSTANTS = re.compile(r"b?float\d+|65504|−1 and −2|0 / 0, ∞ − ∞ or 0 · ∞|indices start at 0|`[^`]*`")
 
@@ -37,6 +35,7 @@ def report_without_names(sheet, observations) -> Report:
     return Report(sheet.exercise, verdict, diagnosis, _example(sheet, verdict, observations, diagnosis))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
 def test_tips_quote_the_case_that_is_shown(exercise):
     sheet = sheet_of(exercise, 0)
@@ -48,9 +47,14 @@ def test_tips_quote_the_case_that_is_shown(exercise):
             assert quoted_from_elsewhere(report) == set(), (mistake.key, report.diagnosis.says, report.example)
 
 
-@pytest.mark.parametrize("cell", cells("dev"), ids=lambda cell: f"{cell.key} {cell.says[:40]}")
-def test_a_named_mistake_is_shown_by_a_case_that_it_explains(cell):
-    sheet = sheet_of(find(cell.exercise), 0)
+@pytest.mark.thorough
+@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+def test_a_named_mistake_is_shown_by_a_case_that_it_explains(exercise):
+    for cell in (cell for cell in cells("held_out") if cell.exercise == exercise.name):
+        is_shown_by_a_case_that_it_explains(cell, sheet_of(exercise, 0))
+
+
+def is_shown_by_a_case_that_it_explains(cell, sheet):
     report = report_on(sheet, sheet.run(cell.load()), allow_twins=True)
     diagnosis = report.diagnosis
     if diagnosis is None:

@@ -12,7 +12,7 @@ from course_lib.grader.report.text import text_of
 from course_lib.grader.verdict.judge import CONDUCT, judge
 from course_lib.grader.verdict.sheet import sheet_of
 
-pytestmark = pytest.mark.judging
+pytestmark = pytest.mark.thorough
 
 REPAIRS = {name: exercise for name, exercise in all_exercises().items() if exercise.repair}
 HEALTHY = "fix_softmax"  # the one in which nothing needs repair

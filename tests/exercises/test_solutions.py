@@ -17,7 +17,7 @@ from course_lib.grader.verdict.sheet import sheet_of
 from course_lib.grader.verdict.trials import trials_of
 from tools.publisher import ROOT
 
-pytestmark = pytest.mark.judging
+pytestmark = pytest.mark.thorough
 
 SEEDS = (0, 5)
 MANY_SEEDS = range(100, 150)
@@ -158,9 +158,3 @@ def test_the_held_out_set_has_five_wrong_solutions_of_each_exercise(kind):
     assert set(counts) == set(all_exercises())
     assert min(counts.values()) >= 5
     assert {cell.key for cell in cells(kind)} == set(judged(kind))
-
-
-@pytest.mark.parametrize("cell", cells("dev"), ids=lambda cell: f"{cell.key} {cell.says[:40]}")
-def test_the_wrong_solutions_of_the_development_set_fail(cell):
-    verdict, _ = verdict_and_diagnosis(cell, 0)
-    assert verdict.status in {"failed", "not counted"}

@@ -43,7 +43,7 @@ def number_word(number: int) -> str:
 
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's"),
 ]
 

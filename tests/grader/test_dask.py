@@ -17,7 +17,7 @@ from course_lib.grader.submission.submissions import read_submissions
 distributed = pytest.importorskip("distributed")
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork"),
 ]
 

@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.skipif(
         not sys.platform.startswith("linux") or os.geteuid() != 0, reason="root of a Linux makes these environments"
     ),
-    pytest.mark.slow,
+    pytest.mark.thorough,
 ]
 
 READS = "open({path!r}).read()"

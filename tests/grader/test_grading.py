@@ -409,7 +409,7 @@ def files_of(out) -> dict[str, bytes]:
     return {str(p.relative_to(out)): p.read_bytes() for p in sorted(out.rglob("*")) if p.is_file()}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_runs_with_one_seed_are_the_same_to_the_byte_whatever_the_jobs(folder, tmp_path):
     for out, jobs in (("a", "1"), ("b", "2")):
         subprocess.run(command(folder, tmp_path / out, "--jobs", jobs, "--quiet"), check=True, timeout=120)
@@ -417,7 +417,7 @@ def test_two_runs_with_one_seed_are_the_same_to_the_byte_whatever_the_jobs(folde
     assert "results.json" in files_of(tmp_path / "a")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_grader_killed_half_way_goes_on_where_it_stopped(folder, tmp_path):
     slow = ATTENTION.replace("    scores", "    import time; time.sleep(0.05)\n    scores", 1)
     for number in range(12):

@@ -33,7 +33,10 @@ LEVELS = {
 }
 
 
-@pytest.fixture(scope="module", params=[pytest.param(k, marks=pytest.mark.slow if k != "all" else ()) for k in LEVELS])
+MARKED = [pytest.param(level, marks=pytest.mark.thorough if level != "all" else ()) for level in LEVELS]
+
+
+@pytest.fixture(scope="module", params=MARKED)
 def server(request):
     try:
         server = ForkServer(LIMITS, LEVELS[request.param])

@@ -107,7 +107,7 @@ def test_doctor_tells_by_its_status_whether_a_class_can_be_graded(ordinary, monk
 
 
 @grades
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sigterm_ends_a_run_in_a_line_and_the_same_command_goes_on(folder):
     slow = RIGHT.replace("    return", "    import time; time.sleep(0.3)\n    return")
     for number in range(6):

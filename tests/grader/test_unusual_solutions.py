@@ -17,7 +17,7 @@ from course_lib.grader.sandbox.walls import WALLS, Limits
 from course_lib.grader.submission.submissions import read_submission
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's"),
 ]
 

@@ -14,7 +14,7 @@ import torch
 from course_lib.viz import alignment
 from tools.publisher import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.site
 
 BARS = "import matplotlib.pyplot as plt\nplt.bar(range(3), [1, 2, 3]);"
 VIEW = """

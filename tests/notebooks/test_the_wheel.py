@@ -10,7 +10,7 @@ import pytest
 from tools.notebooks import code_cells
 from tools.pages import notebook_pages
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.site
 
 
 def test_the_environment_is_the_runtime_requirements_only(runtime, tmp_path):

@@ -63,13 +63,13 @@ def small_notebook(*sources):
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
 
 
-@pytest.mark.slow
+@pytest.mark.site
 def test_a_failing_cell_fails_the_page():
     with pytest.raises(RuntimeError, match=r"(?s)page: a cell failed.*ZeroDivisionError"):
         execute_notebook(small_notebook("1 / 0"), "page")
 
 
-@pytest.mark.slow
+@pytest.mark.site
 def test_a_warning_fails_the_page():
     with pytest.raises(RuntimeError, match=r"(?s)standard error.*careful"):
         execute_notebook(small_notebook("import warnings\nwarnings.warn('careful')"), "page")

@@ -431,7 +431,7 @@ def run_with_two_processes(folder, kind, **options):
     return json.loads((folder / "history.json").read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_processes_share_the_work_and_a_stopped_run_of_theirs_goes_on_to_the_bit(captions, tmp_path):
     """Half as many steps each; the loss is that of all of "val", computed here again by one process."""
     whole = run_with_two_processes(tmp_path / "whole", "captions")
@@ -457,7 +457,7 @@ def test_two_processes_share_the_work_and_a_stopped_run_of_theirs_goes_on_to_the
     assert same(model, other)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_processes_with_a_task_that_has_one_batch_to_measure_on(tmp_path):
     history = run_with_two_processes(tmp_path / "run", "reversal", stop_after=1)
     assert history[0]["step"] == 50

@@ -293,7 +293,7 @@ class TestPretrained:
         assert Recipe.from_dict(trained_by) == Recipe()
         assert Recipe.read(folder / "recipe.yaml") == Recipe()
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_its_scores_are_those_that_are_written_down(self, committed):
         """All of them anew. On another processor a near tie can turn out otherwise, which moves a caption or two."""
         if "COURSE_LIB_DATA" not in os.environ:

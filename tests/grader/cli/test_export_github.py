@@ -51,7 +51,7 @@ def test_the_workflows_steps_are_shell(workflow):
 
 @grades
 @posix
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("code", "status"), [(SOFTMAX + CAUSAL, 0), (SOFTMAX, 1)])
 def test_the_workflow_grades_a_repository_and_fails_unless_all_is_passed(workflow, tmp_path, week, code, status):
     (step,) = (step["run"] for step in steps_of(workflow) if "course-lib grade" in step.get("run", ""))

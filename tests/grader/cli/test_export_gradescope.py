@@ -76,7 +76,7 @@ def gradescope_machine(archive, tmp_path):
 
 @grades
 @posix
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_autograder_grades_a_submission(gradescope_machine):
     root, start = gradescope_machine
     (root / "submission" / "my homework.ipynb").write_text(notebook_of(IMPORT, SOFTMAX))
@@ -89,7 +89,7 @@ def test_the_autograder_grades_a_submission(gradescope_machine):
 
 
 @posix
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_autograder_says_so_where_it_cannot_run(gradescope_machine):
     root, start = gradescope_machine
     (root / "submission" / "homework.py").write_text(IMPORT + SOFTMAX)

@@ -94,7 +94,7 @@ def execute(notebook) -> str:
 
 
 @grades
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_notebook_runs_as_it_is_and_then_grades_as_not_attempted(exported, week):
     shown = execute(exported)
     assert shown.count("Not attempted yet") == 2
@@ -104,7 +104,7 @@ def test_a_notebook_runs_as_it_is_and_then_grades_as_not_attempted(exported, wee
 
 
 @grades
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_notebook_with_solutions_checks_green_and_grades_in_full(exported, week):
     for cell in exported.cells:
         if cell.source.startswith("def softmax"):

@@ -93,7 +93,7 @@ def test_version(capsys):
 
 
 @grades
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_installed_command_grades(half, week):
     done = subprocess.run(
         [command(), "grade", half, "-a", week, "--strict"], capture_output=True, encoding="utf-8", timeout=120
@@ -105,7 +105,7 @@ def test_the_installed_command_grades(half, week):
 
 
 @grades
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a terminal is made here, as Linux does it")
 def test_a_terminal_shows_a_progress_bar(ada, half, week):
     master, slave = os.openpty()
@@ -125,7 +125,7 @@ def test_a_terminal_shows_a_progress_bar(ada, half, week):
 
 
 @grades
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
 def test_after_ctrl_c_the_same_command_goes_on(ada):
     Path("slow.py").write_text(IMPORT + SOFTMAX + "\nimport time\ndef causal_mask(length):\n    time.sleep(1.5)\n")
