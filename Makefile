@@ -18,7 +18,7 @@ ONE_THREAD := OMP_NUM_THREADS=1
 JOBS ?= $(shell cores=$$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2); echo $$((cores > 4 ? 4 : cores)))
 SIDE_BY_SIDE := -n $(JOBS) --dist worksteal
 
-.PHONY: help env book pdf test test-quick test-library test-judging test-exercises test-book test-notebooks test-portability notebooks published-notebooks serve \
+.PHONY: help env book pdf test test-all test-package test-book test-notebooks test-portability notebooks published-notebooks serve \
 	links figures bench lint format clean
 
 help:  ## list the targets
@@ -38,29 +38,31 @@ serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 	@echo "Serving on http://localhost:$(PORT); stop with Ctrl-C."
 	@$(PY) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
-test: env lint test-library test-judging test-exercises test-book test-notebooks  ## prove everything: style, library, exercises, book, notebooks
+# `make test` leaves out the tests that are marked as thorough; with ALL=1 a step takes all, and counts coverage.
+ifdef ALL
+CHOSEN := -m "not site"
+CHOSEN_OF_SITE := -m site
+CHOSEN_CELLS :=
+COVERAGE := --cov --cov-report=term
+else
+CHOSEN := -m "not site and not thorough"
+CHOSEN_OF_SITE := -m "site and not thorough"
+CHOSEN_CELLS := -m "not thorough"
+endif
 
-test-library: env  ## the package, with coverage
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m "not slow and not judging" --cov --cov-report=term
+test: env lint test-package test-book test-notebooks  ## prove what users rely on, in about 12 minutes of two cores
 
-test-judging: env  ## thousands of right and wrong solutions to the exercises, judged
-	$(ONE_THREAD) $(PY) -m pytest -n $(JOBS) --dist loadgroup -m judging tests/exercises
+test-all:  ## the same, and every kept solution, attack, notebook and page, in about 35 minutes; what CI runs
+	@$(MAKE) --no-print-directory test ALL=1
 
-# Nothing is built, no notebook and no browser is started, no exercise is judged, and nothing is trained for long.
-QUICK := tests/test_imports.py tests/test_pages.py tests/toolchain tests/test_attention.py tests/test_scaled_dot_product.py \
-	tests/test_multi_head.py tests/test_masking.py tests/test_positional_encoding.py tests/test_transformer.py \
-	tests/test_training.py tests/test_decoding.py tests/test_inspection.py tests/test_efficiency.py tests/test_debugging.py tests/test_models.py tests/test_recurrent.py tests/data
-test-quick: env lint  ## for the working day: style, imports, pages in step, the chapters' tests; no coverage, no browser
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -q -m "not slow and not judging" $(QUICK)
+test-package: env  ## the package, the exercises and the grader (ALL=1: thoroughly, with coverage)
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) --durations=15 $(CHOSEN) $(COVERAGE)
 
-test-exercises: env  ## what takes longer: attacks, whole classes, a cluster, two training processes, the committed scores
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) -m slow tests/grader tests/translator
+test-book: env  ## the built book, in a browser (ALL=1: every page)
+	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) --durations=10 $(CHOSEN_OF_SITE) tests/book tests/browser tests/toolchain
 
-test-book: env  ## pages, pairs, links, the built book in a browser
-	$(ONE_THREAD) $(PY) -m pytest $(SIDE_BY_SIDE) --durations=10 -m slow tests/book tests/browser tests/toolchain
-
-test-notebooks: env  ## run every notebook from the wheel in an empty folder, and compare its outputs, pictures and views
-	$(ONE_THREAD) $(PY) -m pytest -c tests/notebooks/nbval.ini --rootdir . -n $(JOBS) --dist loadfile book tests/notebooks
+test-notebooks: env  ## run the notebooks of the chapters (ALL=1: all) from the wheel in an empty folder, and compare
+	$(ONE_THREAD) $(PY) -m pytest -c tests/notebooks/nbval.ini --rootdir . -n $(JOBS) --dist loadfile $(CHOSEN_CELLS) book tests/notebooks
 
 test-portability: env  ## the notebooks as on other processors: thread counts and instruction sets
 	$(PY) -m tools.portability

@@ -55,7 +55,7 @@ from torch import nn
 __all__ = ["Mistake", "Part", "built", "mistakes_in", "parts_in", "patched"]
 
 _HEADING = re.compile(r"## (?P<key>\S+)(?: +\((?P<options>.*)\))?")
-_OPTIONS = {"see", "for", "breaks"}
+_OPTION = re.compile(r"(?:for )?\w+: [^;]*[^;\s]")
 _NAMES = {"torch": torch, "nn": nn, "F": nn.functional, "math": math}
 
 
@@ -178,10 +178,12 @@ def _mistakes(section: str, name: str) -> Iterator[Mistake]:
     """The mistake of a section; several, if it stands for several values."""
     head, _, body = section.partition("\n")
     heading = _HEADING.fullmatch(head.rstrip())
-    options = dict(re.findall(r"(\w+): ([^;]*\S)", heading["options"] or "")) if heading else {}
-    if heading is None or not options.keys() <= _OPTIONS:
+    options = dict(option.split(": ", 1) for option in _OPTION.findall(heading["options"] or "")) if heading else {}
+    variables = [option for option in options if option.startswith("for ")]
+    if heading is None or not options.keys() - set(variables) <= {"see", "breaks"} or len(variables) > 1:
         raise ValueError(f"{name}: expected '## key' or '## key  (see: page: heading)', got {head!r}")
-    variable, *values = options.get("for", " ").split(" ")
+    variable = variables[0].removeprefix("for ") if variables else ""
+    values = options[variables[0]].split() if variables else [""]
     lines, changes = _split(body, f"{name}: {heading['key']}")
     message = " ".join(lines.split())
     if not message or not changes:
@@ -189,7 +191,7 @@ def _mistakes(section: str, name: str) -> Iterator[Mistake]:
     for value in values:
 
         def put(text: str, value: str = value) -> str:
-            return text.replace("{" + variable.rstrip(":") + "}", value) if variable else text
+            return text.replace(f"{{{variable}}}", value) if variable else text
 
         yield Mistake(
             put(heading["key"]),

@@ -7,13 +7,12 @@ from collections import defaultdict
 
 import pytest
 
-from course_lib.exercises import STEMS, all_exercises, find
+from course_lib.exercises import STEMS, all_exercises
 from course_lib.exercises._files import beside, text_of
 from course_lib.exercises._headings import TITLES
-from course_lib.exercises._mistakes import Mistakes
 from tools.publisher import ROOT
 
-OF_EVERY_EXERCISE = {"__all__", "exercise", "mistake", "EXERCISES"}  # what the loader looks for
+OF_EVERY_EXERCISE = {"__all__", "exercise", "EXERCISES"}  # what the loader looks for
 
 PAGE = """\
 # A title
@@ -68,17 +67,15 @@ def test_an_exercise_without_a_page_is_an_error(tmp_path):
 def test_every_file_of_a_chapter_belongs_to_something(stem):
     folder = ROOT / "course_lib/exercises" / stem
     files = {name: exercise for name, exercise in _files().items() if exercise.stem == stem}
-    assert {path.stem for path in folder.glob("*.md")} == set(files)
-    for name in files:
-        assert (folder / f"{name}.py").exists()
-        assert (folder / f"{name}_mistakes.py").exists() != (folder / f"{name}_mistakes").is_dir()
+    assert {path.stem for path in folder.glob("*.md")} == {*files, *(f"{name}_mistakes" for name in files)}
+    assert all((folder / f"{name}.py").exists() for name in files)
 
 
 def _files():
     return {
         inspect.getfile(exercise.properties[0].cases).rpartition("/")[2].removesuffix(".py"): exercise
         for exercise in all_exercises().values()
-        if exercise.mistakes_in
+        if exercise.mistakes
     }
 
 
@@ -87,58 +84,8 @@ def test_a_head_can_hold_a_file(path):
     assert len(path.read_text().splitlines()) <= 400
 
 
-def test_a_mistake_is_named_by_its_function_and_says_its_docstring():
-    mistake = Mistakes()
-
-    @mistake(look="masking: Padding")
-    def upper_triangle(length):
-        """Every query sees the future,
-        and not the past."""
-
-    @mistake
-    class ParamsSwapped:
-        """Two parameters are exchanged."""
-
-    @mistake.built
-    def built():
-        """Made by a factory."""
-        return len
-
-    @mistake(by=lambda forward: {"forward": forward}, key="list")
-    def list_(self):
-        """Made from a method."""
-
-    mistake.named("table_1", "From a\ntable.")(min)
-    found = list(mistake)
-    assert [m.key for m in found] == ["upper_triangle", "params_swapped", "built", "list", "table_1"]
-    assert (found[0].says, found[0].look) == ("Every query sees the future, and not the past.", "masking: Padding")
-    assert [m.solution for m in found] == [upper_triangle, ParamsSwapped, len, {"forward": list_}, min]
-    assert [m.says for m in found[-2:]] == ["Made from a method.", "From a table."]
-
-
-def test_a_mistake_without_a_message_or_with_a_name_that_is_taken_is_an_error():
-    mistake = Mistakes()
-    with pytest.raises(ValueError, match="expected a docstring in the mistake 'silent'"):
-
-        @mistake
-        def silent(length): ...
-
-    mistake.named("one", "One.")(min)
-    with pytest.raises(ValueError, match="two mistakes are called 'one'"):
-        mistake.named("one", "Another one.")(max)
-
-
-def test_an_exercise_inherits_in_the_file_of_its_mistakes():
-    mistake = Mistakes()
-    mistake.contains(find("causal_mask"), lambda wrong: wrong, called="mask", without=("numpy_array",))
-    keys = [m.key for m in mistake]
-    assert "causal_mask/upper_triangle" in keys
-    assert "causal_mask/numpy_array" not in keys
-    assert next(iter(mistake)).says.startswith("In your mask: ")
-
-
 def _constants_and_helpers(source):
-    """Names that a file gives to its constants and private helpers; mistakes are named for their keys instead."""
+    """Names that a file gives to its constants and private helpers."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.startswith("_") and node.name != "_":
             yield node.name
@@ -148,12 +95,12 @@ def _constants_and_helpers(source):
 
 
 def test_two_exercises_share_no_name_of_a_constant_or_helper():
-    # A file's owner: the exercise, with all files of its mistakes, or a module that a chapter's exercises share.
+    # A file's owner: the exercise, or a module that a chapter's exercises share.
     owners = defaultdict(set)
     for path in sorted((ROOT / "course_lib/exercises").glob("*/**/*.py")):
         chapter, name, *_ = path.relative_to(ROOT / "course_lib/exercises").parts
         for constant in set(_constants_and_helpers(path.read_text())) - OF_EVERY_EXERCISE:
-            owners[constant].add(f"{chapter}/{name.removesuffix('.py').removesuffix('_mistakes')}")
+            owners[constant].add(f"{chapter}/{name.removesuffix('.py')}")
     assert len(owners) > 100
     shared = {constant: sorted(files) for constant, files in owners.items() if len(files) > 1}
     assert not shared, "move what is the same to one place, and name the others for what they are"

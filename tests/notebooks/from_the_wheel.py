@@ -16,6 +16,7 @@ import pytest
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 
+from course_lib.chapters import STEMS
 from tests.notebooks.runtime import KERNEL, Runtime, make_runtime
 from tools.pictures import same_picture, same_view
 
@@ -74,8 +75,13 @@ class Notebook(IPyNbFile):
         self.setup_sanitize_files()
 
     def collect(self):
-        for cell in super().collect():
-            yield Cell.from_parent(self, name=cell.name, cell_num=cell.cell_num, cell=cell.cell, options=cell.options)
+        for found in super().collect():
+            cell = Cell.from_parent(
+                self, name=found.name, cell_num=found.cell_num, cell=found.cell, options=found.options
+            )
+            if self.path.stem not in STEMS:
+                cell.add_marker("thorough")
+            yield cell
 
     def teardown(self):
         super().teardown()

@@ -1,0 +1,160 @@
+"""Mistakes as patches of the solution: what their files may say, and what is made of it."""
+
+import pytest
+
+from course_lib.exercises import all_exercises, find
+from course_lib.exercises._patches import OverlapError, built, mistakes_in, parts_in, patched
+
+SOLUTION = """\
+def attend(query, key, mask=None):
+    scores = query @ key.mT / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return scores.softmax(-1)
+"""
+
+FILE = """\
+# Mistakes in `attend`
+
+## no_root  (see: notation: Conventions; breaks: scale)
+
+The scores are not divided by the
+root of d_k.
+
+- / math.sqrt(query.shape[-1])
+
+## over_{axis}  (for axis: -2 0)
+
+The softmax runs over axis {axis}.
+
+- softmax(-1)
++ softmax({axis})
+
+## always_hidden
+
+The mask is used where there is none.
+
+- if mask is not None:
+-     scores = scores.masked_fill(~mask, -math.inf)
++ mask = torch.ones(1).bool() if mask is None else mask
++ if True:
++     scores = scores.masked_fill(mask, -math.inf)
+
+# Inherited
+
+## softmax
+called: softmax
+without: unstable float32_*
+
+- scores.softmax(-1)
++ softmax(scores, -1)
+
+## whole
+from: attend
+whole: yes
+
+# Two at once
+
+- no_root: the scores
+  are not divided
+- over_-2: the softmax runs over the queries
+- over_0: it runs over the first axis
+- always_hidden: the mask is turned round
+- without no_root+always_hidden
+"""
+
+
+def code_of(key, text=FILE):
+    return next(code for mistake, code in mistakes_in(text, "attend.md", SOLUTION).items() if mistake.key == key)
+
+
+def test_a_mistake_has_key_message_and_options():
+    first, second, *_ = mistakes_in(FILE, "attend.md", SOLUTION)
+    assert (first.key, first.says) == ("no_root", "The scores are not divided by the root of d_k.")
+    assert (first.see, first.breaks) == ("notation: Conventions", ("scale",))
+    assert (second.key, second.says, second.see) == ("over_-2", "The softmax runs over axis -2.", "")
+
+
+def test_what_stands_in_the_solution_once_is_exchanged():
+    assert "scores = query @ key.mT   # (" in code_of("no_root")
+    assert code_of("over_0") == SOLUTION.replace("softmax(-1)", "softmax(0)")
+    assert code_of("always_hidden") == SOLUTION.replace(
+        "    if mask is not None:\n        scores = scores.masked_fill(~mask, -math.inf)\n",
+        "    mask = torch.ones(1).bool() if mask is None else mask\n"
+        "    if True:\n        scores = scores.masked_fill(mask, -math.inf)\n",
+    )
+
+
+def test_pairs_are_composed_except_those_left_out_and_those_that_change_one_place():
+    keys = [mistake.key for mistake in mistakes_in(FILE, "attend.md", SOLUTION)]
+    assert keys[4:] == ["no_root+over_-2", "no_root+over_0", "over_-2+always_hidden", "over_0+always_hidden"]
+    both = code_of("no_root+over_0")
+    assert "math.sqrt" not in both
+    assert "softmax(0)" in both
+    pair = next(m for m in mistakes_in(FILE, "attend.md", SOLUTION) if m.key == "no_root+over_-2")
+    assert pair.says == (
+        "There are two mistakes here: the scores are not divided, and the softmax runs over the queries. Correct them "
+        "one at a time."
+    )
+
+
+def test_an_empty_line_ends_a_change():
+    changes = "## x\n\nX.\n\n- a = 1\n\n- c = 3\n+ c = 4\n"
+    ((mistake, code),) = mistakes_in(f"# T\n\n{changes}", "x.md", "a = 1\nb = 2\nc = 3").items()
+    assert mistake.changes == (("a = 1", ""), ("c = 3", "c = 4"))
+    assert code == "\nb = 2\nc = 4"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("- softmax(-1)\n", "- scores\n", "attend.md: over_-2: expected 'scores' once in the solution, found it 4"),
+        ("- softmax(-1)\n", "- max(-2)\n", "found it 0 times"),
+        ("## over_{axis}  (for axis: -2 0)", "## over_-2  (for axis: -2 0)", "two mistakes are called 'over_-2'"),
+        ("The mask is used where there is none.\n", "", "expected a message and at least one change in"),
+        ("- / math.sqrt(query.shape[-1])\n", "", "expected a message and at least one change in 'no_root'"),
+        ("+ softmax({axis})\n", "+ softmax({axis})\nand so on\n", "expected lines that begin with '- ' and then '+ '"),
+        ("see: notation", "look: notation", "expected '## key' or '## key  (see: page: heading)'"),
+        ("# Two at once", "# Three at once", "expected a title, '# Inherited' and '# Two at once'"),
+        ("- without no_root+", "- without no_rot+", "no mistake is called no_rot"),
+    ],
+)
+def test_a_file_that_is_not_as_expected_is_an_error_that_names_it(old, new, says):
+    assert old in FILE
+    with pytest.raises(ValueError, match=r"attend\.md") as caught:
+        mistakes_in(FILE.replace(old, new), "attend.md", SOLUTION)
+    assert says in str(caught.value)
+
+
+def test_two_changes_of_one_place_are_an_error():
+    with pytest.raises(OverlapError, match="two changes overlap at"):
+        patched("a + b", (("a + b", "a"), ("+ b", "- b")))
+
+
+def test_parts_say_whose_mistakes_are_inherited():
+    softmax, whole = parts_in(FILE, "attend.md")
+    assert (softmax.prefix, softmax.exercise, softmax.called, softmax.known_as) == ("softmax",) * 4
+    assert [softmax.takes(key) for key in ("unstable", "float32_inside", "wrong_axis")] == [False, False, True]
+    assert softmax.changes == (("scores.softmax(-1)", "softmax(scores, -1)"),)
+    assert (whole.exercise, whole.whole, whole.called) == ("attend", True, "`attend`")
+    with pytest.raises(ValueError, match=r"attend\.md: softmax has an unknown option named"):
+        parts_in(FILE.replace("called:", "named:"), "attend.md")
+
+
+def test_code_sees_the_names_of_its_module_and_others():
+    assert built("def f(x):\n    return helper(x) + math.pi", "f", __name__, helper=lambda x: x)(1) > 4
+    assert built("def f():\n    return SOLUTION", "f", __name__)() is SOLUTION
+
+
+def test_an_inherited_mistake_is_made_inside_the_solution():
+    exercise = find("self_attention")
+    own = {mistake.key: mistake for mistake in exercise.misconceptions}
+    inherited = own["scaled_dot_product_attention/no_scale"]
+    assert inherited.within == ("attention",)
+    assert inherited.says.startswith("In your attention: ")
+
+
+@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+def test_every_key_is_there_once(exercise):
+    keys = [mistake.key for mistake in exercise.misconceptions]
+    assert len(keys) == len(set(keys))
