@@ -121,13 +121,13 @@ def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
     """
     singles, _, pairs = _chapters(text, name)
     found = [mistake for section in _sections(singles) for mistake in _mistakes(section, name)]
+    keys = [mistake.key for mistake in found]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"{name}: two mistakes are called {max(keys, key=keys.count)!r}")
     code = {mistake: patched(solution, mistake.changes, f"{name}: {mistake.key}") for mistake in found}
     for pair in _pairs({mistake.key: mistake for mistake in found}, pairs, name):
         with contextlib.suppress(OverlapError):  # both change the same place
             code[pair] = patched(solution, pair.changes, f"{name}: {pair.key}")
-    keys = [mistake.key for mistake in code]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"{name}: two mistakes are called {max(keys, key=keys.count)!r}")
     return code
 
 
