@@ -23,7 +23,6 @@ def all_exercises() -> dict[str, Exercise]:
                 raise ValueError(f"two exercises are called {exercise.name!r}")
             if exercise.stem != stem:
                 raise ValueError(f"{exercise.name} lies in {stem} and says that its chapter is {exercise.stem!r}")
-            exercise.misconceptions  # noqa: B018 - imports them now, so that a fork has them
             found[exercise.name] = exercise
     return found
 

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._language_model import NextLogProbs
+from course_lib.exercises._mistakes import Part, built, mistakes_in, parts_in, patched
 from course_lib.exercises._solution import learners_code
 
 __all__ = ["Case", "Exercise", "Misconception", "Property", "Remark"]
@@ -175,7 +177,7 @@ class Exercise:
         chapter: stem of the chapter that it belongs to.
         repair: whether the stub is code to repair rather than to write. It runs once its line with NotImplementedError
             is deleted; deleting that line is how a learner says that the code is right as it stands.
-        mistakes_in: name of the module that holds its mistakes, as `mistake`; "" for none.
+        mistakes: file of its mistakes, see `_mistakes`; None for none.
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
             this form show the same mistake. None for a result that has no such form.
     """
@@ -198,7 +200,7 @@ class Exercise:
     twins: tuple[str, ...] = ()
     chapter: str = ""
     repair: bool = False
-    mistakes_in: str = ""
+    mistakes: Path | None = None
     up_to: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
     remarks: list[Remark] = field(default_factory=list, init=False)
@@ -210,8 +212,36 @@ class Exercise:
 
     @cached_property
     def misconceptions(self) -> list[Misconception]:
-        """The mistakes that it knows by name; their module is imported when they are first asked for."""
-        return list(importlib.import_module(self.mistakes_in).mistake) if self.mistakes_in else []
+        """The mistakes that it knows by name, inherited ones last; their file is read when they are first asked for."""
+        if self.mistakes is None:
+            return []
+        text, file = self.mistakes.read_text(encoding="utf-8"), self.mistakes.name
+        module = inspect.unwrap(self.reference).__module__
+        found = [
+            Misconception(mistake.key, mistake.says, built(code, self.name, module), mistake.see)
+            for mistake, code in mistakes_in(text, file, self.solution).items()
+        ]
+        for part in parts_in(text, file):
+            code = patched(self.solution, part.changes, f"{file}: {part.prefix}")
+
+            def build(wrong: Callable, part: Part = part, code: str = code) -> Callable:
+                return wrong if part.whole else built(code, self.name, module, **{part.known_as: wrong})
+
+            inner = _find(part.exercise)
+            without = tuple(mistake.key for mistake in inner.misconceptions if not part.takes(mistake.key))
+            found += inner.inherited(build, called=part.called, prefix=part.prefix, without=without)
+        return found
+
+    def mistake(self, key: str) -> Misconception:
+        """The mistake of that key.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for mistake in self.misconceptions:
+            if mistake.key == key:
+                return mistake
+        raise KeyError(f"{self.name} knows no mistake {key!r}")
 
     @property
     def is_class(self) -> bool:
@@ -300,6 +330,11 @@ class Exercise:
             name: draw.normal(*parameter.shape, dtype=dtype) / max(1, parameter.shape[-1]) ** 0.5
             for name, parameter in module.state_dict().items()
         }
+
+
+def _find(name: str) -> Exercise:
+    # The package imports this module.
+    return importlib.import_module(__package__).find(name)
 
 
 def _the_parts(within: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The files of an exercise: beside `causal_mask.py` lie `causal_mask.md` and `causal_mask_mistakes.py`.
+"""The files of an exercise: beside `causal_mask.py` lie `causal_mask.md` and `causal_mask_mistakes.md`.
 
 The page of an exercise is Markdown that a person edits:
 
@@ -24,7 +24,6 @@ from pathlib import Path
 
 __all__ = ["beside", "text_of"]
 
-_PACKAGE = "course_lib.exercises"
 _HINT = re.compile(r"^## Hint *$", re.MULTILINE)
 
 
@@ -44,7 +43,7 @@ def beside(file: str) -> dict:
         raise FileNotFoundError(f"expected title, statement and hints of {path.name} in {page.name} beside it")
     return {
         **text_of(page.read_text(encoding="utf-8"), page.name),
-        "mistakes_in": f"{_PACKAGE}.{path.parent.name}.{path.stem}_mistakes",
+        "mistakes": path.with_name(f"{path.stem}_mistakes.md"),
     }
 
 

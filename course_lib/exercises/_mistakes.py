@@ -1,105 +1,304 @@
-"""The usual mistakes of an exercise, as they are written: one wrong variant per function, its docstring the message."""
+"""The usual mistakes of an exercise: each is its solution with a few lines changed. `softmax_mistakes.md` lists them:
+
+    ## no_root  (see: notation: Conventions)
+
+    The scores are not divided by the root of d_k. What keeps their spread the same when the vectors get longer?
+
+    - query @ key.mT / math.sqrt(query.shape[-1])
+    + query @ key.mT
+
+A heading is the key of a mistake, with the section to read next if it is not the exercise's own. The paragraph below it
+is what a learner is told. A `-` line is a part of the solution that stands in it exactly once, whole lines or less, and
+the `+` lines take its place; further lines are indented as the first one is. Several such changes may follow each
+other; an empty line ends one. The code may use what the module of the solution uses, and torch, nn, F and math.
+
+Mistakes that differ in a number or a word are written once, with the values in the heading:
+
+    ## eps_{eps}  (for eps: 1e-12 1e-5)
+
+The mistakes of an exercise that is a part of this one may be made here too. A change shows where the solution has that
+part, by calling it by its name:
+
+    # Inherited
+
+    ## softmax
+    called: softmax
+    without: unstable float32_*
+
+    - scores.softmax(dim=-1)
+    + softmax(scores, -1)
+
+Two mistakes that change different places can be made at once. The last section tells them in few words, and leaves out
+those that hide each other:
+
+    # Two at once
+
+    - no_root: the scores are not divided by the root of d_k
+    - no_mask: the mask is not used
+    - without no_root+no_mask
+"""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 import re
-from collections.abc import Callable, Collection, Iterator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from types import CodeType
 
-from course_lib.exercises._exercise import Exercise, Misconception
+import torch
+from torch import nn
 
-__all__ = ["Mistakes"]
+__all__ = ["Mistake", "Part", "built", "mistakes_in", "parts_in", "patched"]
+
+_HEADING = re.compile(r"## (?P<key>\S+)(?: +\((?P<options>.*)\))?")
+_OPTION = re.compile(r"(?:for )?\w+: [^;]*[^;\s]")
+_NAMES = {"torch": torch, "nn": nn, "F": nn.functional, "math": math}
 
 
-class Mistakes:
-    """The mistakes of one file, in the order in which they are written.
-
-        mistake = Mistakes()
-
-
-        @mistake(look="notation: Conventions")
-        def upper_triangle(length):
-            \"""Every query sees the future, and not the past.\"""
-            return square(length).triu()
-
-    The name of a function is the mistake's key, of a class the same in lower case with underscores (`ParamsSwapped` is
-    `params_swapped`). The docstring is what a learner is told, in one line.
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake as it is written in the file.
 
     Args:
-        parts: modules that hold the mistakes of one theme each, as `mistake`.
+        key: short name, unique in the exercise.
+        says: what a learner is told.
+        changes: pairs of a passage of the solution and what takes its place.
+        see: what to read next, as "page: heading", if other than the exercise's own.
+        breaks: clauses of the statement that it breaks.
     """
 
-    def __init__(self, *parts) -> None:
-        self._found: list[Misconception] = [found for part in parts for found in part.mistake]
-
-    def __iter__(self) -> Iterator[Misconception]:
-        return iter(self._found)
-
-    def __call__(
-        self,
-        solution: Callable | None = None,
-        *,
-        look: str = "",
-        key: str = "",
-        by: Callable[[Callable], Callable] | None = None,
-    ) -> Callable:
-        """Decorator of a wrong function or class.
-
-        Args:
-            solution: it, where the decorator stands without arguments.
-            look: what to look at next, as "page: heading", if other than the exercise's own.
-            key: where the name cannot be the key, because it means something else in the file.
-            by: what makes the solution from the function: a class from one of its methods, for instance.
-
-        Raises:
-            ValueError: there is no docstring, or the key is taken.
-        """
-
-        def add(written: Callable) -> Callable:
-            name = key or _key_of(written)
-            if not written.__doc__:
-                raise ValueError(f"expected a docstring in the mistake {name!r}: it is what a learner is told")
-            self.named(name, written.__doc__, look=look)(by(written) if by else written)
-            return written
-
-        return add if solution is None else add(solution)
-
-    def built(self, build: Callable | None = None, *, look: str = "", key: str = "") -> Callable:
-        """Decorator of a function without arguments that builds the wrong variant, such as a class."""
-        return self(build, look=look, key=key, by=lambda build: build())
-
-    def named(self, key: str, says: str, *, look: str = "") -> Callable:
-        """Decorator of a wrong variant whose key and message are worked out: in a loop, or from a table."""
-
-        def add(solution: Callable) -> Callable:
-            if any(found.key == key for found in self._found):
-                raise ValueError(f"two mistakes are called {key!r}")
-            self._found.append(Misconception(key, " ".join(says.split()), solution, look))
-            return solution
-
-        return add
-
-    def two_at_once(
-        self, common: dict[str, tuple[str, dict]], build: Callable[..., Callable], hidden: Collection[set[str]] = ()
-    ) -> None:
-        """Add each pair of common mistakes that lie in different parts of the computation.
-
-        Args:
-            common: for a mistake's key what to say of it ("the penalty has no effect") and which parts it exchanges.
-            build: makes a solution in which the given parts are exchanged.
-            hidden: pairs of keys that are left out, since one of the two hides the other.
-        """
-        for (a, (first, one)), (b, (second, other)) in itertools.combinations(common.items(), 2):
-            if not one.keys() & other.keys() and {a, b} not in hidden:
-                says = f"There are two mistakes here: {first}, and {second}. Correct them one at a time."
-                self.named(f"{a}+{b}", says)(build(**one, **other))
-
-    def contains(self, part: Exercise, build: Callable[[Callable], Callable], **options) -> None:
-        """Inherit the mistakes of an exercise that this one is built from; see `Exercise.inherited`."""
-        self._found += part.inherited(build, **options)
+    key: str
+    says: str
+    changes: tuple[tuple[str, str], ...]
+    see: str = ""
+    breaks: tuple[str, ...] = ()
 
 
-def _key_of(written: Callable) -> str:
-    """The name of a function; of a class, in lower case with underscores."""
-    name = written.__name__
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() if isinstance(written, type) else name
+@dataclass(frozen=True)
+class Part:
+    """An exercise whose mistakes may be made inside this one.
+
+    Args:
+        prefix: of the keys of these mistakes.
+        exercise: its name, the prefix if left out.
+        called: what a learner calls it, without an article.
+        changes: with them, the solution calls it by its name.
+        known_as: another name by which it is called.
+        whole: the part is all of the solution.
+        without: patterns of keys that make no sense here.
+        only: patterns of keys that do.
+    """
+
+    prefix: str
+    exercise: str
+    called: str
+    changes: tuple[tuple[str, str], ...]
+    known_as: str
+    whole: bool
+    without: tuple[str, ...]
+    only: tuple[str, ...]
+
+    def takes(self, key: str) -> bool:
+        """Whether a mistake of that exercise is one here."""
+        return any(fnmatchcase(key, p) for p in self.only) and not any(fnmatchcase(key, p) for p in self.without)
+
+
+def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
+    """The mistakes in the text of such a file, pairs of them last, and the code of each.
+
+    Args:
+        text: of the file.
+        name: of the file, for messages.
+        solution: the right code.
+
+    Raises:
+        ValueError: a key stands twice, a mistake has no message or no change, a line is none of these, or a passage
+            that changes is not in the solution exactly once.
+    """
+    singles, _, pairs = _chapters(text, name)
+    found = [mistake for section in _sections(singles) for mistake in _mistakes(section, name)]
+    keys = [mistake.key for mistake in found]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"{name}: two mistakes are called {max(keys, key=keys.count)!r}")
+    code = {mistake: patched(solution, mistake.changes, f"{name}: {mistake.key}") for mistake in found}
+    for pair in _pairs({mistake.key: mistake for mistake in found}, pairs, name):
+        with contextlib.suppress(OverlapError):  # both change the same place
+            code[pair] = patched(solution, pair.changes, f"{name}: {pair.key}")
+    return code
+
+
+def parts_in(text: str, name: str) -> list[Part]:
+    """The parts whose mistakes are inherited, from the text of such a file.
+
+    Raises:
+        ValueError: an option is unknown, or a line is not as expected.
+    """
+    found = []
+    for section in _sections(_chapters(text, name)[1]):
+        head, _, body = section.partition("\n")
+        prefix = head.removeprefix("## ").strip()
+        lines, changes = _split(body, f"{name}: {prefix}")
+        options = dict(re.findall(r"^(\w+): (.*(?:\n .*)*)", lines, re.MULTILINE))
+        unknown = options.keys() - {"from", "called", "as", "whole", "without", "only"}
+        if unknown:
+            raise ValueError(f"{name}: {prefix} has an unknown option {', '.join(sorted(unknown))}")
+        exercise = options.get("from", prefix)
+        patterns = (tuple(options.get(option, default).split()) for option, default in (("without", ""), ("only", "*")))
+        as_, whole = options.get("as", exercise), "whole" in options
+        found.append(Part(prefix, exercise, options.get("called", f"`{exercise}`"), changes, as_, whole, *patterns))
+    return found
+
+
+def _chapters(text: str, name: str) -> tuple[str, str, str]:
+    """The mistakes, what is inherited, and the pairs."""
+    found = dict(part.partition("\n")[::2] for part in re.split(r"^# ", text, flags=re.MULTILINE)[1:])
+    title = next(iter(found), "")
+    unknown = found.keys() - {title, "Inherited", "Two at once"}
+    if not title or unknown:
+        raise ValueError(f"{name}: expected a title, '# Inherited' and '# Two at once', got {list(found)}")
+    return found[title], found.get("Inherited", ""), found.get("Two at once", "")
+
+
+def _sections(text: str) -> list[str]:
+    return re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
+
+
+def _split(body: str, where: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """What stands before the changes, and the changes."""
+    lines = body.rstrip().split("\n")
+    first = next((number for number, line in enumerate(lines) if re.match(r"[-+]( |$)", line)), len(lines))
+    return "\n".join(lines[:first]), _changes(lines[first:], where)
+
+
+def _mistakes(section: str, name: str) -> Iterator[Mistake]:
+    """The mistake of a section; several, if it stands for several values."""
+    head, _, body = section.partition("\n")
+    heading = _HEADING.fullmatch(head.rstrip())
+    options = dict(option.split(": ", 1) for option in _OPTION.findall(heading["options"] or "")) if heading else {}
+    variables = [option for option in options if option.startswith("for ")]
+    if heading is None or not options.keys() - set(variables) <= {"see", "breaks"} or len(variables) > 1:
+        raise ValueError(f"{name}: expected '## key' or '## key  (see: page: heading)', got {head!r}")
+    variable = variables[0].removeprefix("for ") if variables else ""
+    values = options[variables[0]].split() if variables else [""]
+    lines, changes = _split(body, f"{name}: {heading['key']}")
+    message = " ".join(lines.split())
+    if not message or not changes:
+        raise ValueError(f"{name}: expected a message and at least one change in {heading['key']!r}")
+    for value in values:
+
+        def put(text: str, value: str = value) -> str:
+            return text.replace(f"{{{variable}}}", value) if variable else text
+
+        yield Mistake(
+            put(heading["key"]),
+            put(message),
+            tuple((put(old), put(new)) for old, new in changes),
+            options.get("see", ""),
+            tuple(options.get("breaks", "").split()),
+        )
+
+
+def _changes(lines: list[str], where: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of what goes and what comes, of lines that begin with `-` and `+`."""
+    changes: list[tuple[list[str], list[str]]] = []
+    begun = False
+    for line in lines:
+        sign, text = line[:1], line[2:]
+        if not line:
+            begun = False
+            continue
+        if sign not in "-+" or line[1:2].strip() or (sign == "+" and not begun):
+            raise ValueError(f"{where}: expected lines that begin with '- ' and then '+ ', got {line!r}")
+        if sign == "-" and (not begun or changes[-1][1]):
+            changes.append(([], []))
+            begun = True
+        changes[-1][sign == "+"].append(text)
+    return tuple(("\n".join(old), "\n".join(new)) for old, new in changes)
+
+
+def _pairs(mistakes: dict[str, Mistake], text: str, name: str) -> Iterator[Mistake]:
+    """All pairs of the mistakes in the last section, except for those that it leaves out."""
+    told = dict(re.findall(r"^- (\S+): (.*(?:\n  .*)*)", text, re.MULTILINE))
+    without = re.findall(r"^- without (.*)", text, re.MULTILINE)
+    hidden = {frozenset(pair.split("+")) for line in without for pair in line.split()}
+    unknown = {key for key in [*told, *itertools.chain(*hidden)] if key not in mistakes}
+    if unknown:
+        raise ValueError(f"{name}: no mistake is called {', '.join(sorted(unknown))}")
+    for a, b in itertools.combinations(told, 2):
+        if frozenset((a, b)) not in hidden:
+            says = f"There are two mistakes here: {told[a]}, and {told[b]}. Correct them one at a time."
+            changes = (*mistakes[a].changes, *mistakes[b].changes)
+            yield Mistake(f"{a}+{b}", " ".join(says.split()), changes)
+
+
+class OverlapError(ValueError):
+    """Two changes of one place."""
+
+
+def patched(source: str, changes: tuple[tuple[str, str], ...], where: str = "the changes") -> str:
+    """The source with all changes made.
+
+    Args:
+        source: code.
+        changes: what goes and what comes.
+        where: they are written, for messages.
+
+    Raises:
+        OverlapError: two of them change the same place.
+        ValueError: what goes does not stand in the source exactly once.
+    """
+    spans = sorted(_span(source, old, new, where) for old, new in changes)
+    for (_, end, _), (start, _, _) in itertools.pairwise(spans):
+        if start < end:
+            raise OverlapError(f"{where}: two changes overlap at {source[start:end]!r}")
+    for start, end, new in reversed(spans):
+        source = source[:start] + new + source[end:]
+    return source
+
+
+def _span(source: str, old: str, new: str, where: str) -> tuple[int, int, str]:
+    """Where a passage begins and ends, and what takes its place, indented as it is."""
+    first = old.lstrip().split("\n", 1)[0]
+    found = []
+    for match in re.finditer(re.escape(first), source):
+        line = source[source.rfind("\n", 0, match.start()) + 1 :]
+        indent = line[: len(line) - len(line.lstrip())]
+        passage = _indented(old, indent)
+        if source.startswith(passage, match.start()):
+            found.append((match.start(), match.start() + len(passage), _indented(new, indent)))
+    if not first or len(found) != 1:
+        raise ValueError(f"{where}: expected {old!r} once in the solution, found it {len(found)} times in\n{source}")
+    return found[0]
+
+
+def _indented(text: str, indent: str) -> str:
+    """The lines as they follow a line with this indent: the first one as it is, the others moved."""
+    first, *rest = text.split("\n")
+    own = len(first) - len(first.lstrip())
+    return "\n".join([first.lstrip(), *(indent + line[own:] if line.strip() else "" for line in rest)])
+
+
+def built(code: str, name: str, module: str, **others: Callable) -> Callable:
+    """The function or class of this name.
+
+    Args:
+        code: which defines it.
+        name: of the function or class.
+        module: whose names the code uses.
+        others: further names that it uses.
+    """
+    names = {**_NAMES, **vars(sys.modules[module]), **others, "__name__": module}
+    exec(_compiled(code, f"<a mistake in {name}>"), names)
+    return names[name]
+
+
+# A part's mistakes are all called by the same code.
+@lru_cache(maxsize=16)
+def _compiled(code: str, file: str) -> CodeType:
+    return compile(code, file, "exec")

@@ -5,48 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from course_lib.decoding import beam_trace
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._exercise import Case, Exercise
 from course_lib.exercises._files import beside
 from course_lib.exercises._language_model import NextLogProbs
 from course_lib.exercises.decoding.random_models import CLEAR_LEAD, random_model
-from course_lib.exercises.decoding.searching import beam, best_first, search
-from course_lib.exercises.decoding.wrong_beam_searches import (
-    added_to_n,
-    beam_filled_up,
-    best_has_ended,
-    best_of_each_parent,
-    eos_set_aside,
-    every_eos,
-    extended_ones_compete,
-    full,
-    gnmt,
-    greedy_for_beam,
-    multiplied,
-    no_open_ahead,
-    one_more,
-    only_finished,
-    only_open,
-    open_as_sums,
-    open_counted_longer,
-    penalty_and_mean,
-    penalty_of_bos,
-    products,
-    renormalised,
-    rewarded,
-    score_as_a_mean,
-    score_with_bos,
-    search_for_the_first_to_finish,
-    search_without_parents,
-    shrinking,
-    staying,
-    staying_by_score,
-    subtracted,
-    twice_as_many,
-    unpruned,
-    without_eos_counted,
-    without_penalty,
-)
 
 __all__ = ["beam_search", "exercise"]
 
@@ -99,26 +63,17 @@ def beam_search(
 
 def _beam_gap(model: NextLogProbs, beam_size: int, penalty: float) -> float:
     """By how much the closest decision of a beam search is clear: at the edge of the beam, and at the end."""
-    gaps = []
-
-    def noted(candidates, beam_size, finished):
-        ranked = best_first(candidates)
-        if len(ranked) > beam_size:
-            gaps.append(ranked[beam_size - 1][1] - ranked[beam_size][1])
-        return ranked[:beam_size]
-
-    def choose(hypotheses, key):
-        scores = sorted(map(key, hypotheses), reverse=True)
-        gaps.extend(a - b for a, b in itertools.pairwise(scores[:2]))
-        return max(hypotheses, key=key)
-
-    search(
-        model.function(),
-        *(model.bos_id, model.eos_id, beam_size, model.max_length, penalty),
-        survivors=noted,
-        choose=choose,
-    )
+    steps = beam_trace(model.function(), model.bos_id, model.eos_id, beam_size, model.max_length, penalty)
+    gaps = [step[beam_size - 1].log_prob - step[beam_size].log_prob for step in steps if len(step) > beam_size]
+    last = steps[-1]
+    ended = [c.score for step in steps for c in step if c.survives and (c.finished or step is last)]
+    gaps += [a - b for a, b in itertools.pairwise(sorted(ended, reverse=True)[:2])]
     return min(gaps)
+
+
+def _with_two(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
+    """A beam of two, whatever is asked for."""
+    return beam_search(next_log_probs, bos_id, eos_id, 2, max_length, length_penalty)
 
 
 def _beam_case(
@@ -128,8 +83,8 @@ def _beam_case(
     vocab: int = 5,
     max_length: int = 4,
     penalty: float | None = None,
-    unlike: tuple[Callable, ...] = (),
-    apart: tuple[Callable, ...] = (),
+    unlike: tuple[str | Callable, ...] = (),
+    apart: tuple[str, ...] = (),
     eos: float = 0.3,
     long: bool = False,
     note: str = "",
@@ -137,8 +92,11 @@ def _beam_case(
     """A case with clear decisions, in which none of the searches `unlike` gives the right answer.
 
     Args:
-        apart: searches of which no two give the same answer, to tell these mistakes from each other.
+        unlike: keys of mistakes, or functions.
+        apart: keys of mistakes of which no two give the same answer.
     """
+    unlike = [exercise.mistake(wrong).solution if isinstance(wrong, str) else wrong for wrong in unlike]
+    apart = [exercise.mistake(wrong).solution for wrong in apart]
     for _ in range(MOST_DRAWS):
         model = random_model(draw, vocab, max_length, eos=eos, long=long)
         args = (model.bos_id, model.eos_id, beam_size, max_length, *(() if penalty is None else (penalty,)))
@@ -156,66 +114,86 @@ def _(draw):
     table = {(): [0.01, 0.09, 0.5, 0.4], (2,): [0.01, 0.29, 0.4, 0.3], (3,): [0.01, 0.89, 0.06, 0.04]}
     model = NextLogProbs.of(table, [0.01, 0.5, 0.3, 0.19], 0, 1, 3)
     yield Case(args=(model, 0, 1, 2, 3), note="a small model in which greedy search is misled")
-    each = beam(split=best_of_each_parent)
     for beam_size, vocab, max_length in ((2, 4, 3), (2, 5, 4), (3, 5, 4), (3, 6, 3)):
-        yield _beam_case(draw, beam_size, vocab=vocab, max_length=max_length, unlike=(greedy_for_beam, each))
-    yield _beam_case(draw, 3, unlike=(search_without_parents,), eos=-0.5)
-    yield _beam_case(draw, 2, apart=(one_more, unpruned), vocab=6, max_length=3, penalty=1.0, eos=-0.5)
-    yield _beam_case(draw, 4, vocab=7, max_length=9, long=True, unlike=(greedy_for_beam,), note="longer sequences")
+        yield _beam_case(draw, beam_size, vocab=vocab, max_length=max_length, unlike=("greedy", "best_of_each"))
+    yield _beam_case(draw, 3, unlike=("parents_forgotten",), eos=-0.5)
+    yield _beam_case(
+        draw, 2, apart=("one_survivor_too_many", "nothing_is_pruned"), vocab=6, max_length=3, penalty=1.0, eos=-0.5
+    )
+    yield _beam_case(draw, 4, vocab=7, max_length=9, long=True, unlike=("greedy",), note="longer sequences")
 
 
 @exercise.holds("Survivors that end in eos are set aside; candidates that do not survive are dropped", weight=2)
 def _(draw):
-    yield _beam_case(draw, 2, vocab=4, max_length=4, unlike=(staying,), penalty=1.0)
-    yield _beam_case(draw, 3, unlike=(beam(split=beam_filled_up),), penalty=0.8)
-    yield _beam_case(draw, 2, unlike=(staying_by_score,), penalty=1.0)
-    yield _beam_case(draw, 2, unlike=(beam(split=every_eos),), eos=-0.5)
-    aside = beam(split=eos_set_aside)
-    yield _beam_case(draw, 2, vocab=6, unlike=(aside,), apart=(aside, beam(split=twice_as_many)), eos=-0.5)
-    yield _beam_case(draw, 3, unlike=(search_for_the_first_to_finish, full), penalty=1.2)
-    yield _beam_case(draw, 3, unlike=(no_open_ahead,), apart=(no_open_ahead, best_has_ended), penalty=0.6)
-    yield _beam_case(draw, 2, unlike=(beam(survivors=shrinking),), penalty=1.0)
-    yield _beam_case(draw, 3, unlike=(beam(survivors=shrinking),), penalty=1.0)
-    yield _beam_case(draw, 2, apart=(beam(survivors=shrinking), staying), vocab=4, max_length=5, penalty=1.0)
+    yield _beam_case(draw, 2, vocab=4, max_length=4, unlike=("finished_stay_in_the_beam",), penalty=1.0)
+    yield _beam_case(draw, 3, unlike=("filled_up",), penalty=0.8)
+    yield _beam_case(draw, 2, unlike=("finished_stay_and_compete_by_score",), penalty=1.0)
+    yield _beam_case(draw, 2, unlike=("every_eos_counts",), eos=-0.5)
+    yield _beam_case(
+        draw,
+        2,
+        vocab=6,
+        unlike=("eos_outside_the_beam",),
+        apart=("eos_outside_the_beam", "twice_the_beam_looked_at"),
+        eos=-0.5,
+    )
+    yield _beam_case(draw, 3, unlike=("first_to_finish", "ends_with_a_full_list"), penalty=1.2)
+    yield _beam_case(
+        draw,
+        3,
+        unlike=("stops_when_no_open_one_is_ahead",),
+        apart=("stops_when_no_open_one_is_ahead", "stops_when_the_best_has_ended"),
+        penalty=0.6,
+    )
+    yield _beam_case(draw, 2, unlike=("beam_shrinks",), penalty=1.0)
+    yield _beam_case(draw, 3, unlike=("beam_shrinks",), penalty=1.0)
+    yield _beam_case(draw, 2, apart=("beam_shrinks", "finished_stay_in_the_beam"), vocab=4, max_length=5, penalty=1.0)
 
 
 @exercise.holds("The winner has the highest sum divided by n to the length_penalty, with eos counted in n", weight=2)
 def _(draw):
-    yield _beam_case(draw, 2, vocab=4, max_length=3, penalty=1.0, unlike=(without_penalty, greedy_for_beam))
+    yield _beam_case(draw, 2, vocab=4, max_length=3, penalty=1.0, unlike=("penalty_ignored", "greedy"))
     for penalty in (0.5, 1.0, 2.0):
-        unlike = (without_penalty,) if penalty < 2 else (without_penalty, score_as_a_mean)
+        unlike = ("penalty_ignored",) if penalty < 2 else ("penalty_ignored", "always_a_mean")
         yield _beam_case(draw, 3, penalty=penalty, unlike=unlike, note=f"length_penalty {penalty}")
-    yield _beam_case(draw, 3, penalty=0.5, unlike=(score_as_a_mean,), note="length_penalty 0.5")
-    yield _beam_case(draw, 3, penalty=0.7, unlike=(without_eos_counted,))
-    yield _beam_case(draw, 4, penalty=1.0, unlike=(without_eos_counted,))
-    yield _beam_case(draw, 3, penalty=0.6, unlike=(gnmt, without_penalty))
-    yield _beam_case(draw, 3, penalty=1.0, unlike=(products,), apart=(products, without_penalty))
-    yield _beam_case(draw, 3, vocab=6, penalty=0.3, apart=(multiplied, subtracted), eos=-0.5)
-    for wrong in (gnmt, score_with_bos, penalty_of_bos, rewarded, added_to_n):
+    yield _beam_case(draw, 3, penalty=0.5, unlike=("always_a_mean",), note="length_penalty 0.5")
+    yield _beam_case(draw, 3, penalty=0.7, unlike=("eos_not_counted",))
+    yield _beam_case(draw, 4, penalty=1.0, unlike=("eos_not_counted",))
+    yield _beam_case(draw, 3, penalty=0.6, unlike=("other_formula", "penalty_ignored"))
+    yield _beam_case(
+        draw, 3, penalty=1.0, unlike=("products_penalised",), apart=("products_penalised", "penalty_ignored")
+    )
+    yield _beam_case(draw, 3, vocab=6, penalty=0.3, apart=("penalty_multiplied", "penalty_subtracted"), eos=-0.5)
+    for wrong in ("other_formula", "bos_counted", "open_ones_counted_longer", "reward_added", "penalty_added_to_n"):
         yield _beam_case(draw, 3, penalty=0.9, unlike=(wrong,))
-    yield _beam_case(draw, 3, penalty=0.7, unlike=(renormalised,), apart=(renormalised, penalty_and_mean))
+    yield _beam_case(
+        draw,
+        3,
+        penalty=0.7,
+        unlike=("survivors_renormalised",),
+        apart=("survivors_renormalised", "mean_before_the_penalty"),
+    )
 
 
 @exercise.holds("Sequences without eos after max_length tokens compete as they are")
 def _(draw):
-    yield _beam_case(draw, 2, vocab=4, max_length=2, unlike=(only_finished,), note="the winner has not ended")
-    yield _beam_case(draw, 3, penalty=1.0, max_length=3, unlike=(only_finished,), note="the winner has not ended")
-    yield _beam_case(draw, 3, max_length=3, unlike=(only_open,), note="the winner ended early", eos=1.0)
+    yield _beam_case(draw, 2, vocab=4, max_length=2, unlike=("open_ones_lost",), note="the winner has not ended")
+    yield _beam_case(draw, 3, penalty=1.0, max_length=3, unlike=("open_ones_lost",), note="the winner has not ended")
+    yield _beam_case(draw, 3, max_length=3, unlike=("finished_ones_lost",), note="the winner ended early", eos=1.0)
     ended = "all have ended before max_length"
-    yield _beam_case(draw, 2, vocab=4, max_length=4, unlike=(extended_ones_compete,), note=ended, eos=2.0)
+    yield _beam_case(draw, 2, vocab=4, max_length=4, unlike=("extended_ones_compete",), note=ended, eos=2.0)
     yield _beam_case(draw, 2, vocab=4, max_length=5, eos=-6.0, note="none has ended")
-    for wrong in (open_counted_longer, open_as_sums):
+    for wrong in ("open_ones_counted_longer", "open_ones_not_penalised"):
         yield _beam_case(draw, 3, penalty=0.8, max_length=3, unlike=(wrong,))
-    yield _beam_case(draw, 2, max_length=1, unlike=(only_finished,), note="one token")
+    yield _beam_case(draw, 2, max_length=1, unlike=("open_ones_lost",), note="one token")
 
 
 @exercise.holds("With beam_size 1 it is greedy search")
 def _(draw):
-    wide = beam(survivors=lambda candidates, beam_size, finished: best_first(candidates)[:2])
     for penalty in (None, 1.0):
-        yield _beam_case(draw, 1, penalty=penalty, unlike=(wide,), note="beam_size 1", eos=-0.5)
-    yield _beam_case(draw, 1, vocab=6, max_length=10, long=True, unlike=(wide,), eos=-1.0, note="beam_size 1")
-    yield _beam_case(draw, 1, penalty=0.7, vocab=4, eos=-0.5, unlike=(wide,), note="beam_size 1")
+        yield _beam_case(draw, 1, penalty=penalty, unlike=(_with_two,), note="beam_size 1", eos=-0.5)
+    yield _beam_case(draw, 1, vocab=6, max_length=10, long=True, unlike=(_with_two,), eos=-1.0, note="beam_size 1")
+    yield _beam_case(draw, 1, penalty=0.7, vocab=4, eos=-0.5, unlike=(_with_two,), note="beam_size 1")
 
 
 @exercise.holds("A beam wider than the vocabulary works, up to the number of possible sequences")
@@ -228,7 +206,6 @@ def _(draw):
     }
     model = NextLogProbs.of(table, [0.01, 0.35, 0.33, 0.31], 0, 1, 3)
     yield Case(args=(model, 0, 1, 8, 3, 1.0), note="beam_size 8, 4 tokens in the vocabulary, to be read by eye")
-    narrow = beam(survivors=lambda candidates, beam_size, finished: best_first(candidates)[:2])
     for beam_size, penalty in ((9, 0.5), (300, 1.0), (300, 1.4)):
         note = f"beam_size {beam_size}, 5 tokens in the vocabulary"
-        yield _beam_case(draw, beam_size, penalty=penalty, unlike=(narrow,), note=note)
+        yield _beam_case(draw, beam_size, penalty=penalty, unlike=(_with_two,), note=note)

@@ -51,7 +51,7 @@ class Sheet:
                 cheaper = False
             place = (key, trial.number, cheaper)
             if place not in self._observed:
-                (solution,) = (m.solution for m in self.exercise.misconceptions if m.key == key)
+                solution = self.exercise.mistake(key).solution
                 cotangents, train_too = ((), False) if cheaper else (trial.cotangents, trial.train_too)
                 self._observed[place] = self._observe(solution, trial, cotangents, train_too, watch=False)
         return self._observed[place]

@@ -3,7 +3,7 @@
 import pytest
 
 from course_lib.exercises import all_exercises, find
-from course_lib.exercises._patches import OverlapError, built, mistakes_in, parts_in, patched
+from course_lib.exercises._mistakes import OverlapError, built, mistakes_in, parts_in, patched
 
 SOLUTION = """\
 def attend(query, key, mask=None):
