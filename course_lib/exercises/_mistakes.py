@@ -1,9 +1,7 @@
 """The usual mistakes of an exercise: each is its solution with a few lines changed. `softmax_mistakes.md` lists them:
 
     ## no_root  (see: notation: Conventions)
-
     The scores are not divided by the root of d_k. What keeps their spread the same when the vectors get longer?
-
     - query @ key.mT / math.sqrt(query.shape[-1])
     + query @ key.mT
 
@@ -24,7 +22,6 @@ part, by calling it by its name:
     ## softmax
     called: softmax
     without: unstable float32_*
-
     - scores.softmax(dim=-1)
     + softmax(scores, -1)
 
