@@ -1,4 +1,4 @@
-"""The table in `book/teaching.md` that says how good each exercise's checks are.
+"""The table in `book/teaching.md` that says how good each chapter's checks are.
 
 python -m tools.exercise_figures             measure, and write the table
 python -m tools.exercise_figures --check     measure, and say whether the table is right
@@ -13,29 +13,43 @@ from pathlib import Path
 
 import torch
 
-from course_lib.exercises import all_exercises
+from course_lib.exercises import STEMS, Exercise, all_exercises
 from course_lib.grader.verdict.sheet import sheet_of
 from tools.mutants import mutants_of, survives
 from tools.publisher import ROOT
 
 PAGE = ROOT / "book/teaching.md"
 BEGIN, END = "<!-- figures: begin (python -m tools.exercise_figures) -->", "<!-- figures: end -->"
+HEAD = "| chapter | exercises | cases | named mistakes | mutants noticed | breaches |\n|---|---|---|---|---|---|"
 
 
 def table(root: Path = ROOT) -> str:
-    """A row an exercise: cases, misconceptions, mutants that are noticed, mutants that change nothing."""
+    """A row a chapter: exercises, cases, misconceptions, mutants that are noticed, breaches of clauses."""
     sys.path.insert(0, str(root / "tests/exercises"))
     from equivalent_mutants import EQUIVALENT
 
-    rows = ["| exercise | cases | named mistakes | mutants noticed | equivalent mutants |", "|---|---|---|---|---|"]
-    for exercise in all_exercises().values():
-        changes = [(mutant.change, survives(exercise, mutant)) for mutant in mutants_of(exercise)]
-        equivalent = [change for change, alive in changes if alive and change in EQUIVALENT.get(exercise.name, {})]
-        counted = [(change, alive) for change, alive in changes if change not in equivalent]
-        noticed = sum(not alive for _, alive in counted)
-        cases, mistakes = len(sheet_of(exercise, 0).trials), len(exercise.misconceptions)
-        rows.append(f"| `{exercise.name}` | {cases} | {mistakes} | {noticed} of {len(counted)} | {len(equivalent)} |")
+    rows = [HEAD]
+    for stem in STEMS:
+        exercises = [exercise for exercise in all_exercises().values() if exercise.stem == stem]
+        alive = {exercise.name: survivors(exercise) for exercise in exercises}
+        equivalent = sum(len(set(alive[name]) & set(EQUIVALENT.get(name, {}))) for name in alive)
+        counted = sum(len(list(mutants_of(exercise))) for exercise in exercises) - equivalent
+        rows.append(row_of(stem, noticed=counted - sum(map(len, alive.values())) + equivalent, counted=counted))
     return "\n".join(rows)
+
+
+def survivors(exercise: Exercise) -> list[str]:
+    """The changes of the reference that no case notices."""
+    return [mutant.change for mutant in mutants_of(exercise) if survives(exercise, mutant)]
+
+
+def row_of(stem: str, *, noticed: int, counted: int) -> str:
+    """The row of a chapter, whose mutants have been counted."""
+    exercises = [exercise for exercise in all_exercises().values() if exercise.stem == stem]
+    cases = sum(len(sheet_of(exercise, 0).trials) for exercise in exercises)
+    mistakes = sum(len(exercise.misconceptions) for exercise in exercises)
+    breaches = sum(len(exercise.breaches) for exercise in exercises)
+    return f"| {{doc}}`{stem}` | {len(exercises)} | {cases} | {mistakes:,} | {noticed} of {counted} | {breaches} |"
 
 
 def main() -> None:

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from course_lib.exercises._clauses import breaches_in
 from course_lib.exercises._draw import Draw
 from course_lib.exercises._language_model import NextLogProbs
 from course_lib.exercises._mistakes import Part, built, mistakes_in, parts_in, patched
 from course_lib.exercises._solution import learners_code
 
-__all__ = ["Case", "Exercise", "Misconception", "Property", "Remark"]
+__all__ = ["Breach", "Case", "Exercise", "Misconception", "Property", "Remark"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +137,19 @@ class Misconception:
 
 
 @dataclass(frozen=True)
+class Breach:
+    """A solution that is right but for one clause of the statement.
+
+    Args:
+        clause: which.
+        solution: the function or class.
+    """
+
+    clause: str
+    solution: Callable
+
+
+@dataclass(frozen=True)
 class Remark:
     """Something to know about a right solution that is written in a certain way; it costs nothing.
 
@@ -178,6 +192,7 @@ class Exercise:
         repair: whether the stub is code to repair rather than to write. It runs once its line with NotImplementedError
             is deleted; deleting that line is how a learner says that the code is right as it stands.
         mistakes: file of its mistakes, see `_mistakes`; None for none.
+        clauses: file of solutions that break one clause of the statement each, see `_clauses`; there may be none.
         up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
             this form show the same mistake. None for a result that has no such form.
     """
@@ -201,6 +216,7 @@ class Exercise:
     chapter: str = ""
     repair: bool = False
     mistakes: Path | None = None
+    clauses: Path | None = None
     up_to: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
     remarks: list[Remark] = field(default_factory=list, init=False)
@@ -231,6 +247,18 @@ class Exercise:
             without = tuple(mistake.key for mistake in inner.misconceptions if not part.takes(mistake.key))
             found += inner.inherited(build, called=part.called, prefix=part.prefix, without=without)
         return found
+
+    @cached_property
+    def breaches(self) -> list[Breach]:
+        """Solutions that break one clause of the statement each, in the order of the clauses."""
+        if self.clauses is None or not self.clauses.exists():
+            return []
+        module = inspect.unwrap(self.reference).__module__
+        text = self.clauses.read_text(encoding="utf-8")
+        return [
+            Breach(clause, self.mistake(key).solution if key else built(code, self.name, module))
+            for clause, key, code in breaches_in(text, self.clauses.name, self.solution)
+        ]
 
     def mistake(self, key: str) -> Misconception:
         """The mistake of that key.

@@ -28,7 +28,7 @@ _HINT = re.compile(r"^## Hint *$", re.MULTILINE)
 
 
 def beside(file: str) -> dict:
-    """Title, statement, hints and mistakes of the exercise in this file, as `Exercise` takes them.
+    """Title, statement and hints of the exercise in this file, and the files of its mistakes and clauses.
 
     Args:
         file: `__file__` of the exercise.
@@ -44,6 +44,7 @@ def beside(file: str) -> dict:
     return {
         **text_of(page.read_text(encoding="utf-8"), page.name),
         "mistakes": path.with_name(f"{path.stem}_mistakes.md"),
+        "clauses": path.with_name(f"{path.stem}_clauses.md"),
     }
 
 

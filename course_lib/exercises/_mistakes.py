@@ -51,7 +51,7 @@ from types import CodeType
 import torch
 from torch import nn
 
-__all__ = ["Mistake", "Part", "built", "mistakes_in", "parts_in", "patched"]
+__all__ = ["Mistake", "Part", "built", "changes_in", "mistakes_in", "parts_in", "patched"]
 
 _HEADING = re.compile(r"## (?P<key>\S+)(?: +\((?P<options>.*)\))?")
 _OPTION = re.compile(r"(?:for )?\w+: [^;]*[^;\s]")
@@ -170,7 +170,7 @@ def _split(body: str, where: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """What stands before the changes, and the changes."""
     lines = body.rstrip().split("\n")
     first = next((number for number, line in enumerate(lines) if re.match(r"[-+]( |$)", line)), len(lines))
-    return "\n".join(lines[:first]), _changes(lines[first:], where)
+    return "\n".join(lines[:first]), changes_in(lines[first:], where)
 
 
 def _mistakes(section: str, name: str) -> Iterator[Mistake]:
@@ -201,7 +201,7 @@ def _mistakes(section: str, name: str) -> Iterator[Mistake]:
         )
 
 
-def _changes(lines: list[str], where: str) -> tuple[tuple[str, str], ...]:
+def changes_in(lines: list[str], where: str) -> tuple[tuple[str, str], ...]:
     """Pairs of what goes and what comes, of lines that begin with `-` and `+`."""
     changes: list[tuple[list[str], list[str]]] = []
     begun = False

@@ -1,58 +1,62 @@
 """Each clause of the contract is checked: a solution that breaks just this one is refused, whatever the seed."""
 
-from collections import Counter
-from difflib import unified_diff
-
 import pytest
-from contract_clauses import Breach, breaches
 
-from course_lib.exercises import all_exercises
-from tools.clause_table import BEGIN, END, PAGE, SEEDS, Refusal, page_with, row_of, rows_in, tables, tables_of, tried
+from course_lib.cli import main
+from course_lib.exercises import all_exercises, find
+from course_lib.exercises._clauses import breaches_in
+from course_lib.grader.verdict.refusal import refusal_of
+from course_lib.grader.verdict.sheet import sheet_of
 
-pytestmark = pytest.mark.thorough
-
+SEEDS = (0, 5)
 FEWEST = 3  # clauses of an exercise that are broken by some solution
+WITH_BREACHES = [exercise for exercise in all_exercises().values() if exercise.clauses.exists()]
 
 
-@pytest.mark.parametrize("breach", breaches(), ids=lambda b: f"{b.exercise} {b.solution.__name__} {b.clause[:60]}")
-def test_a_solution_that_breaks_one_clause_is_refused(breach):
-    assert tried(breach).passes_at == ()
-    assert tried(breach).lines
+@pytest.mark.thorough
+@pytest.mark.parametrize("exercise", WITH_BREACHES, ids=lambda e: e.name)
+def test_a_solution_that_breaks_one_clause_is_refused(exercise):
+    passing = [
+        (breach.clause, seed)
+        for seed in SEEDS
+        for breach in exercise.breaches
+        if not refusal_of(sheet_of(exercise, seed), breach.solution)[0]
+    ]
+    assert passing == []
 
 
 def test_an_exercise_with_breaches_has_some_of_several_clauses():
-    counts = Counter(exercise for exercise, _ in {(b.exercise, b.clause) for b in breaches()})
-    assert len(counts) >= 60  # a new exercise may come without
-    assert set(counts) <= set(all_exercises())
-    assert {name: number for name, number in counts.items() if number < FEWEST} == {}
+    assert len(WITH_BREACHES) >= 60  # a new exercise may come without
+    assert min(len({breach.clause for breach in exercise.breaches}) for exercise in WITH_BREACHES) >= FEWEST
 
 
-@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
-def test_the_rows_of_the_page_are_up_to_date(exercise):
-    fresh = [row_of(tried(breach)) for breach in breaches() if breach.exercise == exercise.name]
-    assert rows_in(PAGE.read_text(encoding="utf-8"))[exercise.name] == fresh, "run `python -m tools.clause_table`"
+def test_a_right_solution_is_refused_by_nothing():
+    exercise = find("causal_mask")
+    assert refusal_of(sheet_of(exercise, 0), exercise.reference) == ((), "")
 
 
-def test_the_tables_of_the_page_are_these_rows():
-    text = PAGE.read_text(encoding="utf-8")
-    fresh = page_with(text, tables_of(rows_in(text)))
-    changed = list(unified_diff(text.splitlines(), fresh.splitlines(), lineterm="", n=0))
-    assert changed == [], "run `python -m tools.clause_table`"
-    assert set(rows_in(text)) <= set(all_exercises())
+TEXT = "# Clauses of `f`\n\n## never negative\n= a b\n\n## an integer\n- 1\n+ 1.0\n"
 
 
-def test_a_breach_that_passes_is_seen():
-    right = Breach("softmax", "a clause", all_exercises()["softmax"].reference)
-    assert tried(right).passes_at == SEEDS
+def test_a_clause_is_broken_by_mistakes_or_by_a_change():
+    assert breaches_in(TEXT, "f.md", "f = 1") == [
+        ("never negative", "a", ""),
+        ("never negative", "b", ""),
+        ("an integer", "", "f = 1.0"),
+    ]
 
 
-def test_a_table_has_one_row_per_breach_and_escapes_bars():
-    text = tables([Refusal("attention", "softmax", "a | b", "here", (), ("One", "Two", "Three"), "")])
-    assert text.startswith(":::{dropdown} `attention`: 1 breach\n")
-    assert "| `softmax` | a \\| b | One (and 2 more) | unknown |" in text
+@pytest.mark.parametrize(("old", "new"), [("- 1\n+ 1.0\n", ""), ("- 1", "- 2"), ("- 1", "* 1")])
+def test_a_clause_that_nothing_breaks_is_an_error_that_names_it(old, new):
+    with pytest.raises(ValueError, match=r"f\.md: an integer"):
+        breaches_in(TEXT.replace(old, new), "f.md", "f = 1")
 
 
-def test_a_page_without_a_place_for_the_tables_is_refused():
-    with pytest.raises(ValueError, match="expected the lines"):
-        page_with("no place", "")
-    assert page_with(f"a\n{BEGIN}\nold\n{END}\nb", "new") == f"a\n{BEGIN}\nnew\n{END}\nb"
+def test_the_command_shows_what_refuses_each_breach(capsys):
+    assert main(["clauses", "causal_mask"]) == 0
+    text = capsys.readouterr().out
+    for breach in find("causal_mask").breaches:
+        assert f"{breach.clause}\n    refused by: " in text
+    assert "NOT REFUSED" not in text
+    assert f"{len(find('causal_mask').breaches)} solutions, each of which breaks" in text
+    assert main(["clauses", "casual_mask"]) == 2

@@ -1,10 +1,12 @@
-"""`course-lib list` and `course-lib show`: the exercises."""
+"""`course-lib list`, `show` and `clauses`: the exercises."""
 
 from __future__ import annotations
 
 import argparse
 
 from course_lib.exercises import STEMS, all_exercises, find
+from course_lib.grader.verdict.refusal import refusal_of
+from course_lib.grader.verdict.sheet import sheet_of
 
 __all__ = ["add_to"]
 
@@ -19,6 +21,24 @@ def add_to(commands: argparse._SubParsersAction) -> None:
     show.add_argument("--hints", action="store_true", help="with all hints")
     show.add_argument("--solution", action="store_true", help="with a solution")
     show.set_defaults(run=_show)
+
+    clauses = commands.add_parser("clauses", help="what the checks of an exercise refuse, clause by clause")
+    clauses.add_argument("name", metavar="NAME")
+    clauses.set_defaults(run=_clauses)
+
+
+def _clauses(options: argparse.Namespace) -> int:
+    exercise = find(options.name)
+    sheet = sheet_of(exercise, seed=0)
+    print(f"{exercise.title}\n")
+    for breach in exercise.breaches:
+        lines, key = refusal_of(sheet, breach.solution)
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        refused = f"refused by: {lines[0]}{more}" if lines else "NOT REFUSED"
+        print(f"{breach.clause}\n    {refused}\n    named: {key or 'unknown'}")
+    number = len(exercise.breaches)
+    print(f"{number} solutions, each of which breaks the clause above its lines and is right otherwise.")
+    return 0
 
 
 def _list(options: argparse.Namespace) -> int:
