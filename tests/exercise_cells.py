@@ -1,23 +1,49 @@
-"""Solutions by other people, kept as cells of files: right ones, and wrong ones that the authors of the misconceptions
-had not seen."""
+"""Solutions by other people, kept as Markdown: right ones, and wrong ones that nobody had seen who named the mistakes.
+
+`exercises/solutions/<exercise>.md` has a section for each:
+
+    ## held_out: divides by the number of keys
+    judge: The mean is taken over the keys. → mean_of_keys any/factor
+    ```python
+    def …
+    ```
+
+The heading says of which set it is (`right`, `held_out`, `held_out_2`) and what its author says of it. For a wrong one
+a third person says what the mistake is, and which names are right for it.
+"""
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-FOLDER = Path(__file__).parent / "exercises"
+from course_lib.exercises import Exercise, all_exercises
+
+FOLDER = Path(__file__).parent / "exercises/solutions"
+_SECTION = re.compile(r"^## (\w+): (.*)\n(?:judge: (.*) →(.*)\n)?```python\n((?:.*\n)*?)```$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A solution: the exercise, its number there, what its author says of it, its source."""
+    """A solution.
+
+    Args:
+        kind: the set that it belongs to.
+        stem: chapter.
+        exercise: which it answers.
+        number: in the set, counted from 1 for each exercise.
+        says: what its author says of it.
+        code: source.
+        names: of its mistake, those that are right for it.
+    """
 
     kind: str
     stem: str
@@ -25,6 +51,7 @@ class Cell:
     number: int
     says: str
     code: str
+    names: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -42,17 +69,31 @@ class Cell:
 
 
 def cells(kind: str) -> list[Cell]:
-    """All cells of one kind: "right", "unusual", "held_out" or "held_out_2"."""
-    return [cell for path in sorted((FOLDER / kind).glob("*.py")) for cell in cells_in(path, kind)]
+    """All cells of a set, in the order of the exercises."""
+    return [cell for exercise in all_exercises().values() for cell in _cells_of(exercise) if cell.kind == kind]
 
 
-def cells_in(path: Path, kind: str) -> list[Cell]:
-    """The cells of one file, each under a line `# %% exercise: what its author says of it`."""
-    found: list[Cell] = []
+@cache
+def _cells_of(exercise: Exercise) -> tuple[Cell, ...]:
+    file = FOLDER / f"{Path(inspect.getfile(exercise.properties[0].cases)).stem}.md"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    return tuple(cells_in(text, exercise.stem, exercise.name))
+
+
+def cells_in(text: str, stem: str, exercise: str) -> Iterator[Cell]:
+    """The cells of a file's text.
+
+    Raises:
+        ValueError: a section is not as expected.
+    """
+    found = list(_SECTION.finditer(text))
+    heads = re.findall(r"^## \w+: .*\n(?:judge: .*\n)?```python$", text, re.MULTILINE)
+    if len(found) != len(heads) or len(found) != text.count("\n```python\n"):
+        expected = "'## set: words', 'judge: words → names', '```python' and code"
+        raise ValueError(f"solutions of {exercise}: expected {expected}")
     numbers: dict[str, int] = {}
-    for text in re.split(r"^# %% ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        head, code = text.split("\n", 1)
-        name, says = (part.strip() for part in head.split(":", 1))
-        numbers[name] = numbers.get(name, 0) + 1
-        found.append(Cell(kind, path.stem, name, numbers[name], says, code))
-    return found
+    for kind, says, judged, names, code in (section.groups() for section in found):
+        if (kind == "right") != (judged is None):
+            raise ValueError(f"solutions of {exercise}: expected 'judge: words → names' below a wrong solution only")
+        numbers[kind] = numbers.get(kind, 0) + 1
+        yield Cell(kind, stem, exercise, numbers[kind], says, code, tuple((names or "").split()))

@@ -1,9 +1,8 @@
 """How often mistakes are named, which tips are given, and for what: pairs to judge the tips by.
 
-python -m tools.diagnosis_figures                    the wrong solutions in tests/exercises/held_out
-python -m tools.diagnosis_figures FILE…              other files of `# %% exercise: what is wrong` and code
+python -m tools.diagnosis_figures [SET]              the wrong solutions of a set in tests/exercises/solutions
 python -m tools.diagnosis_figures --generic          as if no mistake had a name: what the generic tips alone say
-python -m tools.diagnosis_figures --named-mistakes   the exercises' own misconceptions instead of files
+python -m tools.diagnosis_figures --named-mistakes   the exercises' own misconceptions instead of these
 python -m tools.diagnosis_figures --pairs PATH       write "what is wrong → what was said" for each, by tip
 """
 
@@ -64,14 +63,13 @@ def pairs(
         yield Pair(exercise.stem, name, key, says, diagnose(sheet, verdict, seen, named=not generic))
 
 
-def from_files(paths: list[Path]) -> Iterator[tuple[str, str, str, Callable]]:
-    """The solutions in files of cells."""
+def from_set(kind: str) -> Iterator[tuple[str, str, str, Callable]]:
+    """The solutions of a set that is kept for the tests."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from exercise_cells import cells_in
+    from exercise_cells import cells
 
-    for path in paths:
-        for cell in cells_in(path, path.parent.name):
-            yield cell.exercise, cell.key, cell.says, cell.load()
+    for cell in cells(kind):
+        yield cell.exercise, cell.key, cell.says, cell.load()
 
 
 def from_exercises() -> Iterator[tuple[str, str, str, Callable]]:
@@ -108,15 +106,14 @@ def written(found: list[Pair]) -> str:
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("set", nargs="?", choices=("held_out", "held_out_2"), default="held_out")
     parser.add_argument("--generic", action="store_true")
     parser.add_argument("--named-mistakes", action="store_true")
     parser.add_argument("--pairs", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    files = options.files or sorted((ROOT / "tests/exercises/held_out").glob("*.py"))
-    wrong = from_exercises() if options.named_mistakes else from_files(files)
+    wrong = from_exercises() if options.named_mistakes else from_set(options.set)
     found = list(pairs(wrong, seed=options.seed, generic=options.generic))
     passed = [text for text in found if isinstance(text, str)]
     failed = [pair for pair in found if isinstance(pair, Pair)]

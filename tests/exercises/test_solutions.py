@@ -1,5 +1,12 @@
-"""Solutions by people who knew the contract only: right ones pass, wrong ones fail and are named rightly or not at
-all."""
+"""Solutions by people who knew the contract only: right ones pass, wrong ones fail and are named rightly or not at all.
+
+Of wrong ones a third person has said which names are right. The judges of `held_out` saw no diagnosis; the judge of
+`held_out_2` compared each diagnosis with the code. So did the author of both sets of `inspection`, the author of the
+second set of `efficiency`, and the author of those of `self_attention`, who also wrote its mistakes. One person judged
+both sets of `debugging`, before any of its solutions was diagnosed. Two names were added to the judgement of
+`held_out_2` afterwards, each to the one solution that had led to it: `keys_transposed_by_axes_1_and_2` and
+`exponentials_overflow`.
+"""
 
 import dataclasses
 import json
@@ -7,7 +14,7 @@ import os
 from collections import Counter
 
 import pytest
-from exercise_cells import FOLDER, cells
+from exercise_cells import cells, cells_in
 
 from course_lib.exercises import all_exercises, find
 from course_lib.grader.sandbox.observing import observe
@@ -16,8 +23,6 @@ from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
 from course_lib.grader.verdict.trials import trials_of
 from tools.publisher import ROOT
-
-pytestmark = pytest.mark.thorough
 
 SEEDS = (0, 5)
 MANY_SEEDS = range(100, 150)
@@ -34,6 +39,7 @@ def verdict_and_diagnosis(cell, seed):
     return verdict, diagnose(sheet, verdict, seen)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cell", cells("right"), ids=lambda cell: f"{cell.key} {cell.says[:40]}")
 def test_a_right_solution_gets_full_marks_however_it_is_written(cell, capsys):
     for seed in SEEDS:
@@ -42,6 +48,7 @@ def test_a_right_solution_gets_full_marks_however_it_is_written(cell, capsys):
         assert verdict.score == 1.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
 def test_no_draw_refuses_a_right_solution(exercise):
     """A verdict does not depend on the seed, so no class is graded with cases that an unlucky draw made unfair.
@@ -50,9 +57,7 @@ def test_no_draw_refuses_a_right_solution(exercise):
     gradients and in train mode. Nothing is watched, since that takes longer than the rest. For all exercises this takes
     under three minutes; all solutions at all seeds take eleven.
     """
-    solutions = [
-        (cell, cell.load()) for kind in ("right", "unusual") for cell in cells(kind) if cell.exercise == exercise.name
-    ]
+    solutions = [(cell, cell.load()) for cell in cells("right") if cell.exercise == exercise.name]
     refused = {}
     for seed in MANY_SEEDS:
         trials = trials_of(exercise, seed)
@@ -77,21 +82,6 @@ def test_an_exercise_with_other_right_solutions_has_at_least_four():
     assert f"{len(cells('right'))} solutions in other styles" in TEACHING
 
 
-def judged(kind: str) -> dict[str, list[str]]:
-    """Which names are right for which wrong solution, by a third person.
-
-    The judges of `held_out` saw no diagnosis. The judge of `held_out_2` compared each diagnosis with the code. So did
-    the author of both sets of `inspection`, the author of the second set of `efficiency`, and the author of those of
-    `self_attention`, who also wrote its mistakes. One person judged both sets of `debugging`, before any of its
-    solutions was diagnosed. Two names were added to this judgement afterwards, each to the one solution that had led to
-    it: `keys_transposed_by_axes_1_and_2` and `exponentials_overflow`.
-    """
-    found = {}
-    for path in sorted((FOLDER / kind).glob("judged*.json")):
-        found |= json.loads(path.read_text(encoding="utf-8"))
-    return {key: entry["keys"] for key, entry in found.items()}
-
-
 @pytest.fixture(scope="session")
 def outcomes(tmp_path_factory):
     """For each wrong solution to an exercise: "right", "wrong" or "unknown", and the name that was given.
@@ -114,17 +104,17 @@ def outcomes(tmp_path_factory):
 
 
 def found_out(kind: str, seed: int, exercise: str) -> dict[str, tuple[str, str]]:
-    right = judged(kind)
     found = {}
     for cell in (cell for cell in cells(kind) if cell.exercise == exercise):
         verdict, diagnosis = verdict_and_diagnosis(cell, seed)
         assert verdict.status in {"failed", "not counted"}, f"{cell.key} passes: {cell.says}"
         name = diagnosis.key if diagnosis else ""
-        outcome = "unknown" if diagnosis is None else "right" if name in right[cell.key] else "wrong"
+        outcome = "unknown" if diagnosis is None else "right" if name in cell.names else "wrong"
         found[cell.key] = (outcome, name)
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["held_out", "held_out_2"])
 @pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
@@ -132,6 +122,7 @@ def test_an_exercise_refuses_unseen_mistakes(kind, seed, exercise, outcomes):
     assert len(outcomes(kind, seed, exercise.name)) == sum(cell.exercise == exercise.name for cell in cells(kind))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["held_out", "held_out_2"])
 def test_unseen_mistakes_are_named_rightly_or_called_unknown(kind, seed, outcomes, capsys):
@@ -159,4 +150,23 @@ def test_the_held_out_set_has_five_wrong_solutions_of_each_of_its_exercises(kind
     assert len(counts) >= 60  # a new exercise may come without
     assert set(counts) <= set(all_exercises())
     assert min(counts.values()) >= 5
-    assert {cell.key for cell in cells(kind)} == set(judged(kind))
+
+
+JUDGE = "judge: A sum. → summed any/factor\n"
+SECTION = f"## held_out: a sum\n{JUDGE}```python\ndef f(x):\n    ## no heading\n    return x\n```\n"
+
+
+def test_a_file_of_solutions_is_read():
+    right, wrong = cells_in(
+        SECTION.replace("held_out", "right").replace("judge: A sum. → summed any/factor\n", "") + SECTION, "a", "f"
+    )
+    assert (right.kind, right.key, right.names) == ("right", "a/f/1", ())
+    assert (wrong.kind, wrong.says, wrong.names) == ("held_out", "a sum", ("summed", "any/factor"))
+    assert wrong.code == "def f(x):\n    ## no heading\n    return x\n"
+    assert wrong.load()(3) == 3
+
+
+@pytest.mark.parametrize(("old", "new"), [(JUDGE, ""), ("x\n```\n", "x\n"), (" → ", " "), ("## held", "# held")])
+def test_a_file_of_solutions_that_is_not_as_expected_is_an_error(old, new):
+    with pytest.raises(ValueError, match="solutions of f: expected"):
+        list(cells_in(SECTION.replace(old, new), "a", "f"))

@@ -504,14 +504,14 @@ SMALL = {"vocab_size": 6, "d_model": 32, "num_heads": 2, "d_ff": 64}
 RIGHT = {cell.key: cell for cell in cells("right")}
 KITS = {
     "functions": (
-        *("attention/softmax/1", "multi_head/split_heads/4", "multi_head/merge_heads/1", "transformer/layer_norm/4"),
-        *("masking/padding_mask/1", "masking/causal_mask/4", "positional_encoding/sinusoidal_encoding/4"),
+        *("attention/softmax/1", "multi_head/split_heads/3", "multi_head/merge_heads/1", "transformer/layer_norm/1"),
+        *("masking/padding_mask/1", "masking/causal_mask/2", "positional_encoding/sinusoidal_encoding/1"),
     ),
     "layers": (
-        *("scaled_dot_product/scaled_dot_product_attention/5", "transformer/FeedForward/5"),
-        *("transformer/EncoderLayer/3", "transformer/DecoderLayer/3", "masking/decoder_mask/5"),
+        *("scaled_dot_product/scaled_dot_product_attention/3", "transformer/FeedForward/4"),
+        *("transformer/EncoderLayer/2", "transformer/DecoderLayer/2", "masking/decoder_mask/3"),
     ),
-    "attention": ("multi_head/MultiHeadAttention/3", "positional_encoding/LearnedPositionalEmbedding/4"),
+    "attention": ("multi_head/MultiHeadAttention/2", "positional_encoding/LearnedPositionalEmbedding/3"),
 }
 
 

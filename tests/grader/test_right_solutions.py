@@ -1,0 +1,61 @@
+"""Right solutions in other styles, written by people who knew the contract only, get full marks behind every wall.
+
+einsum, torch.func, checkpoints, custom autograd functions, every route to half precision, the meta device, scripted and
+compiled functions, threads, generators, …: what a solution is made of is its author's business.
+"""
+
+import sys
+
+import pytest
+from exercise_cells import cells
+
+from course_lib.grader.grading.assignment import AssignedExercise, Assignment
+from course_lib.grader.grading.grade import Grader
+from course_lib.grader.sandbox.walls import WALLS, Limits
+from course_lib.grader.submission.submissions import read_submission
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's"),
+]
+
+RIGHT = cells("right")
+LIMITS = Limits(seconds=30.0, load_seconds=60.0, total_seconds=300.0)
+LEVELS = {
+    "all walls": tuple(WALLS),
+    "no Landlock": ("limits", "user", "namespaces", "seccomp"),
+    "no namespaces": ("limits", "user", "landlock", "seccomp"),
+    "no seccomp": ("limits", "user", "namespaces", "landlock"),
+}
+EACH = 12  # of this many, one is graded at each of the lower levels, to save time
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def level(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def grader(level):
+    try:
+        grader = Grader(Assignment(tasks=(AssignedExercise("softmax"),), seed=11, limits=LIMITS, walls=LEVELS[level]))
+    except OSError as error:  # root, and Python's files where no other user can read them
+        pytest.skip(str(error))
+    with grader:
+        yield grader
+
+
+@pytest.mark.parametrize("stem", sorted({cell.stem for cell in RIGHT}))
+def test_a_right_solution_gets_full_marks(stem, level, grader, tmp_path):
+    chapter = [cell for cell in RIGHT if cell.stem == stem]
+    refused = {}
+    for cell in chapter if level == "all walls" else chapter[::EACH]:
+        path = tmp_path / "ada.py"
+        path.write_text(f"\n\n{cell.code}", encoding="utf-8")  # a comment in the first lines could name an encoding
+        grader.assignment = Assignment(
+            tasks=(AssignedExercise(cell.exercise),), seed=11, limits=LIMITS, walls=LEVELS[level]
+        )
+        (task,) = grader.grade(read_submission("ada", [path])).tasks
+        if task.status != "passed":
+            refused[f"{cell.key}: {cell.says}"] = f"{task.status} {task.note} {task.text[:2000]}"
+    assert refused == {}
