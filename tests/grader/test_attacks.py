@@ -3,6 +3,9 @@ grader.
 
 Each defines `softmax` or `causal_mask` and solves neither. None may gain a point, each has to end in a verdict that
 people can read, and the honest submission that follows has to get all of its points.
+
+`attacks/*.md` holds them, a file for each kind: under a heading what an attack does and when it has succeeded, and its
+code. The code below `## Before each` belongs to all of the file.
 """
 
 import re
@@ -19,7 +22,22 @@ from course_lib.grader.sandbox.walls import Limits
 from course_lib.grader.submission.submissions import read_submission
 
 FOLDER = Path(__file__).parent / "attacks"
-ATTACKS = sorted(p for p in FOLDER.glob("*") if p.suffix in {".py", ".ipynb"})
+_SECTION = re.compile(r"^## (.+)\n((?:(?!```|## ).*\n)*)```python\n((?:.*\n)*?)```$", re.MULTILINE)
+
+
+def attacks_in(path: Path) -> dict[str, tuple[str, str]]:
+    """What each attack of a file does, and its code, by its name."""
+    text = path.read_text(encoding="utf-8")
+    found = {name: (" ".join(does.split()), code) for name, does, code in _SECTION.findall(text)}
+    assert len(found) == text.count("\n```python\n"), path.name
+    _, before = found.pop("Before each", ("", ""))
+    return {name: (does, f"{before}\n\n{code}" if before else code) for name, (does, code) in found.items()}
+
+
+KNOWN_LIMITS = attacks_in(FOLDER / "known_limits.md")
+KINDS = {path.stem: attacks_in(path) for path in sorted(FOLDER.glob("*.md")) if path.stem != "known_limits"}
+ATTACKS = {name: code for attacks in KINDS.values() for name, (_, code) in attacks.items()}
+FIRST = {next(iter(attacks)) for attacks in KINDS.values()}
 HONEST = """
 import torch
 def softmax(scores, dim=-1):
@@ -44,8 +62,6 @@ def number_word(number: int) -> str:
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
 
-FIRST = {path.stem.split("_")[0]: path for path in reversed(ATTACKS)}  # of each family
-
 
 @pytest.fixture(scope="module", params=["all walls", pytest.param("no walls", marks=pytest.mark.thorough)])
 def grader(request):
@@ -62,20 +78,20 @@ def honest(tmp_path_factory):
 
 
 def test_there_are_at_least_forty_attacks():
-    assert len(ATTACKS) >= 40
+    assert len(ATTACKS) == sum(map(len, KINDS.values())) >= 40  # no name twice
 
 
 @pytest.mark.parametrize(
-    "path",
-    [path if path in FIRST.values() else pytest.param(path, marks=pytest.mark.thorough) for path in ATTACKS],
-    ids=[path.stem for path in ATTACKS],
+    "name", [name if name in FIRST else pytest.param(name, marks=pytest.mark.thorough) for name in ATTACKS]
 )
-def test_an_attack_gains_nothing_and_harms_nobody(path, grader, honest):
-    if NEEDS_WALLS.match(path.stem) and "seccomp" not in grader.server.walls.up:
+def test_an_attack_gains_nothing_and_harms_nobody(name, grader, honest, tmp_path):
+    if NEEDS_WALLS.match(name) and "seccomp" not in grader.server.walls.up:
         pytest.skip("harmless behind walls only")
-    if grader.server.walls.level == "partial" and len(grader.assignment.walls) > 1 and NEEDS_WALLS.match(path.stem):
+    if grader.server.walls.level == "partial" and len(grader.assignment.walls) > 1 and NEEDS_WALLS.match(name):
         pytest.skip(f"this machine has not all walls: {grader.server.walls}")
-    result = grader.grade(read_submission(path.stem, [path]))
+    path = tmp_path / f"{name}.py"
+    path.write_text(ATTACKS[name], encoding="utf-8")
+    result = grader.grade(read_submission(name, [path]))
     assert result.points == 0, [task.text for task in result.tasks]
     for task in result.tasks:
         assert task.status in {"failed", "not attempted", "not counted"}
@@ -92,19 +108,20 @@ def test_an_attack_gains_nothing_and_harms_nobody(path, grader, honest):
     assert after.points == after.of, [task.text for task in after.tasks]
 
 
-def test_known_limits_forge_no_value_and_are_told_to_instructors(grader):
+def test_known_limits_forge_no_value_and_are_told_to_instructors(grader, tmp_path):
     """Hidden calls of a function that does the whole exercise: right by value, so they get points."""
     remarked = 0
-    paths = sorted((FOLDER / "known_limits").glob("*.py"))
-    for path in paths:
-        assert "known limit" in " ".join(path.read_text().split())
-        result = grader.grade(read_submission(path.stem, [path]))
+    for name, (does, code) in KNOWN_LIMITS.items():
+        assert "known limit" in does
+        path = tmp_path / f"{name}.py"
+        path.write_text(code, encoding="utf-8")
+        result = grader.grade(read_submission(name, [path]))
         (passed,) = [task for task in result.tasks if task.status != "not attempted"]
-        assert passed.status == "passed", f"{path.stem} gains nothing any more: it belongs to the other attacks"
+        assert passed.status == "passed", f"{name} gains nothing any more: it belongs to the other attacks"
         remarked += "look at the code" in passed.note
     page = (FOLDER.parents[2] / "book/teaching.md").read_text(encoding="utf-8")
     assert f"{len(ATTACKS)} submissions try to gain unearned points" in page
-    assert f"{number_word(len(paths))} more hide a call" in page
+    assert f"{number_word(len(KNOWN_LIMITS))} more hide a call" in page
     assert f"{number_word(remarked)} of these get a remark" in page
 
 

@@ -1,7 +1,0 @@
-"""Ends the process with status 0. Success: points, or an unreadable verdict."""
-
-import os
-
-
-def softmax(scores, dim=-1):
-    os._exit(0)

@@ -1,5 +1,0 @@
-"""Returns: infinities of the right shape. Success: points, or a grader that stumbles."""
-
-
-def softmax(scores, dim=-1):
-    return scores * float("inf")
