@@ -5,11 +5,18 @@ import pytest
 from course_lib.cli import main
 from course_lib.exercises import all_exercises, find
 from course_lib.exercises._clauses import breaches_in
-from course_lib.grader.verdict.refusal import refusal_of
+from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
 
 SEEDS = (0, 5)
 FEWEST = 3  # clauses of an exercise that are broken by some solution
+
+
+def status_of(solution, exercise, seed):
+    sheet = sheet_of(exercise, seed)
+    return judge(exercise, sheet.trials, sheet.run(solution), allow_twins=True).status
+
+
 WITH_BREACHES = [exercise for exercise in all_exercises().values() if exercise.clauses.exists()]
 
 
@@ -20,7 +27,7 @@ def test_a_solution_that_breaks_one_clause_is_refused(exercise):
         (breach.clause, seed)
         for seed in SEEDS
         for breach in exercise.breaches
-        if not refusal_of(sheet_of(exercise, seed), breach.solution)[0]
+        if status_of(breach.solution, exercise, seed) != "failed"
     ]
     assert passing == []
 
@@ -28,11 +35,6 @@ def test_a_solution_that_breaks_one_clause_is_refused(exercise):
 def test_an_exercise_with_breaches_has_some_of_several_clauses():
     assert len(WITH_BREACHES) >= 60  # a new exercise may come without
     assert min(len({breach.clause for breach in exercise.breaches}) for exercise in WITH_BREACHES) >= FEWEST
-
-
-def test_a_right_solution_is_refused_by_nothing():
-    exercise = find("causal_mask")
-    assert refusal_of(sheet_of(exercise, 0), exercise.reference) == ((), "")
 
 
 TEXT = "# Clauses of `f`\n\n## never negative\n= a b\n\n## an integer\n- 1\n+ 1.0\n"

@@ -1,4 +1,4 @@
-"""Three files per exercise: the page, the exercise, and its mistakes."""
+"""Files of an exercise: the page, the exercise, its mistakes, and the clauses of its statement."""
 
 import ast
 import inspect
@@ -67,7 +67,9 @@ def test_an_exercise_without_a_page_is_an_error(tmp_path):
 def test_every_file_of_a_chapter_belongs_to_something(stem):
     folder = ROOT / "course_lib/exercises" / stem
     files = {name: exercise for name, exercise in _files().items() if exercise.stem == stem}
-    assert {path.stem for path in folder.glob("*.md")} == {*files, *(f"{name}_mistakes" for name in files)}
+    pages = {path.stem for path in folder.glob("*.md")}
+    assert pages >= {*files, *(f"{name}_mistakes" for name in files)}
+    assert {page.removesuffix("_mistakes").removesuffix("_clauses") for page in pages} == set(files)
     assert all((folder / f"{name}.py").exists() for name in files)
 
 

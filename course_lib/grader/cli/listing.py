@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from course_lib.exercises import STEMS, all_exercises, find
-from course_lib.grader.verdict.refusal import refusal_of
+from course_lib.grader.verdict.diagnose import diagnose
+from course_lib.grader.verdict.judge import judge
 from course_lib.grader.verdict.sheet import sheet_of
 
 __all__ = ["add_to"]
@@ -32,10 +33,13 @@ def _clauses(options: argparse.Namespace) -> int:
     sheet = sheet_of(exercise, seed=0)
     print(f"{exercise.title}\n")
     for breach in exercise.breaches:
-        lines, key = refusal_of(sheet, breach.solution)
+        seen = sheet.run(breach.solution)
+        verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
+        found = diagnose(sheet, verdict, seen)
+        lines = [line.says for line in verdict.lines if line.holds is False]
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         refused = f"refused by: {lines[0]}{more}" if lines else "NOT REFUSED"
-        print(f"{breach.clause}\n    {refused}\n    named: {key or 'unknown'}")
+        print(f"{breach.clause}\n    {refused}\n    named: {found.key if found else 'unknown'}")
     number = len(exercise.breaches)
     print(f"{number} solutions, each of which breaks the clause above its lines and is right otherwise.")
     return 0
