@@ -20,11 +20,11 @@ from pathlib import Path
 
 import torch
 
-from course_lib._files import write_whole
-from course_lib.data import Vocabulary, load_corpus
-from course_lib.translator import PRETRAINED, TranslationTask, Translator
-from course_lib.translator.recipe import Recipe
-from course_lib.translator.trainer import train
+from course_kit._files import write_whole
+from course_kit.data import Vocabulary, load_corpus
+from course_kit.translator import PRETRAINED, TranslationTask, Translator
+from course_kit.translator.recipe import Recipe
+from course_kit.translator.trainer import train
 
 RESULTS = PRETRAINED / "multi30k-de-en/ablations.json"
 SEEDS = (0, 1, 2)

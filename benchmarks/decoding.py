@@ -1,4 +1,4 @@
-"""Decoding: with a cache against without, and `course_lib.translator.search` against `generate` of `transformers`.
+"""Decoding: with a cache against without, and `course_kit.translator.search` against `generate` of `transformers`.
 
 Sentences of a fixed length by an untrained model, and the test sentences (of Multi30k where it is there, else the
 built-in ones) by the committed translator.
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 import torch
 
 from benchmarks.timing import compare
+from course_kit.data import load_corpus
+from course_kit.translator import pretrained
+from course_kit.translator.search import beam, greedy
 from course_lib import Transformer, TransformerConfig
-from course_lib.data import load_corpus
-from course_lib.translator import pretrained
-from course_lib.translator.search import beam, greedy
 
 BATCH, SOURCE_LENGTH, PAIRS = 64, 16, 5
 LENGTHS = 16, 32, 64, 128

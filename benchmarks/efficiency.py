@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.timing import compare
+from course_kit.tiled import flash_attention
 from course_lib import linear_attention, scaled_dot_product_attention, tiled_attention
 from course_lib.masking import causal_mask
-from course_lib.tiled import flash_attention
 
 LENGTHS = (256, 1024, 4096)
 HEADS, D, BLOCK, PAIRS = 4, 64, 128, 5

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 
 from benchmarks.timing import compare
-from course_lib.bert import find_encoder, load_encoder
+from course_kit.bert import find_encoder, load_encoder
 
 BATCH, LENGTH = 8, 128
 

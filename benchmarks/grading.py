@@ -18,12 +18,12 @@ from pathlib import Path
 
 import torch
 
-from course_lib.exercises import all_exercises, find
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.notebook import self_check
-from course_lib.grader.sandbox.session import Session
-from course_lib.grader.submission.submissions import read_submission
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader
+from course_grade.sandbox.session import Session
+from course_grade.submission.submissions import read_submission
+from course_kit.checker.notebook import self_check
+from course_kit.exercises import all_exercises, find
 
 NAMES = ("softmax", "attend", "scaled_dot_product_attention", "causal_mask", "layer_norm")
 
@@ -106,7 +106,7 @@ def one() -> None:
 
 GRADE = """
 import resource, sys, time
-from course_lib.cli import main
+from course_grade.command import main
 start = time.perf_counter()
 status = main(sys.argv[1:])
 seconds = time.perf_counter() - start

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from course_lib.exercises import STEMS
+from course_kit.exercises import STEMS
 from tools.pdf import find_browser
 from tools.publisher import ROOT
 

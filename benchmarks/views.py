@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from playwright.sync_api import Browser, sync_playwright
 
-from course_lib.viz import (
+from course_kit.viz import (
     contextual_words,
     head_view,
     logit_lens_view,
@@ -20,7 +20,7 @@ from course_lib.viz import (
     pair_view,
     patching_view,
 )
-from course_lib.viz.view import View
+from course_kit.viz.view import View
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 TOKENS = ["[CLS]", *(f"word{i}" for i in range(8)), "[SEP]", *(f"word{i}" for i in range(8, 17)), "[SEP]"]

@@ -11,25 +11,14 @@
     decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
     inside a model          attention_entropy, attention_rollout, head_scores, head_switched_off
     costs                   tiled_attention, grouped_query_attention, cache_bytes, linear_attention
-    bugs                    diagnose
-    try what you wrote      check, hint, solution, progress; assemble, train_on with reversal, copy, sort, anomaly
-    the real translator     pretrained, Translator, Recipe; course_lib.translator.trainer.train
+    bugs                    fit_one_batch, future_leak, padding_effect, …
 
 Every mask is a bool tensor with True = may attend. The chapters are modules, `course_lib.attention` to
-`course_lib.debugging`, in the order of the book; the others are
+`course_lib.debugging`, in the order of the book; `models` stacks their parts into whole models, and `cache` is the
+key–value cache of decoding. It needs PyTorch only.
 
-    models, cache, recurrent    whole models from the chapters' parts, the key–value cache, the model before attention
-    tiled, speculative          flash_attention with its backward pass; a small model that drafts for a large one
-    small_caches, window_cache  grouped-query and latent attention; a key–value cache of fixed size
-    data, translator            corpora and vocabulary; training, batched decoding, the translator and its commands
-    workshop                    small tasks, and models from a learner's own parts
-    bert, interpret             trained encoders in these blocks, and ways to examine them
-    viz                         figures, diagrams and interactive views
-    exercises, grader           the exercises, and the code that checks them
-    costs                       what layers and training cost, by formula and counted
-    diagnosing                  diagnose: all measurements of the chapter on debugging, on any model
-    stats, measuring            intervals and rank correlation; memory counted in numbers
-    chapters                    the list of chapters
+What stands around the reference is in two other packages: `course_kit` has the exercises and their `check`, views,
+small tasks, `diagnose`, the translator and trained encoders, and `course_grade` grades classes.
 """
 
 import importlib
@@ -44,7 +33,6 @@ from course_lib.attention import (
     softmax,
 )
 from course_lib.decoding import beam_search, cached_attention, corpus_bleu, greedy_decode, top_p_filter
-from course_lib.diagnosing import diagnose
 from course_lib.efficiency import (
     cache_bytes,
     convolution_layers,
@@ -81,7 +69,6 @@ from course_lib.positional_encoding import (
     shift_matrix,
     sinusoidal_encoding,
 )
-from course_lib.recurrent import RecurrentEncoderDecoder
 from course_lib.scaled_dot_product import (
     attention_flops,
     fused_attention,
@@ -97,25 +84,26 @@ from course_lib.transformer import (
     layer_norm,
     transformer_parameter_count,
 )
-from course_lib.workshop.assemble import assemble, assemble_set_encoder
-from course_lib.workshop.tasks import anomaly, copy, reversal, sort
-from course_lib.workshop.train_on import train_on
 
-# Loaded when asked for: most readers of a chapter need neither the exercises nor the translator.
-_ON_REQUEST = {
-    "check": "course_lib.grader.notebook",
-    "hint": "course_lib.grader.notebook",
-    "progress": "course_lib.grader.notebook",
-    "solution": "course_lib.grader.notebook",
-    "Recipe": "course_lib.translator.recipe",
-    "Translator": "course_lib.translator.translator",
-    "pretrained": "course_lib.translator.translator",
+# Names that have moved to `course_kit`: notebooks that ask for them here keep working.
+_MOVED = {
+    *(
+        "RecurrentEncoderDecoder",
+        "Recipe",
+        "Translator",
+        "anomaly",
+        "assemble",
+        "assemble_set_encoder",
+        "check",
+        "copy",
+    ),
+    *("diagnose", "hint", "pretrained", "progress", "reversal", "solution", "sort", "train_on"),
 }
 
 
 def __getattr__(name: str):
-    if name in _ON_REQUEST:
-        return getattr(importlib.import_module(_ON_REQUEST[name]), name)
+    if name in _MOVED:
+        return getattr(importlib.import_module("course_kit"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -128,20 +116,14 @@ __all__ = [
     "LanguageModel",
     "LearnedPositionalEmbedding",
     "MultiHeadAttention",
-    "Recipe",
-    "RecurrentEncoderDecoder",
     "RotaryPosition",
     "SinusoidalPositionalEncoding",
     "Transformer",
     "TransformerConfig",
     "TransformerEncoder",
-    "Translator",
     "additive_score",
     "alibi_bias",
-    "anomaly",
     "apply_rotary",
-    "assemble",
-    "assemble_set_encoder",
     "attend",
     "attention_between_words",
     "attention_entropy",
@@ -151,19 +133,15 @@ __all__ = [
     "cache_bytes",
     "cached_attention",
     "causal_mask",
-    "check",
     "convolution_layers",
-    "copy",
     "corpus_bleu",
     "decoder_mask",
-    "diagnose",
     "dot_product_score",
     "fused_attention",
     "greedy_decode",
     "grouped_query_attention",
     "head_scores",
     "head_switched_off",
-    "hint",
     "kernel_regression",
     "label_smoothing_loss",
     "layer_norm",
@@ -173,11 +151,8 @@ __all__ = [
     "multi_head_parameter_count",
     "online_softmax_step",
     "padding_mask",
-    "pretrained",
     "previous_token_score",
-    "progress",
     "record_attention",
-    "reversal",
     "scaled_dot_product_attention",
     "self_attention",
     "shift_matrix",
@@ -185,15 +160,12 @@ __all__ = [
     "sliding_window_mask",
     "softmax",
     "softmax_backward",
-    "solution",
-    "sort",
     "speculative_acceptance",
     "split_heads",
     "teacher_forcing_pair",
     "tiled_attention",
     "token_batches",
     "top_p_filter",
-    "train_on",
     "transformer_parameter_count",
     "warmup_rate",
 ]

@@ -1,6 +1,6 @@
 """Chapter `debugging`: measurements that tell a healthy model from one that trains although something is wrong.
 
-A *model* here is anything that maps tokens `(B, L)` to logits `(B, L, V)`; `course_lib.diagnosing.diagnose` takes all
+A *model* here is anything that maps tokens `(B, L)` to logits `(B, L, V)`; `course_kit.diagnosing.diagnose` takes all
 measurements on any module and explains them. A model that was passed is never changed: what needs training or another
 dtype works on a copy, and train or eval mode and the random state are restored.
 """

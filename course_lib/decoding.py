@@ -1,7 +1,7 @@
 """From probabilities to text: greedy and beam search, top-p, BLEU, and attention that remembers keys and values.
 
 The two searches see a model as a function `next_log_probs(tokens)`: ids so far, bos first, to `(V,)` log-probabilities
-of the next id. They go through one sentence at a time, to be read; `course_lib.translator.search` has whole batches.
+of the next id. They go through one sentence at a time, to be read; `course_kit.translator.search` has whole batches.
 """
 
 from __future__ import annotations

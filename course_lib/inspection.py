@@ -1,6 +1,6 @@
 """What attention maps say: how broad a head is, what it looks at, and where information flows through the layers.
 
-Functions of attention weights alone. `course_lib.interpret` goes further: it adds the values to the weights, changes a
+Functions of attention weights alone. `course_kit.interpret` goes further: it adds the values to the weights, changes a
 model while it runs, tests what its output depends on, and reads its hidden states.
 """
 
@@ -194,7 +194,7 @@ def head_switched_off(
 ) -> Float[Tensor, "batch length d_out"]:
     """Output of multi-head attention without the contribution of one head.
 
-    `y = Σ_{h ≠ off} W_O^h head_h + b_O`. `course_lib.interpret.interventions.heads_off` does the same inside a model.
+    `y = Σ_{h ≠ off} W_O^h head_h + b_O`. `course_kit.interpret.interventions.heads_off` does the same inside a model.
 
     Args:
         heads: what the heads computed, weights times values, `(B, H, L, d_head)`.

@@ -11,9 +11,15 @@ import torch
 # Every call of the library in the tests is checked against its shape annotation. Where a test hands in wrong shapes on
 # purpose, to read the library's own error, it takes the fixture `unchecked`.
 # The grader meets whatever people write, so its own calls are not checked this way.
-_LIBRARY = Path(__file__).parents[1] / "course_lib"
-_CHECKED = [f"course_lib.{path.stem}" for path in _LIBRARY.glob("*.py") if path.stem != "__init__"] + [
-    f"course_lib.{room}" for room in ("bert", "costs", "diagnosing", "interpret", "translator", "viz", "workshop")
+_ROOT = Path(__file__).parents[1]
+_CHECKED = [
+    *(
+        f"{p}.{file.stem}"
+        for p in ("course_lib", "course_kit")
+        for file in (_ROOT / p).glob("*.py")
+        if file.stem != "__init__"
+    ),
+    *(f"course_kit.{room}" for room in ("bert", "costs", "diagnosing", "interpret", "translator", "viz", "workshop")),
 ]
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
@@ -40,9 +46,8 @@ _UNTRACED = {
 
 def pytest_collection_modifyitems(items):
     """Tests in which coverage is not counted."""
-    root = _LIBRARY.parent
     for item in items:
-        place = item.path.relative_to(root)
+        place = item.path.relative_to(_ROOT)
         untraced = _UNTRACED & {place.as_posix(), place.parent.as_posix()}
         if untraced or any(item.get_closest_marker(name) for name in ("thorough", "site")):
             item.add_marker(pytest.mark.no_cover)

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from course_lib.exercises import Exercise, all_exercises
+from course_kit.exercises import Exercise, all_exercises
 
 FOLDER = Path(__file__).parent / "exercises/solutions"
 _SECTION = re.compile(r"^## (\w+): (.*)\n(?:judge: (.*) →(.*)\n)?```python\n((?:.*\n)*?)```$", re.MULTILINE)

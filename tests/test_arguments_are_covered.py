@@ -24,10 +24,12 @@ ROOMS = (
             *("transformer", "training", "decoding", "inspection", "efficiency", "debugging"),
         )
     ),
-    *(f"course_lib.{room}" for room in ("models", "cache", "recurrent", "tiled", "stats", "measuring", "speculative")),
-    *(f"course_lib.{room}" for room in ("small_caches", "window_cache", "data", "bert", "viz", "diagnosing")),
-    *(f"course_lib.costs.{part}" for part in ("activations", "counting", "formulas", "layers", "training")),
-    *(f"course_lib.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),
+    *(f"course_lib.{part}" for part in ("models", "cache")),
+    "course_kit",
+    *(f"course_kit.{room}" for room in ("recurrent", "tiled", "stats", "measuring", "speculative", "small_caches")),
+    *(f"course_kit.{room}" for room in ("window_cache", "data", "bert", "viz", "diagnosing")),
+    *(f"course_kit.costs.{part}" for part in ("activations", "counting", "formulas", "layers", "training")),
+    *(f"course_kit.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),
 )
 RETURNED = "is what a function returns; readers do not make one"
 BY_EXAMPLE = "works on files or for seconds, so wrong arguments are tried one by one: "

@@ -9,20 +9,21 @@ import torch
 from torch import nn
 from wrong_arguments import Call, floats, right_and_wrong
 
+import course_kit as ck
 import course_lib as cl
+from course_kit.costs.activations import language_model_activations, transformer_activations
+from course_kit.costs.training import language_model_flops, training_flops, training_memory, transformer_flops
+from course_kit.interpret.importance import gradient_times_input, leave_one_out
+from course_kit.interpret.interventions import heads_off, patch_heads, patch_outputs, record_heads, record_outputs
+from course_kit.interpret.readouts import logit_lens
+from course_kit.interpret.weighted_values import record_value_norms, value_norms
+from course_kit.measuring import numbers_kept, peak_numbers
+from course_kit.small_caches import GroupedQueryAttention, LatentAttention
+from course_kit.speculative import expected_tokens_per_step, speculative_sample
+from course_kit.window_cache import SlidingWindowCache
+from course_kit.workshop.tasks import AnomalyTask, SequenceTask, copy, greedy_tokens, sort
 from course_lib.cache import DecoderCache, KeyValueCache
-from course_lib.costs.activations import language_model_activations, transformer_activations
-from course_lib.costs.training import language_model_flops, training_flops, training_memory, transformer_flops
-from course_lib.interpret.importance import gradient_times_input, leave_one_out
-from course_lib.interpret.interventions import heads_off, patch_heads, patch_outputs, record_heads, record_outputs
-from course_lib.interpret.readouts import logit_lens
-from course_lib.interpret.weighted_values import record_value_norms, value_norms
-from course_lib.measuring import numbers_kept, peak_numbers
 from course_lib.models import Decoder, Encoder, TokenEmbedding
-from course_lib.small_caches import GroupedQueryAttention, LatentAttention
-from course_lib.speculative import expected_tokens_per_step, speculative_sample
-from course_lib.window_cache import SlidingWindowCache
-from course_lib.workshop.tasks import AnomalyTask, SequenceTask, copy, greedy_tokens, sort
 
 CONFIG = cl.TransformerConfig(vocab_size=9, d_model=4, num_heads=2, num_layers=1, d_ff=8)
 UNDROPPED = dataclasses.replace(CONFIG, dropout=0.0)
@@ -172,10 +173,10 @@ CALLS = {
     ),
     "expected_tokens_per_step": Call(expected_tokens_per_step, {"alpha": 0.5, "num_draft": 3}),
     "RecurrentEncoderDecoder": Call(
-        cl.RecurrentEncoderDecoder, {"vocab_size": 9, "d_model": 4, "attention": True, "pad_id": 0}, draws=True
+        ck.RecurrentEncoderDecoder, {"vocab_size": 9, "d_model": 4, "attention": True, "pad_id": 0}, draws=True
     ),
     "RecurrentEncoderDecoder.forward": Call(
-        cl.RecurrentEncoderDecoder(9, 4, attention=True),
+        ck.RecurrentEncoderDecoder(9, 4, attention=True),
         {"source": IDS.flip(0), "target": TARGET},
         called=dict.fromkeys(("source", "target"), "tokens?"),
     ),
@@ -244,7 +245,7 @@ CALLS = {
         {"config": UNDROPPED, "len_source": 3, "len_target": 5, "batch_size": 2, "fused": True},
     ),
     # tasks
-    "reversal": Call(cl.reversal, TASK),
+    "reversal": Call(ck.reversal, TASK),
     "copy": Call(copy, TASK),
     "sort": Call(sort, TASK),
     "SequenceTask": Call(
@@ -255,8 +256,8 @@ CALLS = {
             "rearrange": "returns None",
         },
     ),
-    "SequenceTask.held_out": Call(cl.reversal().held_out, {"size": 3, "number": 1}),
-    "anomaly": Call(cl.anomaly, SETS),
+    "SequenceTask.held_out": Call(ck.reversal().held_out, {"size": 3, "number": 1}),
+    "anomaly": Call(ck.anomaly, SETS),
     "AnomalyTask": Call(AnomalyTask, {**SETS, "seed": 0}),
     "AnomalyTask.held_out": Call(AnomalyTask().held_out, {"size": 3, "number": 1}),
     "greedy_tokens": Call(
@@ -265,10 +266,10 @@ CALLS = {
         called={"source": "tokens?", "bos_id": "token"},
     ),
     "train_on": Call(
-        cl.train_on,
+        ck.train_on,
         {
             "model": transformer(),
-            "task": cl.reversal(vocab_size=9),
+            "task": ck.reversal(vocab_size=9),
             "steps": 1,
             "learning_rate": 1e-3,
             "seed": 0,
@@ -280,14 +281,14 @@ CALLS = {
         called={"model": "encode"},
         draws=True,
     ),
-    "assemble": Call(cl.assemble, {"vocab_size": 9, "pad_id": 0, "positions": "rotary", "max_length": 7, **OPTIONS}),
+    "assemble": Call(ck.assemble, {"vocab_size": 9, "pad_id": 0, "positions": "rotary", "max_length": 7, **OPTIONS}),
     "assemble.parts": Call(
-        lambda part: cl.assemble(part, vocab_size=9, **OPTIONS),
+        lambda part: ck.assemble(part, vocab_size=9, **OPTIONS),
         {"part": cl.softmax},
         called={"part": "parts?|functions|softmax"},
-        covers=(cl.assemble,),
+        covers=(ck.assemble,),
     ),
-    "assemble_set_encoder": Call(cl.assemble_set_encoder, {"num_features": 3, **OPTIONS}),
+    "assemble_set_encoder": Call(ck.assemble_set_encoder, {"num_features": 3, **OPTIONS}),
 }
 
 

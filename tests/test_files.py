@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from course_lib._files import check_output, read_whole, why, write_together, write_whole
+from course_kit._files import check_output, read_whole, why, write_together, write_whole
 
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names on POSIX systems only")
 

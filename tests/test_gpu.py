@@ -9,10 +9,10 @@ import torch
 from oracles import CLOSE, randomise
 from torch.testing import assert_close
 
+from course_kit.recurrent import RecurrentEncoderDecoder
+from course_kit.translator import search as generating
 from course_lib import attention, masking, multi_head, positional_encoding, scaled_dot_product, transformer
 from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
-from course_lib.recurrent import RecurrentEncoderDecoder
-from course_lib.translator import search as generating
 
 pytestmark = [
     pytest.mark.gpu,
@@ -198,10 +198,10 @@ def test_decoding_gives_the_same_translations(positions, use_cache):
 
 
 def test_the_trainer_uses_mixed_precision_and_learns():
-    from course_lib.translator.devices import best_precision
-    from course_lib.translator.recipe import Recipe
-    from course_lib.translator.trainer import train
-    from course_lib.workshop.tasks import reversal
+    from course_kit.translator.devices import best_precision
+    from course_kit.translator.recipe import Recipe
+    from course_kit.translator.trainer import train
+    from course_kit.workshop.tasks import reversal
 
     assert best_precision() in {"bf16-mixed", "16-mixed"}
     recipe = Recipe(

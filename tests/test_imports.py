@@ -12,9 +12,9 @@ def test_imports_keep_the_contracts_of_pyproject():
 
 
 def test_the_graph_names_an_arrow_that_runs_up():
-    graph = grimp.build_graph("course_lib", cache_dir=None)
-    levels = layers("course_lib")
+    graph = grimp.build_graph("course_kit", cache_dir=None)
+    levels = layers("course_kit")
     modules = [module for row in levels for module in row]
     assert upward(levels, arrows(graph, modules)) == []
-    graph.add_import(importer="course_lib.masking", imported="course_lib.translator.recipe")
-    assert upward(levels, arrows(graph, modules)) == [("course_lib.masking", "course_lib.translator")]
+    graph.add_import(importer="course_kit.viz.style", imported="course_kit.translator.recipe")
+    assert upward(levels, arrows(graph, modules)) == [("course_kit.viz", "course_kit.translator")]

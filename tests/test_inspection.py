@@ -9,6 +9,7 @@ import torch
 from oracles import CLOSE, leaf, no_side_effects, randomise
 from torch.testing import assert_close
 
+from course_kit.interpret.interventions import heads_off, record_heads
 from course_lib.inspection import (
     attention_between_words,
     attention_entropy,
@@ -17,7 +18,6 @@ from course_lib.inspection import (
     head_switched_off,
     previous_token_score,
 )
-from course_lib.interpret.interventions import heads_off, record_heads
 from course_lib.masking import decoder_mask, padding_mask
 from course_lib.multi_head import MultiHeadAttention
 

@@ -12,12 +12,20 @@ import pytest
 import tomllib
 import torch
 
+import course_grade
+import course_kit
 import course_lib
 from tools.publisher import ROOT
 
-MODULES = [m.name for m in pkgutil.walk_packages(course_lib.__path__, "course_lib.") if "._" not in m.name]
-# The package offers exercises by `find`, and not what a chapter's are made of.
-MODULES = [name for name in MODULES if not name.startswith("course_lib.exercises.")]
+PACKAGES = (course_lib, course_kit, course_grade)
+MODULES = [
+    module.name
+    for package in PACKAGES
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if "._" not in module.name
+]
+# The kit offers exercises by `find`, and not what a chapter's are made of.
+MODULES = [name for name in MODULES if not name.startswith("course_kit.exercises.")]
 
 
 def public_objects():
@@ -27,11 +35,11 @@ def public_objects():
             yield pytest.param(getattr(module, exported), id=f"{name}.{exported}")
 
 
-@pytest.mark.parametrize("name", ["course_lib", *MODULES])
+@pytest.mark.parametrize("name", ["course_lib", "course_kit", *MODULES])
 def test_all_names_exist_and_are_sorted(name):
     module = importlib.import_module(name)
     assert module.__doc__
-    if name.startswith("course_lib.") and hasattr(module, "__path__") and not hasattr(module, "__all__"):
+    if "." in name and hasattr(module, "__path__") and not hasattr(module, "__all__"):
         return  # a room's own file may only say what is in it
     assert all(hasattr(module, exported) for exported in module.__all__)
     assert len(set(module.__all__)) == len(module.__all__)
@@ -44,7 +52,7 @@ def test_everything_public_is_documented(thing):
     assert thing.__doc__
     if inspect.isclass(thing):
         for name, method in inspect.getmembers(thing, inspect.isfunction):
-            if not name.startswith("_") and method.__module__.startswith("course_lib"):
+            if not name.startswith("_") and method.__module__.startswith("course_"):
                 assert method.__doc__, name
 
 

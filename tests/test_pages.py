@@ -8,8 +8,8 @@ import nbformat
 import pytest
 import yaml
 
-from course_lib.exercises import STEMS, all_exercises, find
-from course_lib.viz.view import script
+from course_kit.exercises import STEMS, all_exercises, find
+from course_kit.viz.view import script
 from tools import landing
 from tools.exercise_sections import fold
 from tools.myst import blocks
@@ -42,7 +42,7 @@ def test_there_are_chapters():
 def test_every_stem_has_its_module_its_test_and_its_exercises(stem):
     assert (ROOT / f"course_lib/{stem}.py").exists()
     assert (ROOT / f"tests/test_{stem}.py").exists()
-    assert (ROOT / f"course_lib/exercises/{stem}").is_dir()
+    assert (ROOT / f"course_kit/exercises/{stem}").is_dir()
 
 
 def test_the_table_of_contents_has_the_chapters_in_their_order():

@@ -1,4 +1,4 @@
-"""course_lib.recurrent: two GRUs, with and without a look back at the source."""
+"""course_kit.recurrent: two GRUs, with and without a look back at the source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oracles import CLOSE, gradients, no_side_effects, randomise
 from torch import nn
 from torch.testing import assert_close
 
-from course_lib.recurrent import RecurrentEncoderDecoder
+from course_kit.recurrent import RecurrentEncoderDecoder
 
 PAD = 0
 SOURCE = torch.tensor([[2, 3, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, PAD, PAD], [10, PAD, PAD, PAD, PAD, PAD, PAD]])

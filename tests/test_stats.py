@@ -1,4 +1,4 @@
-"""course_lib.stats: bootstrap intervals that cover what they promise, and rank correlation."""
+"""course_kit.stats: bootstrap intervals that cover what they promise, and rank correlation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oracles import CLOSE, no_side_effects
 from torch.testing import assert_close
 from torchmetrics.functional.regression import spearman_corrcoef
 
-from course_lib.stats import Interval, bootstrap_interval, rank_correlation
+from course_kit.stats import Interval, bootstrap_interval, rank_correlation
 
 # --- bootstrap --------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from course_lib.viz import PALETTE, WEIGHTS, attention_map, describe, description_of, heads_map, save_figure, use_style
+from course_kit.viz import PALETTE, WEIGHTS, attention_map, describe, description_of, heads_map, save_figure, use_style
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from oracles import CLOSE
 from torch.testing import assert_close
 
+from course_kit.small_caches import GroupedQueryAttention
+from course_kit.window_cache import SlidingWindowCache
 from course_lib.masking import causal_mask, sliding_window_mask
-from course_lib.small_caches import GroupedQueryAttention
-from course_lib.window_cache import SlidingWindowCache
 
 BATCH, HEADS, LENGTH, D_HEAD = 2, 3, 13, 5
 

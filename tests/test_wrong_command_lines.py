@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from course_lib.cli import main
+from course_grade.command import main
 
 # What is in the folder: `file` and `a.py` (files), `folder`, `broken` (a link to nothing), `bytes` (not UTF-8),
 # `list.yaml`, `due.yaml` (an assignment), `half` (a translator without weights), `other` (not a translator), `encoder`

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pybtex.database import parse_file
 
-from course_lib.exercises import STEMS, all_exercises
+from course_kit.exercises import STEMS, all_exercises
 from tools.myst import Block, blocks, replaced
 from tools.publisher import ROOT
 from tools.signatures import Definition, arguments_of_class, fields, signature
@@ -71,8 +71,8 @@ def anchor(name: str) -> str:
 
 
 def public_names() -> list[str]:
-    """What `import course_lib as cl` offers."""
-    return _listed(_file("course_lib"))
+    """What `import course_lib as cl` and `import course_kit as ck` offer."""
+    return [*_listed(_file("course_lib")), *_listed(_file("course_kit"))]
 
 
 def entries(module: str, names: list[str] | None = None) -> list[Entry]:
@@ -273,11 +273,16 @@ def _used_by(source: str) -> set[str]:
     for block in blocks(source):
         if block.is_directive("literalinclude"):
             names.add(block.options.get("pyobject"))
-        elif block.is_directive("code-cell") and re.search(r"\bcourse_lib\b|\bcl\.", block.body):
+        elif block.is_directive("code-cell") and re.search(r"\bcourse_(lib|kit)\b|\bc[lk]\.", block.body):
             for node in ast.walk(ast.parse(block.body)):
-                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("course_lib"):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("course_lib", "course_kit")):
                     names |= {alias.name for alias in node.names}
-                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in {"cl", "course_lib"}:
+                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in {
+                    "cl",
+                    "ck",
+                    "course_lib",
+                    "course_kit",
+                }:
                     names.add(node.attr)
     return names
 

@@ -77,8 +77,8 @@ def extra_of(text: str) -> str:
 
 def _imports(text: str, modules: str) -> bool:
     module = rf"\b(?:{modules})\b"
-    direct = rf"^[ \t]*(?:from|import) [^\n]*\bcourse_lib\.{module}"
-    listed = rf"^[ \t]*from course_lib import (?:\([^)]*|[^\n(#]*){module}"
+    direct = rf"^[ \t]*(?:from|import) [^\n]*\bcourse_kit\.{module}"
+    listed = rf"^[ \t]*from course_kit import (?:\([^)]*|[^\n(#]*){module}"
     return bool(re.search(f"{direct}|{listed}", text, re.MULTILINE))
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import torch
 
-from course_lib.exercises import STEMS, all_exercises, find
-from course_lib.grader.verdict.diagnose import Diagnosis, diagnose
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.verdict.diagnose import Diagnosis, diagnose
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import STEMS, all_exercises, find
 from tools.publisher import ROOT
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from course_lib.exercises import STEMS, Exercise, all_exercises
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import STEMS, Exercise, all_exercises
 from tools.mutants import mutants_of, survives
 from tools.publisher import ROOT
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from course_lib.exercises import Exercise, all_exercises, find
-from course_lib.grader.sandbox.observing import Observation, Sequence, plain
-from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import Verdict, judge
-from course_lib.grader.verdict.likeness import alike
-from course_lib.grader.verdict.sheet import Sheet, sheet_of
+from course_kit.checker.observing import Observation, Sequence, plain
+from course_kit.checker.verdict.diagnose import diagnose
+from course_kit.checker.verdict.judge import Verdict, judge
+from course_kit.checker.verdict.likeness import alike
+from course_kit.checker.verdict.sheet import Sheet, sheet_of
+from course_kit.exercises import Exercise, all_exercises, find
 
 SEEDS = (0, 20)
 CENTRAL = {

@@ -6,7 +6,7 @@ A page says where an exercise stands:
     ```
 
 and `{exercise-list}` becomes tables of all exercises with links. Everything else comes from
-`course_lib.exercises`. The book gets hints and solution folded away; the notebook gets the calls that show them.
+`course_kit.exercises`. The book gets hints and solution folded away; the notebook gets the calls that show them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import inspect
 from itertools import groupby
 from pathlib import Path
 
-from course_lib.exercises import Exercise, all_exercises, find
+from course_kit.exercises import Exercise, all_exercises, find
 from tools.myst import blocks, replaced
 
 __all__ = ["exercises_of", "expand", "fold", "in_notebook", "sources_of"]

@@ -1,6 +1,6 @@
-"""Draw which rooms of the package import which, from the top layer to the bottom.
+"""Draw which rooms of the packages import which, from the top layer to the bottom.
 
-    python -m tools.import_graph            the package, then the grader
+    python -m tools.import_graph            each package, and the checker
     python -m tools.import_graph --dot      the same for Graphviz
 
 The layers are those of the contracts in pyproject.toml, which `tests/test_imports.py` holds.
@@ -48,8 +48,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Draw which rooms of the package import which.")
     parser.add_argument("--dot", action="store_true", help="for Graphviz")
     dot = parser.parse_args().dot
-    graph = grimp.build_graph("course_lib", cache_dir=None)
-    for container in ("course_lib", "course_lib.grader"):
+    graph = grimp.build_graph("course_lib", "course_kit", "course_grade", cache_dir=None)
+    for container in ("course_lib", "course_kit", "course_kit.checker", "course_grade"):
         levels = layers(container)
         imports = arrows(graph, [module for row in levels for module in row])
         short = {module: module.removeprefix(f"{container}.") for module in imports}

@@ -19,7 +19,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-from course_lib.exercises import all_exercises
+from course_kit.exercises import all_exercises
 from tools.myst import blocks
 from tools.pages import Page, notebook_pages
 from tools.publisher import ROOT
@@ -29,7 +29,7 @@ TITLE_PAGE = "book/index"
 CARDS = ROOT / "book/_cards"
 PDF = "attention-proven.pdf"
 MAKING_PDF = "COURSE_BOOK_PDF"  # set while `make pdf` builds: only then is there a PDF to link to
-_SCORES = ROOT / "course_lib/pretrained/multi30k-de-en/scores.json"
+_SCORES = ROOT / "course_kit/pretrained/multi30k-de-en/scores.json"
 
 
 def view_of(page: str, kind: str) -> str:

@@ -16,9 +16,9 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from course_lib.exercises import Exercise, all_exercises, find
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import Exercise, all_exercises, find
 
 SEEDS = (0, 1)
 OPERATORS = {

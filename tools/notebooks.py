@@ -23,7 +23,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from course_lib._files import write_whole
+from course_kit._files import write_whole
 from tools.convert import to_notebook
 from tools.pages import Page, notebook_pages
 from tools.publisher import ROOT, Publisher, find_publisher

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from course_lib.exercises import STEMS
+from course_kit.exercises import STEMS
 from tools.api_reference import expand_api
 from tools.exercise_sections import expand
 from tools.myst import blocks

@@ -8,7 +8,7 @@ filter makes of the light ones, so a word coloured as a query has the colour tha
 
 from __future__ import annotations
 
-from course_lib.viz.style import DARK, INVERT, PALETTE
+from course_kit.viz.style import DARK, INVERT, PALETTE
 from tools.publisher import ROOT
 
 TARGET = ROOT / "book/_static/palette.css"
@@ -19,7 +19,7 @@ def stylesheet() -> str:
     light = "".join(f"  --{role}: {colour};\n" for role, colour in PALETTE.items())
     darkened = "".join(f"  --{role}: {colour};\n" for role, colour in DARK.items())
     return (
-        "/* Written by `python -m tools.palette` from course_lib/viz/style.py; edit it there. */\n"
+        "/* Written by `python -m tools.palette` from course_kit/viz/style.py; edit it there. */\n"
         f":root {{\n{light}  --figure-filter: none;\n}}\n"
         f'html[data-theme="dark"] {{\n{darkened}  --figure-filter: invert({INVERT}) hue-rotate(180deg);\n}}\n'
     )

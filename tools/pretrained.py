@@ -18,10 +18,10 @@ from pathlib import Path
 
 import yaml
 
-from course_lib._files import write_whole
-from course_lib.data import load_corpus
-from course_lib.translator import PRETRAINED, Translator
-from course_lib.translator.recipe import Recipe
+from course_kit._files import write_whole
+from course_kit.data import load_corpus
+from course_kit.translator import PRETRAINED, Translator
+from course_kit.translator.recipe import Recipe
 
 NAME = "multi30k-de-en"
 SPLITS = ("val", "test_2016_flickr")

@@ -1,7 +1,7 @@
 """How large the text of a figure is: the smallest size that the code which draws it names, in points.
 
 The picture does not tell, but its cell does, together with the functions that the cell calls: those of the page, and
-those of `course_lib.viz`. Exponents and indices, which are always smaller than their text, are not counted.
+those of `course_kit.viz`. Exponents and indices, which are always smaller than their text, are not counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import nbformat
 
 from tools.publisher import ROOT
 
-STYLE = 10.5  # `font.size` of course_lib/viz/style.py
+STYLE = 10.5  # `font.size` of course_kit/viz/style.py
 _NAMES = {"fontsize", "labelsize", "titlesize"}
 Sizes = dict[str, tuple[float, frozenset[str]]]  # of a function: its smallest size, and what it calls
 
@@ -50,7 +50,7 @@ def smallest_text(cell: str, page: str) -> float:
 @cache
 def _of_the_package() -> Sizes:
     found: Sizes = {}
-    for path in sorted((ROOT / "course_lib/viz").glob("*.py")):
+    for path in sorted((ROOT / "course_kit/viz").glob("*.py")):
         code = path.read_text(encoding="utf-8")
         if "matplotlib" in code:  # the other modules draw in HTML
             found |= _functions(code)

@@ -11,7 +11,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
 
-from course_lib.bert import find_encoder, load_encoder
+from course_kit.bert import find_encoder, load_encoder
 
 # Every size is another prime, but for what one must divide.
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "##a", "##b", "dog"]

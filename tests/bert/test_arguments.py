@@ -9,7 +9,7 @@ import pytest
 import torch
 from wrong_arguments import Call, check_call
 
-from course_lib.bert import available, find_encoder, load_encoder
+from course_kit.bert import available, find_encoder, load_encoder
 
 from .conftest import MODELS, save_model
 

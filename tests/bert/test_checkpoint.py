@@ -11,8 +11,8 @@ from oracles import CLOSE
 from safetensors.torch import load_file, save_file
 from transformers import BertForMaskedLM
 
-from course_lib.bert import load_encoder
-from course_lib.bert.config import read_config
+from course_kit.bert import load_encoder
+from course_kit.bert.config import read_config
 
 from .conftest import MODELS, WORDS, save_model, save_tokenizer
 

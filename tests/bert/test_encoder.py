@@ -6,9 +6,9 @@ import pytest
 import torch
 from oracles import CLOSE
 
-from course_lib.bert import BertConfig, BertEncoder
-from course_lib.bert.config import Pooling
-from course_lib.bert.model import BertEmbedding
+from course_kit.bert import BertConfig, BertEncoder
+from course_kit.bert.config import Pooling
+from course_kit.bert.model import BertEmbedding
 
 SIZES = {
     "vocab_size": 37,

@@ -9,7 +9,7 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from course_lib.bert import EncoderUnavailable, HubModel, available, find_encoder, finding
+from course_kit.bert import EncoderUnavailable, HubModel, available, find_encoder, finding
 
 NAME = "all-MiniLM-L6-v2"
 FILES = {"config.json": b"{}", "model.safetensors": b"weights", "1_Pooling/config.json": b"[]"}

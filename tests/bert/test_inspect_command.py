@@ -7,10 +7,10 @@ import torch
 from transformers import BertConfig, BertModel
 
 from bert.conftest import BERT, SIZES, save_model
-from course_lib.bert import commands as inspecting
-from course_lib.bert import load_encoder
-from course_lib.cli import main
-from course_lib.viz.view_numbers import fixed
+from course_grade.command import main
+from course_kit.bert import commands as inspecting
+from course_kit.bert import load_encoder
+from course_kit.viz.view_numbers import fixed
 from tests.viz.test_inspection_inputs import decoded
 
 
@@ -135,7 +135,7 @@ def test_an_older_page_stays_where_a_new_one_cannot_be_written(run, tmp_path, mo
     def full(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("course_lib._files.os.replace", full)
+    monkeypatch.setattr("course_kit._files.os.replace", full)
     assert run("dog")[0] == 2
     assert "disk full" in capsys.readouterr().err
     assert (tmp_path / "page.html").read_text() == before

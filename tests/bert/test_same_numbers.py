@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from oracles import CLOSE
 from transformers import AutoTokenizer
 
+from course_kit.bert import BertEncoder, find_encoder, load_encoder
+from course_kit.bert.checkpoint import parameter_names
 from course_lib import record_attention
-from course_lib.bert import BertEncoder, find_encoder, load_encoder
-from course_lib.bert.checkpoint import parameter_names
 from course_lib.transformer import EncoderLayer
 
 from .conftest import MODELS, save_model

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from course_lib.bert import find_encoder
+from course_kit.bert import find_encoder
 
 TEXTS = [
     "Time flies like an arrow; fruit flies like a banana.",

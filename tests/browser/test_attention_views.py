@@ -7,7 +7,7 @@ import torch
 from driving import clean, drag_by_touch, everywhere, said
 from shown import as_shown, number_in
 
-from course_lib.viz import alignment, query_plane
+from course_kit.viz import alignment, query_plane
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from course_lib.chapters import STEMS
+from course_kit.chapters import STEMS
 from tools.pages import notebook_pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]

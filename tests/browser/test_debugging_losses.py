@@ -3,7 +3,7 @@
 import pytest
 from driving import clean, everywhere, said
 
-from course_lib.viz import loss_curves
+from course_kit.viz import loss_curves
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -5,7 +5,7 @@ import torch
 from driving import clean, everywhere, said
 from shown import as_shown
 
-from course_lib.viz import beam_tree, cache_work, next_token_bars
+from course_kit.viz import beam_tree, cache_work, next_token_bars
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -5,9 +5,9 @@ import re
 import pytest
 from driving import clean, said
 
-from course_lib.costs import formulas
-from course_lib.costs.layers import KINDS
-from course_lib.viz import layer_costs
+from course_kit.costs import formulas
+from course_kit.costs.layers import KINDS
+from course_kit.viz import layer_costs
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from driving import clean, said
 
-from course_lib.viz import tile_walk
+from course_kit.viz import tile_walk
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -13,7 +13,7 @@ import pytest
 from axe import faults
 from visiting import Visit, built
 
-from course_lib.exercises import STEMS
+from course_kit.exercises import STEMS
 from tools.pages import Page, all_pages, notebook_pages
 from tools.text_sizes import sizes_of_pictures
 

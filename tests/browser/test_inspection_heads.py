@@ -8,7 +8,7 @@ import torch
 from driving import clean, drag_by_touch, everywhere, said
 from PIL import Image
 
-from course_lib.viz import head_view, model_view
+from course_kit.viz import head_view, model_view
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

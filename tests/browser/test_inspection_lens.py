@@ -4,8 +4,8 @@ import pytest
 import torch
 from driving import assert_scrolls, clean, drag_by_touch, everywhere, said
 
-from course_lib.viz import logit_lens_view
-from course_lib.viz.view_elements import sentence
+from course_kit.viz import logit_lens_view
+from course_kit.viz.view_elements import sentence
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -8,8 +8,8 @@ import torch
 from driving import clean, everywhere, said
 from shown import number_in
 
+from course_kit.viz import neuron_view
 from course_lib import causal_mask
-from course_lib.viz import neuron_view
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

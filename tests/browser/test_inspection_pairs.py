@@ -6,7 +6,7 @@ import pytest
 import torch
 from driving import clean, everywhere, said
 
-from course_lib.viz import pair_view
+from course_kit.viz import pair_view
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -5,8 +5,8 @@ import torch
 from driving import assert_scrolls, clean, everywhere, said
 from shown import as_shown
 
-from course_lib.viz import patching_view
-from course_lib.viz.view_elements import sentence
+from course_kit.viz import patching_view
+from course_kit.viz.view_elements import sentence
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from driving import clean, drag_by_touch, everywhere, said
 
-from course_lib.viz import contextual_words
+from course_kit.viz import contextual_words
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

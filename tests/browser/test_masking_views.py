@@ -4,8 +4,8 @@ import pytest
 import torch
 from driving import clean, everywhere, said
 
+from course_kit.viz import leak_detector, mask_painter
 from course_lib.masking import causal_mask, masked_softmax, sliding_window_mask
-from course_lib.viz import leak_detector, mask_painter
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

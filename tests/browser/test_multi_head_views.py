@@ -7,9 +7,9 @@ import torch
 from driving import clean, everywhere, said
 from shown import number_in
 
+from course_kit.viz import head_grid, head_split
 from course_lib.multi_head import MultiHeadAttention, split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
-from course_lib.viz import head_grid, head_split
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

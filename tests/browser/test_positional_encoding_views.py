@@ -8,8 +8,8 @@ import torch
 from driving import clean, drag_by_touch, said
 from shown import as_shown, number_in
 
+from course_kit.viz import rotary_pair, sinusoid_probe
 from course_lib import apply_rotary, sinusoidal_encoding
-from course_lib.viz import rotary_pair, sinusoid_probe
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from driving import clean, everywhere, said
 from shown import number_in
 
-from course_lib.viz import attention_calculator, scale_explorer
+from course_kit.viz import attention_calculator, scale_explorer
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

@@ -7,8 +7,8 @@ import torch
 from driving import clean, said
 from shown import as_shown
 
+from course_kit.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
 from course_lib import transformer_parameter_count
-from course_lib.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 

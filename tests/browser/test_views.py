@@ -8,7 +8,8 @@ import pytest
 import torch
 from axe import faults
 
-from course_lib import causal_mask, sinusoidal_encoding, viz
+from course_kit import viz
+from course_lib import causal_mask, sinusoidal_encoding
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 
@@ -58,7 +59,7 @@ each_view = pytest.mark.parametrize("name", VIEWS)
 
 
 def test_every_kind_of_view_is_here():
-    from course_lib.viz.view import _SCRIPTS
+    from course_kit.viz.view import _SCRIPTS
 
     assert {path.stem for path in _SCRIPTS.glob("*.js")} - {"core"} == {make().kind for make in VIEWS.values()}
 

@@ -1,4 +1,4 @@
-"""course_lib.costs.activations: what autograd keeps, counted storage by storage, as the oracle."""
+"""course_kit.costs.activations: what autograd keeps, counted storage by storage, as the oracle."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from course_lib.costs.activations import language_model_activations, transformer_activations
-from course_lib.measuring import numbers_kept
+from course_kit.costs.activations import language_model_activations, transformer_activations
+from course_kit.measuring import numbers_kept
 from course_lib.models import LanguageModel, Transformer, TransformerConfig
 
 CHOICES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from wrong_arguments import Call, floats, right_and_wrong
 
-from course_lib.costs import counting, formulas, layers
+from course_kit.costs import counting, formulas, layers
 
 LAYER = {"kind": "restricted", "length": 9, "window": 3, "kernel_size": 2}
 

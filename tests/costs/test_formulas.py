@@ -1,4 +1,4 @@
-"""course_lib.costs: what the formulas say is what PyTorch counts, to the last operation, step and number."""
+"""course_kit.costs: what the formulas say is what PyTorch counts, to the last operation, step and number."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 from oracles import no_side_effects
 from torch import nn
 
+from course_kit.costs.counting import counted_operations, counted_steps, measured_path
+from course_kit.costs.formulas import kept_numbers, longest_path, operations, sequential_steps
+from course_kit.costs.layers import KINDS, mixing_layer
+from course_kit.measuring import numbers_kept
 from course_lib import attention_flops
-from course_lib.costs.counting import counted_operations, counted_steps, measured_path
-from course_lib.costs.formulas import kept_numbers, longest_path, operations, sequential_steps
-from course_lib.costs.layers import KINDS, mixing_layer
-from course_lib.measuring import numbers_kept
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 sizes = pytest.mark.parametrize(("length", "d_model"), [(1, 5), (2, 3), (7, 5), (13, 3), (31, 11)])

@@ -1,4 +1,4 @@
-"""course_lib.costs.layers: five causal layers with equally many parameters, against PyTorch's own."""
+"""course_kit.costs.layers: five causal layers with equally many parameters, against PyTorch's own."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from oracles import CLOSE, leaf, randomise
 from torch import nn
 from torch.testing import assert_close
 
-from course_lib import MultiHeadAttention, causal_mask, sliding_window_mask
-from course_lib.costs.layers import (
+from course_kit.costs.layers import (
     KINDS,
     CausalAttention,
     CausalConvolution,
@@ -18,6 +17,7 @@ from course_lib.costs.layers import (
     mixing_layer,
     window_attention,
 )
+from course_lib import MultiHeadAttention, causal_mask, sliding_window_mask
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 

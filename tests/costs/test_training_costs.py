@@ -1,4 +1,4 @@
-"""course_lib.costs.training: PyTorch's FLOP counter, and the storages of gradients and optimizers, as oracles."""
+"""course_kit.costs.training: PyTorch's FLOP counter, and the storages of gradients and optimizers, as oracles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_lib.costs.training import (
+from course_kit.costs.training import (
     TrainingMemory,
     language_model_flops,
     training_flops,

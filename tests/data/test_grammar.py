@@ -1,4 +1,4 @@
-"""course_lib.data.grammar: the German is right, the English follows from it, the alignment says which word is which."""
+"""course_kit.data.grammar: the German is right, the English follows from it, the alignment says which word is which."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from functools import cache
 
 import pytest
 
-from course_lib.data import _lexicon, _sentences, grammar
-from course_lib.data._lexicon import VERBS, nouns
-from course_lib.data._sentences import (
+from course_kit.data import _lexicon, _sentences, grammar
+from course_kit.data._lexicon import VERBS, nouns
+from course_kit.data._sentences import (
     NONE,
     NONE_MANY,
     OWN,
@@ -655,7 +655,7 @@ def test_seed_decides_and_nothing_else():
 
 
 def test_another_process_draws_the_same():
-    program = "from course_lib.data.grammar import caption_pairs; print(caption_pairs(20, seed=3))"
+    program = "from course_kit.data.grammar import caption_pairs; print(caption_pairs(20, seed=3))"
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONIOENCODING": "utf-8"}
     result = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, check=True, encoding="utf-8"

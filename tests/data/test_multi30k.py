@@ -13,11 +13,11 @@ import urllib.error
 
 import pytest
 
-from course_lib.data import load_corpus, multi30k
-from course_lib.data import multi30k as module_function
+from course_kit.data import load_corpus, multi30k
+from course_kit.data import multi30k as module_function
 from tools.publisher import ROOT
 
-loader = __import__("course_lib.data.multi30k", fromlist=["_"])
+loader = __import__("course_kit.data.multi30k", fromlist=["_"])
 
 GERMAN = gzip.compress(
     "Ein Hund.\nZwei\u2028Hunde.\n".encode(), mtime=0

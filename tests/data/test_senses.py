@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from course_lib.data.senses import SENSES
+from course_kit.data.senses import SENSES
 
 SENTENCES = [
     (word, sense, text) for word, senses in SENSES.items() for sense, texts in senses.items() for text in texts

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from course_lib.data import Vocabulary, built_in_corpus
+from course_kit.data import Vocabulary, built_in_corpus
 
 TEXT = ["low lower lowest", "new newer newest", "wide wider widest", "low new wide"] * 3
 

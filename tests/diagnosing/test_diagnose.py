@@ -1,4 +1,4 @@
-"""course_lib.diagnosing: no alarm on healthy models, each sick one named by the right check, and what it cannot see."""
+"""course_kit.diagnosing: no alarm on healthy models, each sick one named by the right check, and what it cannot see."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from healthy_models import HEALTHY, PAD, VOCAB, Recurrent, tokens
 from sick_models import SICK, SUSPICIOUS, Decoder, Encoder, Translator
 from torch import nn
 
-from course_lib.diagnosing import CHECKS, diagnose
+from course_kit.diagnosing import CHECKS, diagnose
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_ATTENTION = {name for name in HEALTHY if any(part in name for part in ("LSTM", "GRU", "convolutions"))}

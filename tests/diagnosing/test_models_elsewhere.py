@@ -10,8 +10,8 @@ from healthy_models import PAD, VOCAB, Recurrent, tokens
 from sick_models import Decoder, Encoder, Translator
 from torch import nn
 
-from course_lib.diagnosing import diagnose
-from course_lib.diagnosing.calling import read_batch
+from course_kit.diagnosing import diagnose
+from course_kit.diagnosing.calling import read_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 

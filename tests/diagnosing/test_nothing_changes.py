@@ -12,7 +12,7 @@ from healthy_models import PAD, FusedLanguageModel, tokens
 from sick_models import SICK, Decoder, Encoder
 from torch import nn
 
-from course_lib.diagnosing import CHECKS, diagnose
+from course_kit.diagnosing import CHECKS, diagnose
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 

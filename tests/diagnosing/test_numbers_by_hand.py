@@ -8,9 +8,9 @@ from healthy_models import PAD, VOCAB, FusedLanguageModel, tokens
 from sick_models import Decoder, Encoder
 from torch import nn
 
-from course_lib.diagnosing import diagnose
-from course_lib.diagnosing.calling import read_batch
-from course_lib.diagnosing.subject import Subject
+from course_kit.diagnosing import diagnose
+from course_kit.diagnosing.calling import read_batch
+from course_kit.diagnosing.subject import Subject
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 

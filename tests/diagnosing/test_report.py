@@ -8,8 +8,8 @@ import pytest
 from healthy_models import tokens
 from sick_models import Decoder
 
-from course_lib.diagnosing import CHECKS, Finding, Report, diagnose
-from course_lib.diagnosing.report import shown
+from course_kit.diagnosing import CHECKS, Finding, Report, diagnose
+from course_kit.diagnosing.report import shown
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 

@@ -8,7 +8,7 @@ from healthy_models import VOCAB, tokens
 from sick_models import Decoder
 from torch import nn
 
-from course_lib.diagnosing import diagnose
+from course_kit.diagnosing import diagnose
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.exercises import Exercise
+from course_kit.exercises import Exercise
 
 FOLDER = Path(__file__).parent
 

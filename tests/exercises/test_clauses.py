@@ -2,11 +2,11 @@
 
 import pytest
 
-from course_lib.cli import main
-from course_lib.exercises import all_exercises, find
-from course_lib.exercises._clauses import breaches_in
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_grade.command import main
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import all_exercises, find
+from course_kit.exercises._clauses import breaches_in
 
 SEEDS = (0, 5)
 FEWEST = 3  # clauses of an exercise that are broken by some solution

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from course_lib.exercises import Case, Exercise, Misconception
-from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.verdict.diagnose import diagnose
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import Case, Exercise, Misconception
 from tools.exercise_lint import problems_of
 
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import course_lib
+from course_kit.checker.verdict.diagnose import diagnose
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import STEMS, Case, Exercise, Misconception, all_exercises, find
+from course_kit.tiled import flash_attention
 from course_lib.decoding import beam_trace
-from course_lib.exercises import STEMS, Case, Exercise, Misconception, all_exercises, find
-from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
-from course_lib.tiled import flash_attention
 from tools.exercise_lint import gifts, problems_of
 
 # The contract of the course: names and signatures, which other parts rely on.

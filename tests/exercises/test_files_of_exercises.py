@@ -7,9 +7,9 @@ from collections import defaultdict
 
 import pytest
 
-from course_lib.exercises import STEMS, all_exercises
-from course_lib.exercises._files import beside, text_of
-from course_lib.exercises._headings import TITLES
+from course_kit.exercises import STEMS, all_exercises
+from course_kit.exercises._files import beside, text_of
+from course_kit.exercises._headings import TITLES
 from tools.publisher import ROOT
 
 OF_EVERY_EXERCISE = {"__all__", "exercise", "EXERCISES"}  # what the loader looks for
@@ -65,7 +65,7 @@ def test_an_exercise_without_a_page_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("stem", STEMS)
 def test_every_file_of_a_chapter_belongs_to_something(stem):
-    folder = ROOT / "course_lib/exercises" / stem
+    folder = ROOT / "course_kit/exercises" / stem
     files = {name: exercise for name, exercise in _files().items() if exercise.stem == stem}
     pages = {path.stem for path in folder.glob("*.md")}
     assert pages >= {*files, *(f"{name}_mistakes" for name in files)}
@@ -81,7 +81,7 @@ def _files():
     }
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "course_lib/exercises").glob("*/**/*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "course_kit/exercises").glob("*/**/*.py")), ids=lambda path: path.stem)
 def test_a_head_can_hold_a_file(path):
     assert len(path.read_text().splitlines()) <= 400
 
@@ -99,8 +99,8 @@ def _constants_and_helpers(source):
 def test_two_exercises_share_no_name_of_a_constant_or_helper():
     # A file's owner: the exercise, or a module that a chapter's exercises share.
     owners = defaultdict(set)
-    for path in sorted((ROOT / "course_lib/exercises").glob("*/**/*.py")):
-        chapter, name, *_ = path.relative_to(ROOT / "course_lib/exercises").parts
+    for path in sorted((ROOT / "course_kit/exercises").glob("*/**/*.py")):
+        chapter, name, *_ = path.relative_to(ROOT / "course_kit/exercises").parts
         for constant in set(_constants_and_helpers(path.read_text())) - OF_EVERY_EXERCISE:
             owners[constant].add(f"{chapter}/{name.removesuffix('.py')}")
     assert len(owners) > 80

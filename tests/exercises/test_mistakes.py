@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_lib.exercises import all_exercises, find
-from course_lib.exercises._mistakes import OverlapError, built, mistakes_in, parts_in, patched
+from course_kit.exercises import all_exercises, find
+from course_kit.exercises._mistakes import OverlapError, built, mistakes_in, parts_in, patched
 
 SOLUTION = """\
 def attend(query, key, mask=None):

@@ -3,7 +3,7 @@
 import pytest
 from equivalent_mutants import EQUIVALENT
 
-from course_lib.exercises import STEMS, all_exercises, find
+from course_kit.exercises import STEMS, all_exercises, find
 from tools.exercise_figures import row_of, survivors
 from tools.mutants import mutants_of
 from tools.publisher import ROOT

@@ -5,13 +5,13 @@ import re
 import pytest
 from exercise_cells import cells
 
-from course_lib.exercises import all_exercises, find
-from course_lib.grader.report.report import Report, _example, report_on
-from course_lib.grader.report.text import text_of
-from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.evidence import Diagnosis
-from course_lib.grader.verdict.judge import findings_of, judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.report.report import Report, _example, report_on
+from course_kit.checker.report.text import text_of
+from course_kit.checker.verdict.diagnose import diagnose
+from course_kit.checker.verdict.evidence import Diagnosis
+from course_kit.checker.verdict.judge import findings_of, judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import all_exercises, find
 
 # Numbers that are not quoted from a case: names of dtypes, the end of float16, axes counted from the right, and zeros.
 CONSTANTS = re.compile(r"b?float\d+|65504|−1 and −2|0 / 0, ∞ − ∞ or 0 · ∞|indices start at 0|`[^`]*`")

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 import course_lib
-from course_lib.exercises import all_exercises
-from course_lib.exercises._solution import learners_code
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import all_exercises
+from course_kit.exercises._solution import learners_code
 
 LIBRARY = '''\
 class Scaled(nn.Module):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_lib.exercises import find
-from course_lib.grader.verdict.remarks import remarks_on
+from course_kit.checker.verdict.remarks import remarks_on
+from course_kit.exercises import find
 
 COVERED = (
     "def masked_softmax(scores, mask):\n"

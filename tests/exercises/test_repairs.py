@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.exercises import all_exercises, find
-from course_lib.grader.notebook import self_check
-from course_lib.grader.report.text import text_of
-from course_lib.grader.verdict.judge import CONDUCT, judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.notebook import self_check
+from course_kit.checker.report.text import text_of
+from course_kit.checker.verdict.judge import CONDUCT, judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import all_exercises, find
 
 pytestmark = pytest.mark.thorough
 

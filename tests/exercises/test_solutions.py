@@ -16,12 +16,12 @@ from collections import Counter
 import pytest
 from exercise_cells import cells, cells_in
 
-from course_lib.exercises import all_exercises, find
-from course_lib.grader.sandbox.observing import observe
-from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
-from course_lib.grader.verdict.trials import trials_of
+from course_kit.checker.observing import observe
+from course_kit.checker.verdict.diagnose import diagnose
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.checker.verdict.trials import trials_of
+from course_kit.exercises import all_exercises, find
 from tools.publisher import ROOT
 
 SEEDS = (0, 5)

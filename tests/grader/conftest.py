@@ -3,9 +3,9 @@
 import pytest
 from lending import Lender
 
-from course_lib.grader.cli import doctor
-from course_lib.grader.grading import grade as grading
-from course_lib.grader.sandbox.session import ForkServer
+from course_grade.cli import doctor
+from course_grade.grading import grade as grading
+from course_grade.sandbox.session import ForkServer
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,10 +14,10 @@ import platform
 import struct
 import sys
 
-from course_lib.grader.sandbox.linux import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, checked, linux, prctl
-from course_lib.grader.sandbox.namespaces import _BIND, _MOUNTS, _PRIVATE, _RECURSIVE, _mount
-from course_lib.grader.sandbox.session import ForkServer
-from course_lib.grader.sandbox.walls import Limits
+from course_grade.sandbox.linux import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, checked, linux, prctl
+from course_grade.sandbox.namespaces import _BIND, _MOUNTS, _PRIVATE, _RECURSIVE, _mount
+from course_grade.sandbox.session import ForkServer
+from course_grade.sandbox.walls import Limits
 from tests.grader.session_code import problem_in
 
 NUMBERS = {  # on x86-64, on arm64

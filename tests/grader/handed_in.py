@@ -5,7 +5,7 @@ import __future__
 import json
 import textwrap
 
-from course_lib.grader.submission.submissions import needed, read_notebook, read_python
+from course_grade.submission.submissions import needed, read_notebook, read_python
 
 __all__ = ["answer", "code", "notebook", "notebook_bytes", "run", "texts"]
 

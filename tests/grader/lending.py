@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import subprocess
 
-from course_lib.grader.sandbox.session import ForkServer, ServerGone
-from course_lib.grader.sandbox.walls import WALLS, Limits
+from course_grade.sandbox.session import ForkServer, ServerGone
+from course_grade.sandbox.walls import WALLS, Limits
 
 
 class Lender:

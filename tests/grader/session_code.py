@@ -2,8 +2,8 @@
 
 import textwrap
 
-from course_lib.grader.sandbox.observing import Problem
-from course_lib.grader.sandbox.session import ForkServer, Session
+from course_grade.sandbox.session import ForkServer, Session
+from course_kit.checker.observing import Problem
 
 __all__ = ["code_of", "problem_in"]
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from course_lib.grader.grading.assignment import (
+from course_grade.grading.assignment import (
     EXAMPLE,
     AssignedExercise,
     Assignment,
@@ -14,8 +14,8 @@ from course_lib.grader.grading.assignment import (
     read_assignment,
     tasks_for,
 )
-from course_lib.grader.output.handout import assignment_yaml
-from course_lib.grader.sandbox.walls import Limits
+from course_grade.output.handout import assignment_yaml
+from course_grade.sandbox.walls import Limits
 
 
 @pytest.fixture

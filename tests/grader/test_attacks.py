@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.output.student_page import feedback_page
-from course_lib.grader.output.tables import csv_text, json_text, junit
-from course_lib.grader.sandbox.walls import Limits
-from course_lib.grader.submission.submissions import read_submission
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader
+from course_grade.output.student_page import feedback_page
+from course_grade.output.tables import csv_text, json_text, junit
+from course_grade.sandbox.walls import Limits
+from course_grade.submission.submissions import read_submission
 
 FOLDER = Path(__file__).parent / "attacks"
 _SECTION = re.compile(r"^## (.+)\n((?:(?!```|## ).*\n)*)```python\n((?:.*\n)*?)```$", re.MULTILINE)

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import course_lib
-from course_lib import check, hint, progress, solution
-from course_lib.exercises import all_exercises, find
-from course_lib.grader import notebook
-from course_lib.grader import progress_file as progress_files
-from course_lib.grader.report.html import html_of
-from course_lib.grader.report.text import text_of
+from course_kit import check, hint, progress, solution
+from course_kit.checker import notebook
+from course_kit.checker import progress_file as progress_files
+from course_kit.checker.report.html import html_of
+from course_kit.checker.report.text import text_of
+from course_kit.exercises import all_exercises, find
 
 
 def scaled_dot_product_attention(query, key, value, mask=None):
@@ -317,9 +317,9 @@ def test_in_colab_the_drive_keeps_it_and_without_one_it_says_so(monkeypatch, tmp
 
 def test_a_check_needs_nothing_but_the_runtime_requirements():
     code = (
-        "import sys, course_lib\n"
-        "assert 'course_lib.grader' not in sys.modules\n"
-        "course_lib.check(lambda a, b, c, d: 0, 'attention_flops')\n"
+        "import sys, course_kit\n"
+        "assert 'course_kit.checker' not in sys.modules\n"
+        "course_kit.check(lambda a, b, c, d: 0, 'attention_flops')\n"
         "heavy = {'rich', 'yaml', 'distributed', 'IPython', 'matplotlib', 'pandas', 'nbformat'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )

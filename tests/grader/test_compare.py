@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from course_kit.checker.report.report import _part
+from course_kit.checker.verdict.compare import as_shown, compare, differs, worst_of
+from course_kit.checker.verdict.judge import CONDUCT, judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import Case, find
 from course_lib import softmax
-from course_lib.exercises import Case, find
-from course_lib.grader.report.report import _part
-from course_lib.grader.verdict.compare import as_shown, compare, differs, worst_of
-from course_lib.grader.verdict.judge import CONDUCT, judge
-from course_lib.grader.verdict.sheet import sheet_of
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.cli import main
-from course_lib.grader.grading import dask as dask_cluster
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import grade_all
-from course_lib.grader.grading.store import Store
-from course_lib.grader.sandbox.walls import Limits
-from course_lib.grader.submission.submissions import read_submissions
+from course_grade.command import main
+from course_grade.grading import dask as dask_cluster
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import grade_all
+from course_grade.grading.store import Store
+from course_grade.sandbox.walls import Limits
+from course_grade.submission.submissions import read_submissions
 
 distributed = pytest.importorskip("distributed")
 

@@ -6,13 +6,13 @@ import re
 import pytest
 import torch
 
-from course_lib import check
-from course_lib.exercises import Case, Exercise, find
-from course_lib.exercises._language_model import MOST_CALLS, NextLogProbs
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.sandbox.observing import Observation, leaves, observe
-from course_lib.grader.sandbox.protocol import (
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader
+from course_grade.sandbox.walls import Limits
+from course_grade.submission.submissions import read_submission
+from course_kit import check
+from course_kit.checker.observing import Observation, leaves, observe
+from course_kit.checker.protocol import (
     decode,
     encode,
     lengths,
@@ -21,10 +21,10 @@ from course_lib.grader.sandbox.protocol import (
     unpack_case,
     unpack_observation,
 )
-from course_lib.grader.sandbox.walls import Limits
-from course_lib.grader.submission.submissions import read_submission
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import Case, Exercise, find
+from course_kit.exercises._language_model import MOST_CALLS, NextLogProbs
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

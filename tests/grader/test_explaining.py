@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from course_lib.exercises import Case, find
-from course_lib.grader.verdict.explaining import axis_names, shape_in_words
+from course_kit.checker.verdict.explaining import axis_names, shape_in_words
+from course_kit.exercises import Case, find
 
 
 def words(shape, *, d_model, num_heads, batch, len_q, len_k):

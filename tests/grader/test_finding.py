@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from handed_in import notebook_bytes
 
-from course_lib.grader.submission.submissions import read_submission, read_submissions
+from course_grade.submission.submissions import read_submission, read_submissions
 
 
 @pytest.fixture

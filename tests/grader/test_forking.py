@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_lib.grader.sandbox import child, large_pages
-from course_lib.grader.sandbox.large_pages import move_to_large_pages
-from course_lib.grader.sandbox.namespaces import next_child_has_own_processes
-from course_lib.grader.sandbox.session import ForkServer, Session
-from course_lib.grader.sandbox.walls import Limits
+from course_grade.sandbox import child, large_pages
+from course_grade.sandbox.large_pages import move_to_large_pages
+from course_grade.sandbox.namespaces import next_child_has_own_processes
+from course_grade.sandbox.session import ForkServer, Session
+from course_grade.sandbox.walls import Limits
 from tests.grader.session_code import code_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages and namespaces are Linux's")

@@ -14,18 +14,18 @@ from typing import ClassVar
 
 import pytest
 
-from course_lib.exercises import all_exercises, find
-from course_lib.grader.grading import running
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader, grade_all
-from course_lib.grader.grading.scheduling import Turns
-from course_lib.grader.grading.store import Store
-from course_lib.grader.notebook import SELF_CHECK_SEED, self_check
-from course_lib.grader.sandbox.observing import Observation
-from course_lib.grader.sandbox.session import Ended
-from course_lib.grader.sandbox.walls import Limits
-from course_lib.grader.submission.submissions import read_submission, read_submissions
-from course_lib.grader.verdict.sheet import sheet_of
+from course_grade.grading import running
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader, grade_all
+from course_grade.grading.scheduling import Turns
+from course_grade.grading.store import Store
+from course_grade.sandbox.session import Ended
+from course_grade.sandbox.walls import Limits
+from course_grade.submission.submissions import read_submission, read_submissions
+from course_kit.checker.notebook import SELF_CHECK_SEED, self_check
+from course_kit.checker.observing import Observation
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import all_exercises, find
 from tools.publisher import ROOT
 
 pytestmark = [
@@ -393,7 +393,7 @@ def command(folder, out, *options):
     return [
         sys.executable,
         "-m",
-        "course_lib.cli",
+        "course_grade.command",
         "grade",
         str(folder),
         "--out",

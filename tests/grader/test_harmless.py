@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.sandbox.child import SCRATCH
-from course_lib.grader.sandbox.refusals import LIBRARY, OWN, refused
-from course_lib.grader.sandbox.session import ForkServer
-from course_lib.grader.sandbox.walls import Limits
-from course_lib.grader.submission.submissions import read_submission
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader
+from course_grade.sandbox.child import SCRATCH
+from course_grade.sandbox.session import ForkServer
+from course_grade.sandbox.walls import Limits
+from course_grade.submission.submissions import read_submission
+from course_kit.checker.refusals import LIBRARY, OWN, refused
 from tests.grader.features import FEATURES, PREAMBLE
 from tests.grader.session_code import problem_in
 
@@ -177,7 +177,7 @@ LIES = {
     "the text": "raise RuntimeError('Failed to initialize cpuinfo!')",
     "in every case but one": "CALLS.append(1)\n    if len(CALLS) > 1: raise RuntimeError('Permission denied')",
     "the mark itself": """
-    from course_lib.grader.sandbox import observing
+    from course_kit.checker import observing
     real = observing.problem_of
     import dataclasses
     observing.problem_of = lambda error: dataclasses.replace(real(error), refused='library')

@@ -11,12 +11,12 @@ import time
 import pytest
 from handed_in import answer, notebook_bytes
 
-from course_lib.grader.grading.assignment import Assignment, tasks_for
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.output.student_page import feedback_page
-from course_lib.grader.submission import ask_reader
-from course_lib.grader.submission.ask_reader import Reader
-from course_lib.grader.submission.submissions import HandedIn, find_submissions, read_each, read_python, read_submission
+from course_grade.grading.assignment import Assignment, tasks_for
+from course_grade.grading.grade import Grader
+from course_grade.output.student_page import feedback_page
+from course_grade.submission import ask_reader
+from course_grade.submission.ask_reader import Reader
+from course_grade.submission.submissions import HandedIn, find_submissions, read_each, read_python, read_submission
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

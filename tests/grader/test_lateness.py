@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.cli import main
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.dates import day_first, moment_of
-from course_lib.grader.grading.lateness import Times, judge_lateness
-from course_lib.grader.grading.received import read_times
-from course_lib.grader.grading.results import Result, TaskResult
-from course_lib.grader.output.student_page import feedback_page
-from course_lib.grader.submission.submissions import Submission
+from course_grade.command import main
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.dates import day_first, moment_of
+from course_grade.grading.lateness import Times, judge_lateness
+from course_grade.grading.received import read_times
+from course_grade.grading.results import Result, TaskResult
+from course_grade.output.student_page import feedback_page
+from course_grade.submission.submissions import Submission
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

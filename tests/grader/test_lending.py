@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from course_lib.grader.sandbox.session import ServerGone, Session
-from course_lib.grader.sandbox.walls import Limits
+from course_grade.sandbox.session import ServerGone, Session
+from course_grade.sandbox.walls import Limits
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 

@@ -10,17 +10,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_lib.cli import main
-from course_lib.grader.cli._console import Console
-from course_lib.grader.grading import grade as grading
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader, grade_all
-from course_lib.grader.grading.results import Result, TaskResult, ungraded_task
-from course_lib.grader.grading.running import Run
-from course_lib.grader.output.student_page import feedback_page
-from course_lib.grader.output.tables import csv_text, gradescope, json_text, junit
-from course_lib.grader.sandbox.session import NotGraded, ServerGone
-from course_lib.grader.submission.submissions import read_submissions
+from course_grade.cli._console import Console
+from course_grade.command import main
+from course_grade.grading import grade as grading
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader, grade_all
+from course_grade.grading.results import Result, TaskResult, ungraded_task
+from course_grade.grading.running import Run
+from course_grade.output.student_page import feedback_page
+from course_grade.output.tables import csv_text, gradescope, json_text, junit
+from course_grade.sandbox.session import NotGraded, ServerGone
+from course_grade.submission.submissions import read_submissions
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -5,11 +5,11 @@ import random
 import pytest
 import torch
 
-from course_lib.exercises import find
-from course_lib.grader.sandbox.observing import observe
-from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import findings_of, judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.observing import observe
+from course_kit.checker.verdict.diagnose import diagnose
+from course_kit.checker.verdict.judge import findings_of, judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import find
 
 SOFTMAX = find("softmax")
 SHEET = sheet_of(SOFTMAX, 5)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.exercises import Case, Exercise, Misconception, find
-from course_lib.grader.report.report import report_on
-from course_lib.grader.report.text import text_of
-from course_lib.grader.sandbox.observing import Foreign, Sequence, plain, unwrapped
-from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_kit.checker.observing import Foreign, Sequence, plain, unwrapped
+from course_kit.checker.report.report import report_on
+from course_kit.checker.report.text import text_of
+from course_kit.checker.verdict.diagnose import diagnose
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import Case, Exercise, Misconception, find
 
 
 def halves(numbers):

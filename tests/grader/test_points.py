@@ -8,16 +8,16 @@ from fractions import Fraction
 
 import pytest
 
-from course_lib.exercises import all_exercises
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment, assignment_from
-from course_lib.grader.grading.results import Result, TaskResult
-from course_lib.grader.output.handout import assignment_yaml
-from course_lib.grader.output.student_page import feedback_page
-from course_lib.grader.output.tables import csv_text, gradescope, json_text
-from course_lib.grader.points import allotted, exact, percent, plain_number, shown
-from course_lib.grader.sandbox.observing import Observation, Problem
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.sheet import sheet_of
+from course_grade.grading.assignment import AssignedExercise, Assignment, assignment_from
+from course_grade.grading.results import Result, TaskResult
+from course_grade.output.handout import assignment_yaml
+from course_grade.output.student_page import feedback_page
+from course_grade.output.tables import csv_text, gradescope, json_text
+from course_kit.checker.observing import Observation, Problem
+from course_kit.checker.points import allotted, exact, percent, plain_number, shown
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.exercises import all_exercises
 
 THIRDS = ("softmax", "attend", "causal_mask")
 

@@ -2,7 +2,7 @@
 
 import json
 
-from course_lib.grader.progress_file import Progress
+from course_kit.checker.progress_file import Progress
 
 
 def test_a_pass_keeps_its_date_and_the_best_score_at_later_checks(tmp_path):

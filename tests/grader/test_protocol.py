@@ -8,10 +8,8 @@ import struct
 import pytest
 import torch
 
-from course_lib.exercises import Case, find
-from course_lib.exercises._draw import Draw
-from course_lib.grader.sandbox.observing import LONGEST, Foreign, Observation, Problem, Sequence, plain
-from course_lib.grader.sandbox.protocol import (
+from course_kit.checker.observing import LONGEST, Foreign, Observation, Problem, Sequence, plain
+from course_kit.checker.protocol import (
     DTYPES,
     LARGEST_DIM,
     LARGEST_FRAME,
@@ -28,6 +26,8 @@ from course_lib.grader.sandbox.protocol import (
     unpack_observation,
     unpack_problem,
 )
+from course_kit.exercises import Case, find
+from course_kit.exercises._draw import Draw
 
 
 def framed(message, blobs=b"") -> tuple[dict, bytes]:

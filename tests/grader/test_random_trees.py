@@ -14,11 +14,11 @@ from handed_in import notebook_bytes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from course_lib.grader.grading.assignment import Assignment
-from course_lib.grader.grading.results import Result
-from course_lib.grader.grading.store import Store
-from course_lib.grader.submission.ask_reader import LONGEST_PROBLEM, MOST_PROBLEMS
-from course_lib.grader.submission.submissions import find_submissions, ignored_files, read_each
+from course_grade.grading.assignment import Assignment
+from course_grade.grading.results import Result
+from course_grade.grading.store import Store
+from course_grade.submission.ask_reader import LONGEST_PROBLEM, MOST_PROBLEMS
+from course_grade.submission.submissions import find_submissions, ignored_files, read_each
 
 MORE = int(os.environ.get("COURSE_LIB_EXAMPLES", "0"))
 PROFILE = settings(

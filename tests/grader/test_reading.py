@@ -5,7 +5,7 @@ import json
 import pytest
 from handed_in import answer, notebook, notebook_bytes
 
-from course_lib.grader.submission.submissions import Submission, needed, read_notebook, read_python, read_submission
+from course_grade.submission.submissions import Submission, needed, read_notebook, read_python, read_submission
 
 # Notebooks as they come
 

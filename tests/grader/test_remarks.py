@@ -5,14 +5,14 @@ import os
 import pytest
 import torch
 
-from course_lib import check
-from course_lib.exercises import find
-from course_lib.grader import notebook
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.report.html import html_of
-from course_lib.grader.submission.submissions import read_submission
-from course_lib.grader.verdict.remarks import remarks_on, source_of
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader
+from course_grade.submission.submissions import read_submission
+from course_kit import check
+from course_kit.checker import notebook
+from course_kit.checker.report.html import html_of
+from course_kit.checker.verdict.remarks import remarks_on, source_of
+from course_kit.exercises import find
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.cli import main
-from course_lib.grader.cli import doctor
-from course_lib.grader.cli._preparing import WallsMissing, check_walls, required_walls
-from course_lib.grader.grading import grade as grading
-from course_lib.grader.sandbox.walls import Walls
+from course_grade.cli import doctor
+from course_grade.cli._preparing import WallsMissing, check_walls, required_walls
+from course_grade.command import main
+from course_grade.grading import grade as grading
+from course_grade.sandbox.walls import Walls
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
@@ -79,7 +79,7 @@ def weak(lender, monkeypatch, ordinary):
 @grades
 def test_a_class_is_refused_without_walls_and_one_file_is_not(folder, weak, monkeypatch, capsys):
     with monkeypatch.context() as patch:
-        patch.setattr("course_lib.grader.grading.running.Session", None)  # nothing of a submission is started
+        patch.setattr("course_grade.grading.running.Session", None)  # nothing of a submission is started
         assert main(["grade", "class", "-e", "causal_mask", "--out", "out"]) == 4
         printed = capsys.readouterr()
         assert "Walls around submissions: process (limits" in printed.out
@@ -112,7 +112,19 @@ def test_sigterm_ends_a_run_in_a_line_and_the_same_command_goes_on(folder):
     slow = RIGHT.replace("    return", "    import time; time.sleep(0.3)\n    return")
     for number in range(6):
         (folder / "class" / f"s{number}.py").write_text(slow + f"# {number}\n")
-    command = [sys.executable, "-m", "course_lib.cli", "grade", "class", "-e", "causal_mask", "--out", "out", "-j", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "course_grade.command",
+        "grade",
+        "class",
+        "-e",
+        "causal_mask",
+        "--out",
+        "out",
+        "-j",
+        "1",
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and len(list(Path("out/submissions").glob("*.json"))) < 1:

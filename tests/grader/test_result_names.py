@@ -2,10 +2,10 @@
 
 import pytest
 
-from course_lib.grader.grading.assignment import Assignment
-from course_lib.grader.grading.results import Result
-from course_lib.grader.grading.store import Store
-from course_lib.grader.submission.submissions import Submission
+from course_grade.grading.assignment import Assignment
+from course_grade.grading.results import Result
+from course_grade.grading.store import Store
+from course_grade.submission.submissions import Submission
 
 NAMES = {
     "60 letters of four bytes": "𝔸" * 60,

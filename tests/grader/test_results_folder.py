@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.cli import main
-from course_lib.grader.grading import store as stores
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.results import Result, TaskResult
-from course_lib.grader.grading.store import Store, key_file
-from course_lib.grader.submission.submissions import Submission
+from course_grade.command import main
+from course_grade.grading import store as stores
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.results import Result, TaskResult
+from course_grade.grading.store import Store, key_file
+from course_grade.submission.submissions import Submission
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
@@ -89,7 +89,7 @@ def test_an_output_does_not_replace_a_submission_or_another_output(folder, optio
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names on POSIX systems only")
 @pytest.mark.parametrize("option", ["--json", "--csv", "--junit", "--gradescope"])
 def test_what_is_not_a_file_is_refused_before_anything_is_graded(folder, option, capsys, monkeypatch):
-    monkeypatch.setattr("course_lib.grader.cli.grade.grade_all", None)
+    monkeypatch.setattr("course_grade.cli.grade.grade_all", None)
     os.mkfifo("pipe")
     assert main(["grade", "class/ada.py", "-e", "causal_mask", option, "pipe"]) == 2
     assert "pipe cannot be written: expected a file or a new name, but it is a pipe" in capsys.readouterr().err

@@ -9,10 +9,10 @@ import sys
 import pytest
 from exercise_cells import cells
 
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.sandbox.walls import WALLS, Limits
-from course_lib.grader.submission.submissions import read_submission
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader
+from course_grade.sandbox.walls import WALLS, Limits
+from course_grade.submission.submissions import read_submission
 
 pytestmark = [
     pytest.mark.thorough,

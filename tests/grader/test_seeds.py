@@ -5,11 +5,11 @@ import zlib
 import pytest
 import torch
 
-from course_lib.exercises import all_exercises, find
-from course_lib.grader.grading.assignment import draw_seed
-from course_lib.grader.grading.running import _chance
-from course_lib.grader.verdict.sheet import Sheet
-from course_lib.grader.verdict.trials import _drawn_for, trials_of
+from course_grade.grading.assignment import draw_seed
+from course_grade.grading.running import _chance
+from course_kit.checker.verdict.sheet import Sheet
+from course_kit.checker.verdict.trials import _drawn_for, trials_of
+from course_kit.exercises import all_exercises, find
 
 SOFTMAX = all_exercises()["softmax"]
 

@@ -5,10 +5,10 @@ import textwrap
 
 import pytest
 
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.submission.finding import HandedIn
-from course_lib.grader.submission.submissions import read_each
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader
+from course_grade.submission.finding import HandedIn
+from course_grade.submission.submissions import read_each
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork"),

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.cli import main
-from course_lib.exercises import all_exercises, find
-from course_lib.grader.grading.similarity import script_from, script_of, similar_pairs
-from course_lib.grader.output.similarity_page import similarity_csv, similarity_page
-from course_lib.grader.submission.submissions import read_submission
+from course_grade.command import main
+from course_grade.grading.similarity import script_from, script_of, similar_pairs
+from course_grade.output.similarity_page import similarity_csv, similarity_page
+from course_grade.submission.submissions import read_submission
+from course_kit.exercises import all_exercises, find
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -3,7 +3,7 @@
 import pytest
 from handed_in import answer, code, notebook, texts
 
-from course_lib.grader.submission.submissions import needed
+from course_grade.submission.submissions import needed
 
 
 def test_a_definition_alone_needs_nothing_else():

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from course_lib.exercises import Case, find
-from course_lib.grader.sandbox.observing import observe
-from course_lib.grader.sandbox.protocol import pack_case, unpack_case
+from course_kit.checker.observing import observe
+from course_kit.checker.protocol import pack_case, unpack_case
+from course_kit.exercises import Case, find
 
 LEN_Q, LEN_K, D_K, D_V, BLOCK = 2, 101, 3, 5, 7
 LARGEST = LEN_Q * BLOCK * (D_K + 1)
@@ -134,7 +134,7 @@ def test_ways_to_compute_it_in_blocks_are_left_alone(solution):
 
 
 def test_a_learner_is_told_what_is_too_large():
-    from course_lib.grader.verdict.explaining import explain_problem
+    from course_kit.checker.verdict.explaining import explain_problem
 
     seen = observe(all_at_once, find("tiled_attention"), case())
     explained = explain_problem(find("tiled_attention"), case(), seen)

@@ -6,7 +6,7 @@ import os
 import pytest
 from handed_in import answer, notebook_bytes
 
-from course_lib.grader.submission.submissions import Submission, read_python, read_submission, read_submissions
+from course_grade.submission.submissions import Submission, read_python, read_submission, read_submissions
 
 
 @pytest.fixture

@@ -6,20 +6,20 @@ from functools import partial
 import pytest
 import torch
 
-from course_lib.exercises import Case, Exercise, Misconception, find
-from course_lib.grader.report.html import html_of
-from course_lib.grader.report.report import _weights, report_on
-from course_lib.grader.report.text import text_of
-from course_lib.grader.sandbox.observing import Observation, Problem
-from course_lib.grader.sandbox.protocol import pack_problem, unpack_problem
-from course_lib.grader.shortening import listed, shortened
-from course_lib.grader.verdict.code_line import CodeLine
-from course_lib.grader.verdict.diagnose import diagnose
-from course_lib.grader.verdict.explaining import explain_problem
-from course_lib.grader.verdict.judge import judge
-from course_lib.grader.verdict.misconceptions import Fit
-from course_lib.grader.verdict.sheet import Sheet, sheet_of
-from course_lib.grader.verdict.trials import trials_of
+from course_kit.checker.observing import Observation, Problem
+from course_kit.checker.protocol import pack_problem, unpack_problem
+from course_kit.checker.report.html import html_of
+from course_kit.checker.report.report import _weights, report_on
+from course_kit.checker.report.text import text_of
+from course_kit.checker.shortening import listed, shortened
+from course_kit.checker.verdict.code_line import CodeLine
+from course_kit.checker.verdict.diagnose import diagnose
+from course_kit.checker.verdict.explaining import explain_problem
+from course_kit.checker.verdict.judge import judge
+from course_kit.checker.verdict.misconceptions import Fit
+from course_kit.checker.verdict.sheet import Sheet, sheet_of
+from course_kit.checker.verdict.trials import trials_of
+from course_kit.exercises import Case, Exercise, Misconception, find
 
 SIZES = "The size of tensor a (5) must match the size of tensor b (7) at non-singleton dimension 1"
 

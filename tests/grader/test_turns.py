@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader, grade_all
-from course_lib.grader.grading.running import Run
-from course_lib.grader.grading.scheduling import Turns
-from course_lib.grader.sandbox.session import PATIENCE, ForkServer, ServerGone, _TimeLeft
-from course_lib.grader.sandbox.walls import Limits
-from course_lib.grader.submission.submissions import read_submissions
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader, grade_all
+from course_grade.grading.running import Run
+from course_grade.grading.scheduling import Turns
+from course_grade.sandbox.session import PATIENCE, ForkServer, ServerGone, _TimeLeft
+from course_grade.sandbox.walls import Limits
+from course_grade.submission.submissions import read_submissions
 
 RIGHT = "import torch\ndef causal_mask(length):\n    return torch.ones(length, length, dtype=torch.bool).tril()\n"
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
@@ -164,7 +164,7 @@ def test_who_ends_the_server_is_not_graded_and_costs_nobody_points(class_of_six,
 
 @linux
 def test_a_call_that_was_starved_is_run_again_alone(class_of_six, monkeypatch):
-    from course_lib.grader.sandbox.session import Ended, Session
+    from course_grade.sandbox.session import Ended, Session
 
     original, ended, alone = Session.observe, [], []
 
@@ -191,8 +191,8 @@ def test_a_call_that_was_starved_is_run_again_alone(class_of_six, monkeypatch):
 GRADER = """
     import sys, tempfile, time
     tempfile.tempdir = sys.argv[1]
-    from course_lib.grader.sandbox.walls import Limits
-    from course_lib.grader.sandbox.session import ForkServer, Session
+    from course_grade.sandbox.walls import Limits
+    from course_grade.sandbox.session import ForkServer, Session
     server = ForkServer(Limits())
     session = Session(server)
     code = "open('note', 'w').close()"

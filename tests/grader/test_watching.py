@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from course_lib.exercises import all_exercises, find
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.sandbox.watching import Watcher, names_of
-from course_lib.grader.submission.submissions import read_submission
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.grade import Grader
+from course_grade.submission.submissions import read_submission
+from course_kit.checker.watching import Watcher, names_of
+from course_kit.exercises import all_exercises, find
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
@@ -63,10 +63,10 @@ CALLS = {
         """
         import torch
         def label_smoothing_loss(logits, targets, smoothing, pad_id):
-            from course_lib.translator import fast_loss as chunked_loss
+            from course_kit.translator import fast_loss as chunked_loss
             return getattr(chunked_loss, "chunked_" + "label_smoothing_loss")(logits, targets, smoothing, pad_id)
         """,
-        "course_lib.translator.fast_loss.chunked_label_smoothing_loss",
+        "course_kit.translator.fast_loss.chunked_label_smoothing_loss",
     ),
     "mask of nn.Transformer": (
         "causal_mask",

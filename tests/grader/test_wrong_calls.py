@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.exercises import find
-from course_lib.grader.notebook import self_check
-from course_lib.grader.report.html import html_of
-from course_lib.grader.report.text import text_of
+from course_kit.checker.notebook import self_check
+from course_kit.checker.report.html import html_of
+from course_kit.checker.report.text import text_of
+from course_kit.exercises import find
 
 
 def tip(name: str, solution) -> str:

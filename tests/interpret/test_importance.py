@@ -1,4 +1,4 @@
-"""course_lib.interpret.importance: leaving tokens out, and gradients."""
+"""course_kit.interpret.importance: leaving tokens out, and gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oracles import CLOSE, randomise
 from torch import nn
 from torch.testing import assert_close
 
-from course_lib.interpret.importance import gradient_times_input, leave_one_out
+from course_kit.interpret.importance import gradient_times_input, leave_one_out
 from course_lib.models import TransformerConfig, TransformerEncoder
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 7, 8, 9]])

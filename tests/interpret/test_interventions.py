@@ -1,4 +1,4 @@
-"""course_lib.interpret.interventions: heads switched off, outputs recorded and put into another run."""
+"""course_kit.interpret.interventions: heads switched off, outputs recorded and put into another run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from oracles import CLOSE, gradients, randomise
 from torch import nn
 from torch.testing import assert_close
 
-from course_lib.interpret.interventions import (
+from course_kit.interpret.interventions import (
     heads_off,
     patch_heads,
     patch_outputs,

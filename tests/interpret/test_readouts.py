@@ -1,4 +1,4 @@
-"""course_lib.interpret.readouts: the logit lens, and labels by the nearest centroid of the others."""
+"""course_kit.interpret.readouts: the logit lens, and labels by the nearest centroid of the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oracles import CLOSE, no_side_effects, randomise
 from torch import nn
 from torch.testing import assert_close
 
-from course_lib.interpret.readouts import leave_one_out_labels, logit_lens
+from course_kit.interpret.readouts import leave_one_out_labels, logit_lens
 from course_lib.models import LanguageModel, Transformer, TransformerConfig
 
 SIZES = {"vocab_size": 17, "d_model": 22, "num_heads": 2, "num_layers": 3, "d_ff": 13, "dropout": 0.0}

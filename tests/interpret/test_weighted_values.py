@@ -1,4 +1,4 @@
-"""course_lib.interpret.weighted_values: norms of what heads add, and other weights with the same output."""
+"""course_kit.interpret.weighted_values: norms of what heads add, and other weights with the same output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from oracles import CLOSE, no_side_effects, randomise
 from torch import nn
 from torch.testing import assert_close
 
-from course_lib.interpret.weighted_values import distant_twin_weights, record_value_norms, twin_weights, value_norms
+from course_kit.interpret.weighted_values import distant_twin_weights, record_value_norms, twin_weights, value_norms
 from course_lib.models import Transformer, TransformerConfig
 from course_lib.multi_head import MultiHeadAttention, merge_heads, record_attention, split_heads
 

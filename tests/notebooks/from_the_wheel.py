@@ -16,7 +16,7 @@ import pytest
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 
-from course_lib.chapters import STEMS
+from course_kit.chapters import STEMS
 from tests.notebooks.runtime import KERNEL, Runtime, make_runtime
 from tools.pictures import same_picture, same_view
 

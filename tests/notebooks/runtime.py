@@ -82,7 +82,11 @@ def _build_wheel(folder: Path) -> None:
     source.mkdir()
     tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
     for name in tracked.stdout.split("\n"):
-        belongs = name.startswith("course_lib/") or name in {"pyproject.toml", "README.md", "LICENSE"}
+        belongs = name.startswith(("course_lib/", "course_kit/", "course_grade/")) or name in {
+            "pyproject.toml",
+            "README.md",
+            "LICENSE",
+        }
         if belongs and (ROOT / name).exists():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())

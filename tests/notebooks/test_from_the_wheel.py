@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import torch
 
-from course_lib.viz import alignment
+from course_kit.viz import alignment
 from tools.publisher import ROOT
 
 pytestmark = pytest.mark.site
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.site
 BARS = "import matplotlib.pyplot as plt\nplt.bar(range(3), [1, 2, 3]);"
 VIEW = """
 import torch
-from course_lib.viz import alignment
+from course_kit.viz import alignment
 alignment(torch.tensor([[0.25, 0.75], [0.4, 0.6]]), ["a", "b"], ["x", "y"])
 """
 

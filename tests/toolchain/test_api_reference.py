@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 import course_lib as cl
-from course_lib.exercises import STEMS, all_exercises
+from course_kit.exercises import STEMS, all_exercises
 from tools.api_reference import anchor, api_sources, entries, expand_api
 from tools.myst import blocks
 from tools.pages import Page, all_pages

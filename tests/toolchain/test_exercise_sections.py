@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from course_lib.exercises import STEMS, all_exercises, find
+from course_kit.exercises import STEMS, all_exercises, find
 from tools.convert import to_notebook
 from tools.exercise_sections import expand, fold, in_notebook, section, sources_of
 from tools.pages import Page
@@ -51,7 +51,7 @@ def test_an_unknown_exercise_is_an_error_with_similar_names():
 
 
 def test_a_page_depends_on_its_exercises():
-    chapter = ROOT / "course_lib/exercises/masking"
+    chapter = ROOT / "course_kit/exercises/masking"
     assert {chapter / "causal_mask.py", chapter / "causal_mask.md"} <= sources_of(LINE)
     assert sources_of("no exercise here") == set()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_lib.viz import PALETTE
-from course_lib.viz.style import INVERT, dark
+from course_kit.viz import PALETTE
+from course_kit.viz.style import INVERT, dark
 from tools.palette import TARGET, stylesheet
 
 ROLES = ("query", "key", "value", "output", "ink", "muted")

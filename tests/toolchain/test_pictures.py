@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.viz import WEIGHTS, alignment, use_style
+from course_kit.viz import WEIGHTS, alignment, use_style
 from tools.pictures import same_picture, same_view
 
 matplotlib.use("Agg")

@@ -5,10 +5,10 @@ import json
 import pytest
 import yaml
 
-from course_lib.cli import main
-from course_lib.data import built_in_corpus
-from course_lib.translator import Translator
-from course_lib.translator.recipe import Recipe
+from course_grade.command import main
+from course_kit.data import built_in_corpus
+from course_kit.translator import Translator
+from course_kit.translator.recipe import Recipe
 from tools import pretrained
 
 SIZES = {"vocab_size": 600, "d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "precision": "32-true"}

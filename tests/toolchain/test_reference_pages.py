@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 
-from course_lib.exercises import STEMS, all_exercises
+from course_kit.exercises import STEMS, all_exercises
 from tools.api_reference import anchor
 from tools.myst import blocks
 from tools.pages import Page, all_pages

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from course_lib.viz import use_style
+from course_kit.viz import use_style
 from tools.stacked_pictures import COLUMN, LEGIBLE, least_width, stacked
 from tools.text_sizes import smallest_text
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from course_lib.data.grammar import aligned_captions
-from course_lib.translator.alignments import alignment_counts, alignment_error_rate, attention_alignment
+from course_kit.data.grammar import aligned_captions
+from course_kit.translator.alignments import alignment_counts, alignment_error_rate, attention_alignment
 
 
 def test_alignment_error_rate_by_hand():

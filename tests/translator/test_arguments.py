@@ -8,14 +8,14 @@ from tempfile import TemporaryDirectory
 import torch
 from wrong_arguments import Call, floats, right_and_wrong
 
-from course_lib.bert import BertConfig
-from course_lib.data import Vocabulary, built_in_corpus, load_corpus
+from course_kit.bert import BertConfig
+from course_kit.data import Vocabulary, built_in_corpus, load_corpus
+from course_kit.translator import Recipe, TranslationTask, Translator, pretrained
+from course_kit.translator.alignments import alignment_counts
+from course_kit.translator.fast_loss import chunked_label_smoothing_loss
+from course_kit.translator.search import beam, greedy, next_token_distribution, sample
+from course_kit.translator.trainer import train
 from course_lib.models import Transformer, TransformerConfig
-from course_lib.translator import Recipe, TranslationTask, Translator, pretrained
-from course_lib.translator.alignments import alignment_counts
-from course_lib.translator.fast_loss import chunked_label_smoothing_loss
-from course_lib.translator.search import beam, greedy, next_token_distribution, sample
-from course_lib.translator.trainer import train
 
 torch.manual_seed(0)
 CORPUS = built_in_corpus(num_train=20, num_held_out=5)

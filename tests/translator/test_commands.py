@@ -9,13 +9,13 @@ import sys
 import pytest
 import yaml
 
-from course_lib.cli import main
-from course_lib.data import multi30k
-from course_lib.translator import Translator
-from course_lib.viz import readable
+from course_grade.command import main
+from course_kit.data import multi30k
+from course_kit.translator import Translator
+from course_kit.viz import readable
 from tools.publisher import ROOT
 
-loader = __import__("course_lib.data.multi30k", fromlist=["_"])
+loader = __import__("course_kit.data.multi30k", fromlist=["_"])
 RECIPE = {
     "vocab_size": 1200,
     "d_model": 16,
@@ -105,7 +105,7 @@ def test_translate_warns_of_another_script_and_refuses_a_line_without_end(traine
 
 def run(arguments, given, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "course_lib.cli", *arguments],
+        [sys.executable, "-m", "course_grade.command", *arguments],
         input=given,
         capture_output=True,
         env={**os.environ, "PYTHONUTF8": "0", **environment},
@@ -135,7 +135,7 @@ def test_the_default_recipe_is_cut_to_a_small_corpus(monkeypatch, tmp_path, caps
         seen.append((len(task.vocabulary), recipe))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("course_lib.translator.trainer.train", stop)
+    monkeypatch.setattr("course_kit.translator.trainer.train", stop)
     assert main(["train", "--data", "built-in", "--out", str(tmp_path / "x"), "--seed", "7"]) == 130
     ((size, recipe),) = seen
     assert size == recipe.vocab_size == 2000

@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from course_kit.translator.fast_loss import ROWS, chunked_label_smoothing_loss
 from course_lib.training import label_smoothing_loss
-from course_lib.translator.fast_loss import ROWS, chunked_label_smoothing_loss
 
 PAD = 0
 

@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 
+from course_kit.translator.recipe import Recipe
 from course_lib.models import Transformer
 from course_lib.training import warmup_rate
-from course_lib.translator.recipe import Recipe
 
 
 def test_the_rate_rises_in_a_straight_line_and_falls_along_a_cosine():

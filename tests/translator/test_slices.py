@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from course_lib.translator.slices import padded, slices
+from course_kit.translator.slices import padded, slices
 
 
 @pytest.mark.parametrize(

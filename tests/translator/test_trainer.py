@@ -16,19 +16,19 @@ import torch.nn.functional as F
 from lightning_fabric.utilities.rank_zero import rank_zero_only
 from torch import nn
 
-from course_lib import train_on
-from course_lib.data import Vocabulary, built_in_corpus
+from course_kit import train_on
+from course_kit.data import Vocabulary, built_in_corpus
+from course_kit.translator import TranslationTask
+from course_kit.translator.batches import training_share, validation_share
+from course_kit.translator.checkpoints import RunFolder, RunState, load_checkpoint
+from course_kit.translator.devices import Precision, best_precision, fabric
+from course_kit.translator.dropout import ByteDropout
+from course_kit.translator.recipe import Recipe
+from course_kit.translator.trainer import train
+from course_kit.translator.validation import validate
+from course_kit.workshop.assemble import assemble_set_encoder
+from course_kit.workshop.tasks import anomaly, reversal
 from course_lib.models import Transformer
-from course_lib.translator import TranslationTask
-from course_lib.translator.batches import training_share, validation_share
-from course_lib.translator.checkpoints import RunFolder, RunState, load_checkpoint
-from course_lib.translator.devices import Precision, best_precision, fabric
-from course_lib.translator.dropout import ByteDropout
-from course_lib.translator.recipe import Recipe
-from course_lib.translator.trainer import train
-from course_lib.translator.validation import validate
-from course_lib.workshop.assemble import assemble_set_encoder
-from course_lib.workshop.tasks import anomaly, reversal
 from tools.publisher import ROOT
 
 TINY = {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "dropout": 0.1, "precision": "32-true"}
@@ -396,11 +396,11 @@ def test_a_model_that_does_not_suit_the_task_is_refused_before_training():
 
 SCRIPT = """
 import json, sys
-from course_lib.data import Vocabulary, built_in_corpus
-from course_lib.translator import TranslationTask
-from course_lib.translator.recipe import Recipe
-from course_lib.workshop.tasks import reversal
-from course_lib.translator.trainer import train
+from course_kit.data import Vocabulary, built_in_corpus
+from course_kit.translator import TranslationTask
+from course_kit.translator.recipe import Recipe
+from course_kit.workshop.tasks import reversal
+from course_kit.translator.trainer import train
 
 kind, out, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 if kind == "captions":

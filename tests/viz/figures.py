@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
-from course_lib.viz import attention_map, heads_map, use_style
+from course_kit.viz import attention_map, heads_map, use_style
 from tools.pictures import decode, unexplained
 
 # Share of pixels that may differ. Another hinting of the font leaves up to 0.2 % unexplained, a weight that is off by

@@ -10,8 +10,8 @@ import torch
 from wrong_arguments import Call, floats, right_and_wrong, weights
 
 import course_lib as cl
-from course_lib import viz
-from course_lib.viz.view import View
+from course_kit import viz
+from course_kit.viz.view import View
 
 OUT = TemporaryDirectory()  # what is written with arguments that are right
 WORDS, OTHERS = ["a", "b", "c"], ["v", "w", "x", "y", "z"]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from shown import as_shown
 
-from course_lib.viz import alignment, query_plane
+from course_kit.viz import alignment, query_plane
 
 KEY = torch.tensor([[2.0, 0.5], [-1.0, 1.5], [1.0, -2.0]])
 VALUE = torch.tensor([1.0, 3.0, -2.0])

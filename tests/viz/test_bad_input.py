@@ -8,8 +8,8 @@ import re
 import pytest
 import torch
 
-from course_lib import viz
-from course_lib.viz.view_numbers import numbers
+from course_kit import viz
+from course_kit.viz.view_numbers import numbers
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -8,7 +8,7 @@ import seaborn
 import torch
 from matplotlib.colors import LinearSegmentedColormap
 
-from course_lib.viz import attention_map, heads_map
+from course_kit.viz import attention_map, heads_map
 from tests.viz import renew
 from tests.viz.figures import BASELINE, FIGURES, SHARE, WORDS, difference, picture, weights
 
@@ -39,7 +39,7 @@ def test_pictures_are_small():
 @pytest.mark.parametrize("name", ["words", "long", "many_heads", "one_token"])
 def test_a_changed_colour_scale_is_seen(monkeypatch, name):
     paler = LinearSegmentedColormap.from_list("paler", ["#ffffff", "#c9c6e6", "#7d76b8"])
-    monkeypatch.setattr(sys.modules["course_lib.viz.attention_map"], "WEIGHTS", paler)
+    monkeypatch.setattr(sys.modules["course_kit.viz.attention_map"], "WEIGHTS", paler)
     assert difference(kept(name), picture(FIGURES[name])) > 2 * SHARE
 
 

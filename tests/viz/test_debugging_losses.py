@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_lib.viz import loss_curves
+from course_kit.viz import loss_curves
 
 CURVES = {"healthy": [4.0, 3.0, 2.0, 1.0], "leaking": [4.0, 2.0, 0.5, 0.125], "dead": [4.0, 4.0, 4.0, 4.0]}
 TESTS = {

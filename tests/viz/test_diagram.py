@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import course_lib as cl
-from course_lib.viz import block_diagram
+from course_kit.viz import block_diagram
 
 SVG = "{http://www.w3.org/2000/svg}"
 B, L, MEMORY, D_MODEL, HEADS, D_FF, VOCAB = 2, 5, 7, 12, 3, 23, 31

@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_lib.costs import formulas
-from course_lib.costs.layers import KINDS
-from course_lib.viz import layer_costs
-from course_lib.viz.efficiency_layers import LENGTHS, QUANTITIES, WIDTHS, _costs
+from course_kit.costs import formulas
+from course_kit.costs.layers import KINDS
+from course_kit.viz import layer_costs
+from course_kit.viz.efficiency_layers import LENGTHS, QUANTITIES, WIDTHS, _costs
 
 
 def parts(view):

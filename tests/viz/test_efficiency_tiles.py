@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from course_lib.viz import tile_walk
-from course_lib.viz.view_numbers import fixed
+from course_kit.viz import tile_walk
+from course_kit.viz.view_numbers import fixed
 
 SCORES = torch.tensor([[0.5, 1.0, -2.0, 2.0, 0.0], [3.0, -1.0, 0.0, 1.0, 4.0], [0.0, 0.1, 0.2, 0.3, -9.9]])
 VALUE = torch.tensor([1.0, -2.0, 3.0, 0.5, 2.0])

@@ -10,8 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
-from course_lib.viz import head_view, model_view
-from course_lib.viz.view_numbers import fixed
+from course_kit.viz import head_view, model_view
+from course_kit.viz.view_numbers import fixed
 from tests.viz.test_inspection_inputs import decoded
 
 TOKENS = ["[CLS]", "the", "cat", "sat", "[SEP]", "it", "ran", "[SEP]"]

@@ -4,11 +4,11 @@ import pytest
 import torch
 import transformers
 
+from course_kit.viz.inspection_inputs import attention_of, encoded, thousandths
+from course_kit.viz.inspection_patterns import patterns_of
+from course_kit.viz.view_numbers import fixed
 from course_lib import MultiHeadAttention, Transformer, TransformerConfig, record_attention
 from course_lib.inspection import head_scores
-from course_lib.viz.inspection_inputs import attention_of, encoded, thousandths
-from course_lib.viz.inspection_patterns import patterns_of
-from course_lib.viz.view_numbers import fixed
 
 
 def decoded(text):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from shown import as_shown, number_in
 
+from course_kit.viz import neuron_view
+from course_kit.viz.view_numbers import fixed
 from course_lib import causal_mask
 from course_lib.scaled_dot_product import scaled_dot_product_attention
-from course_lib.viz import neuron_view
-from course_lib.viz.view_numbers import fixed
 
 KEYS = ["the", "cat", "sat", "on", "it"]
 

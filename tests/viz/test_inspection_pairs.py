@@ -5,8 +5,8 @@ import re
 import pytest
 import torch
 
-from course_lib.viz import pair_view
-from course_lib.viz.view_numbers import fixed
+from course_kit.viz import pair_view
+from course_kit.viz.view_numbers import fixed
 from tests.viz.test_view import unpacked
 
 TOKENS = ["[CLS]", "a", "b", "[SEP]", "c", "d", "[SEP]"]

@@ -5,8 +5,8 @@ import re
 import pytest
 import torch
 
-from course_lib.viz import patching_view
-from course_lib.viz.view_numbers import fixed
+from course_kit.viz import patching_view
+from course_kit.viz.view_numbers import fixed
 
 HUND, KATZE = ["Ein", "Hund", "."], ["Eine", "Katze", "."]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.viz import contextual_words
+from course_kit.viz import contextual_words
 
 SENTENCES = ["s0", "s1", "s2", "s3", "s4"]
 SENSES = ["x", "y", "x", "y", "y"]

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from course_lib import viz
-from course_lib.viz import alignment, attention_map, describe, readable
-from course_lib.viz.labels import readable_labels
+from course_kit import viz
+from course_kit.viz import alignment, attention_map, describe, readable
+from course_kit.viz.labels import readable_labels
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 import torch
 from shown import number_in
 
+from course_kit.viz import leak_detector, mask_painter
+from course_kit.viz.style import DARK, PALETTE
+from course_kit.viz.view import _variables
 from course_lib.masking import causal_mask, sliding_window_mask
-from course_lib.viz import leak_detector, mask_painter
-from course_lib.viz.style import DARK, PALETTE
-from course_lib.viz.view import _variables
 
 TOKENS = ["the", "cat", "sat"]
 SCORES = torch.tensor([[1.0, -0.5, 2.0], [0.0, 0.25, -1.0], [3.0, 1.5, 0.125]])

@@ -8,8 +8,8 @@ import pytest
 import torch
 from shown import as_shown
 
+from course_kit.viz import rotary_pair, sinusoid_probe
 from course_lib import apply_rotary, sinusoidal_encoding
-from course_lib.viz import rotary_pair, sinusoid_probe
 
 
 def drawings(view):

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from shown import number_in
 
-from course_lib.viz import attention_calculator, scale_explorer
+from course_kit.viz import attention_calculator, scale_explorer
 
 QUERY = torch.tensor([[2.0, 0, 0, 2], [0, 1, 1, 0], [1, 1, -1, 1]])
 KEY = torch.tensor([[1.0, 0, 0, 1], [0, 2, 2, 0], [1, -1, 1, 1]])

@@ -7,8 +7,8 @@ import pytest
 import torch
 from shown import as_shown
 
+from course_kit.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
 from course_lib import transformer_parameter_count
-from course_lib.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
 
 STACK = torch.ones(1, 2), torch.ones(1)
 SOURCE, TARGET = ["a", "b", "c", "<eos>"], ["x", "y", "z"]

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from course_lib.viz import view as module
-from course_lib.viz.view import View
-from course_lib.viz.view_elements import HIGH, cell, drawing, element, labels_for, words
-from course_lib.viz.view_numbers import _DIGITS, fixed, numbers, packed
+from course_kit.viz import view as module
+from course_kit.viz.view import View
+from course_kit.viz.view_elements import HIGH, cell, drawing, element, labels_for, words
+from course_kit.viz.view_numbers import _DIGITS, fixed, numbers, packed
 
 KINDS = sorted(path.stem for path in module._SCRIPTS.glob("*.js") if path.stem != "core")
 

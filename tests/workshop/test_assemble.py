@@ -1,4 +1,4 @@
-"""course_lib.workshop.assemble: a transformer from a learner's own parts."""
+"""course_kit.workshop.assemble: a transformer from a learner's own parts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import nn
 from torch.testing import assert_close
 
 import course_lib as cl
-from course_lib import assemble, assemble_set_encoder
-from course_lib.exercises import find
-from course_lib.workshop.places import PLACES, POSITIONS
-from course_lib.workshop.tasks import copy as copy_task
-from course_lib.workshop.tasks import reversal
-from course_lib.workshop.train_on import train_on
+from course_kit import assemble, assemble_set_encoder
+from course_kit.exercises import find
+from course_kit.workshop.places import PLACES, POSITIONS
+from course_kit.workshop.tasks import copy as copy_task
+from course_kit.workshop.tasks import reversal
+from course_kit.workshop.train_on import train_on
 
 SIZES = {"d_model": 12, "num_heads": 2, "d_ff": 7, "num_layers": 2}
 PAD = 1

@@ -1,4 +1,4 @@
-"""course_lib.workshop.tasks: sequences and sets, greedy writing, and the loop that trains."""
+"""course_kit.workshop.tasks: sequences and sets, greedy writing, and the loop that trains."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import torch
 from oracles import no_side_effects
 from torch import nn
 
+import course_kit as ck
 import course_lib as cl
-from course_lib.workshop import tasks
-from course_lib.workshop import train_on as loop
-from course_lib.workshop.tasks import AnomalyTask, SequencePairs, SequenceTask, Sets, Task
-from course_lib.workshop.train_on import TrainingResult, train_on
+from course_kit.workshop import tasks
+from course_kit.workshop import train_on as loop
+from course_kit.workshop.tasks import AnomalyTask, SequencePairs, SequenceTask, Sets, Task
+from course_kit.workshop.train_on import TrainingResult, train_on
 
 SEQUENCES = pytest.mark.parametrize("make", [tasks.reversal, tasks.copy, tasks.sort])
 
@@ -232,7 +233,7 @@ def test_the_words_by_hand():
 
 def test_a_set_encoder_of_the_course_finds_the_odd_item_among_classes_that_it_has_not_met():
     task = tasks.anomaly()
-    model = cl.assemble_set_encoder(num_features=task.num_features)
+    model = ck.assemble_set_encoder(num_features=task.num_features)
     result = train_on(model, task, steps=150, show_progress=False)
     assert result.reached
     assert result.goal == 0.99
@@ -341,7 +342,7 @@ def test_a_model_that_does_not_suit_is_refused():
         train_on(Nearest(), tasks.reversal(), **SMALL)
     with pytest.raises(TypeError, match=r"anomaly needs a model from features .* assemble_set_encoder"):
         train_on(Table(torch.zeros(13, 13)), tasks.anomaly(), **SMALL)
-    model = cl.assemble(vocab_size=13, pad_id=4, d_model=8, num_heads=2, d_ff=8)
+    model = ck.assemble(vocab_size=13, pad_id=4, d_model=8, num_heads=2, d_ff=8)
     with pytest.raises(ValueError, match="pads with 0, got a model whose pad_id is 4"):
         train_on(model, tasks.reversal(), **SMALL)
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from course_kit.translator.recipe import Recipe
+from course_kit.translator.trainer import train
+from course_kit.workshop.tasks import reversal
+from course_kit.workshop.train_on import train_on
+from course_kit.workshop.training_loop import BadLossError, Objective, OneDevice, updates
 from course_lib.models import Transformer
-from course_lib.translator.recipe import Recipe
-from course_lib.translator.trainer import train
-from course_lib.workshop.tasks import reversal
-from course_lib.workshop.train_on import train_on
-from course_lib.workshop.training_loop import BadLossError, Objective, OneDevice, updates
 
 RECIPE = Recipe(vocab_size=13, d_model=8, num_heads=1, num_layers=1, d_ff=8, precision="32-true")
 
@@ -134,7 +134,7 @@ def test_train_and_train_on_run_this_loop(monkeypatch):
         raise BadLossError(7.0, "seven")
         yield
 
-    for place in ("course_lib.workshop.train_on", "course_lib.translator.trainer"):
+    for place in ("course_kit.workshop.train_on", "course_kit.translator.trainer"):
         monkeypatch.setattr(f"{place}.updates", stop)
     with pytest.raises(FloatingPointError, match="seven at step 1"):
         train(reversal(), RECIPE, accelerator="cpu", show_progress=False)

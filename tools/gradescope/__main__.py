@@ -59,7 +59,7 @@ def _make_context(context: Path, assignment: Path) -> None:
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)]
     subprocess.run(build, check=True)
     (wheel,) = wheels.glob("*.whl")
-    export = [sys.executable, "-m", "course_lib.cli", "export", "-a", str(assignment.resolve())]
+    export = [sys.executable, "-m", "course_grade.command", "export", "-a", str(assignment.resolve())]
     export += ["--gradescope", str(context / "autograder.zip")]
     export += ["--install", f"course_lib[grading] @ file:///wheels/{wheel.name}"]
     subprocess.run(export, check=True, cwd=ROOT)

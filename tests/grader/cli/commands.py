@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.cli import main
+from course_grade.command import main
 
 grades = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 posix = pytest.mark.skipif(os.name != "posix" or shutil.which("bash") is None, reason="shell scripts need bash")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from commands import CAUSAL, IMPORT, INSTALL, SOFTMAX, command, grades, posix, run
 
-from course_lib.grader.grading.assignment import AssignedExercise, read_assignment
+from course_grade.grading.assignment import AssignedExercise, read_assignment
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
@@ -103,7 +103,11 @@ def test_a_reader_who_has_read_enough_is_no_error():
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-m", "course_lib.cli", "list"], stdout=write, stderr=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-m", "course_grade.command", "list"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from commands import IMPORT, INSTALL, SOFTMAX, command, grades, notebook_of, posix, run
 
-from course_lib.grader.grading.assignment import read_assignment
+from course_grade.grading.assignment import read_assignment
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -8,7 +8,7 @@ import pytest
 from commands import CAUSAL, INSTALL, SOFTMAX, first, grades, run
 from nbclient import NotebookClient
 
-from course_lib.exercises import all_exercises, find
+from course_kit.exercises import all_exercises, find
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -18,10 +18,10 @@ from commands import (
     grades,
 )
 
+from course_grade.command import main
+from course_grade.sandbox.walls import WALLS
+from course_kit.exercises import STEMS, all_exercises, find
 from course_lib._version import __version__
-from course_lib.cli import main
-from course_lib.exercises import STEMS, all_exercises, find
-from course_lib.grader.sandbox.walls import WALLS
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
@@ -110,7 +110,7 @@ def test_the_installed_command_grades(half, week):
 def test_a_terminal_shows_a_progress_bar(ada, half, week):
     master, slave = os.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "PYTHONIOENCODING": "utf-8"}
-    arguments = [sys.executable, "-m", "course_lib.cli", "grade", ada, half, "-a", week]
+    arguments = [sys.executable, "-m", "course_grade.command", "grade", ada, half, "-a", week]
     with subprocess.Popen(arguments, stdout=slave, stderr=slave, env=environment) as process:
         os.close(slave)
         shown = b""
@@ -130,7 +130,7 @@ def test_a_terminal_shows_a_progress_bar(ada, half, week):
 def test_after_ctrl_c_the_same_command_goes_on(ada):
     Path("slow.py").write_text(IMPORT + SOFTMAX + "\nimport time\ndef causal_mask(length):\n    time.sleep(1.5)\n")
     Path("week.yaml").write_text("seed: 1\nexercises: [softmax, causal_mask]\nlimits: {seconds: 2, total_seconds: 8}\n")
-    arguments = [sys.executable, "-m", "course_lib.cli", "grade", ada, "slow.py", "-a", "week.yaml", "-j", "1"]
+    arguments = [sys.executable, "-m", "course_grade.command", "grade", ada, "slow.py", "-a", "week.yaml", "-j", "1"]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
     # What a shell starts in the background, these tests for instance, ignores Ctrl-C, and so do its children.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from commands import CAUSAL, SOFTMAX, grades, results, run
 
-from course_lib.cli import main
-from course_lib.grader.grading.assignment import read_assignment
+from course_grade.command import main
+from course_grade.grading.assignment import read_assignment
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -3,9 +3,9 @@
 import csv
 import io
 
-from course_lib.grader.grading.assignment import AssignedExercise, Assignment
-from course_lib.grader.grading.results import Result, TaskResult
-from course_lib.grader.output.tables import csv_text
+from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.results import Result, TaskResult
+from course_grade.output.tables import csv_text
 
 NASTY = "Zoë “<b>&amp;</b>” {title} %s ; ‘x’, 名前"
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"

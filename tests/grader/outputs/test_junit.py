@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 from handed_back import NASTY, SCRIPT, half, line, passed, result, untouched
 
-from course_lib.grader.grading.results import TaskResult
-from course_lib.grader.output.tables import junit
+from course_grade.grading.results import TaskResult
+from course_grade.output.tables import junit
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

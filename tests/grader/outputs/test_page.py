@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from handed_back import ASSIGNMENT, NASTY, SCRIPT, WALLS, half, result, rows
 
-from course_lib.grader.grading.grade import Grader
-from course_lib.grader.grading.results import TaskResult
-from course_lib.grader.output.student_page import feedback_page, write_feedback
-from course_lib.grader.output.tables import csv_text, gradescope, json_text, junit
-from course_lib.grader.report.html import marked_up
-from course_lib.grader.submission.submissions import read_submission
+from course_grade.grading.grade import Grader
+from course_grade.grading.results import TaskResult
+from course_grade.output.student_page import feedback_page, write_feedback
+from course_grade.output.tables import csv_text, gradescope, json_text, junit
+from course_grade.submission.submissions import read_submission
+from course_kit.checker.report.html import marked_up
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -3,7 +3,7 @@
 import pytest
 from sandboxes import HASTY, SMALL
 
-from course_lib.grader.sandbox.session import ForkServer
+from course_grade.sandbox.session import ForkServer
 
 
 def with_walls(*walls: str):

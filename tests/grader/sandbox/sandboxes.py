@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.exercises import Case
-from course_lib.grader.sandbox.protocol import encode, pack_case
-from course_lib.grader.sandbox.session import Ended, ForkServer, Session
-from course_lib.grader.sandbox.walls import Limits
+from course_grade.sandbox.session import Ended, ForkServer, Session
+from course_grade.sandbox.walls import Limits
+from course_kit.checker.protocol import encode, pack_case
+from course_kit.exercises import Case
 from tests.grader.session_code import code_of, problem_in
 
 __all__ = [

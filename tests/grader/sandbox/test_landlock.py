@@ -7,7 +7,7 @@ import pytest
 from sandboxes import code_of, linux, problem_in
 
 import course_lib
-from course_lib.grader.sandbox.session import Session
+from course_grade.sandbox.session import Session
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 
@@ -45,7 +45,7 @@ def test_the_machines_own_files_cannot_be_read(landlock_only, path):
 
 @linux
 def test_python_and_the_package_can_be_read_and_not_written(landlock_only):
-    for module in ("wave", "sqlite3", "course_lib.measuring", "torch.nn.utils.parametrizations"):
+    for module in ("wave", "sqlite3", "course_kit.measuring", "torch.nn.utils.parametrizations"):
         assert problem_in(landlock_only, f"import {module}") is None
     mine = str(Path(course_lib.__file__))
     assert problem_in(landlock_only, f"open({mine!r}).read()") is None

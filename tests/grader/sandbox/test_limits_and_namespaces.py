@@ -10,7 +10,7 @@ import pytest
 import torch
 from sandboxes import MASK, SMALL, call, code_of, found_in, linux, problem_in
 
-from course_lib.grader.sandbox.session import Session
+from course_grade.sandbox.session import Session
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 
@@ -79,7 +79,7 @@ def test_limits_cannot_be_raised_again(full):
 def test_root_becomes_another_user_for_good():
     code = """
         import os
-        from course_lib.grader.sandbox.walls import _become
+        from course_grade.sandbox.walls import _become
         _become(61234)
         assert os.getresuid() == os.getresgid() == (61234,) * 3
         assert os.getgroups() == []

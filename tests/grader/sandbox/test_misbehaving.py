@@ -7,8 +7,8 @@ import time
 import pytest
 from sandboxes import LOOP, call, code_of, end_of, problem_in
 
-from course_lib.grader.sandbox.protocol import encode
-from course_lib.grader.sandbox.session import Ended, Session
+from course_grade.sandbox.session import Ended, Session
+from course_kit.checker.protocol import encode
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 

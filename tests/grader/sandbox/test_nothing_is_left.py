@@ -25,7 +25,7 @@ from sandboxes import (
     linux,
 )
 
-from course_lib.grader.sandbox.session import Ended, ForkServer, ServerGone, Session
+from course_grade.sandbox.session import Ended, ForkServer, ServerGone, Session
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 
@@ -162,8 +162,8 @@ def test_a_wall_that_cannot_be_put_up_after_all_runs_nothing(tmp_path):
     """The walls are put up once more in every process; where one fails, the code of the submission is not read."""
     code = """
         import threading
-        from course_lib.grader.sandbox import server as fork_server
-        from course_lib.grader.sandbox import walls as sandbox_walls
+        from course_grade.sandbox import server as fork_server
+        from course_grade.sandbox import walls as sandbox_walls
         def fail(**_): raise OSError(38, "gone since")
         fork_server.probe = lambda wanted, folder: sandbox_walls.Walls(("seccomp",))
         sandbox_walls.seccomp = fail

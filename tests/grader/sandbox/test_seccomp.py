@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sandboxes import found_in, linux, problem_in
 
-from course_lib.grader.sandbox import seccomp
-from course_lib.grader.sandbox.seccomp import seccomp_program
+from course_grade.sandbox import seccomp
+from course_grade.sandbox.seccomp import seccomp_program
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 

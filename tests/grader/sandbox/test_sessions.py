@@ -16,8 +16,8 @@ from sandboxes import (
     problem_in,
 )
 
-from course_lib.grader.sandbox.child import SCRATCH
-from course_lib.grader.sandbox.session import ForkServer, Session
+from course_grade.sandbox.child import SCRATCH
+from course_grade.sandbox.session import ForkServer, Session
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 

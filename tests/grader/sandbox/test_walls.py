@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sandboxes import SMALL, linux
 
-from course_lib.grader.sandbox import walls as sandbox_walls
-from course_lib.grader.sandbox.walls import WALLS, Walls, probe
+from course_grade.sandbox import walls as sandbox_walls
+from course_grade.sandbox.walls import WALLS, Walls, probe
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 

@@ -24,7 +24,7 @@ from searching import (
     log_probs_of,
 )
 
-from course_lib.translator.search import Hypotheses
+from course_kit.translator.search import Hypotheses
 
 
 @POSITIONS

@@ -19,8 +19,8 @@ from searching import (
     build,
 )
 
+from course_kit.translator.search import beam, greedy
 from course_lib.decoding import beam_search, greedy_decode
-from course_lib.translator.search import beam, greedy
 
 
 def by_lists(next_log_probs, beam_size, max_length, penalty):

@@ -17,8 +17,8 @@ from searching import (
     Told,
 )
 
-from course_lib.translator.hypotheses import Hypothesis, can_win
-from course_lib.translator.search import _top, beam, greedy
+from course_kit.translator.hypotheses import Hypothesis, can_win
+from course_kit.translator.search import _top, beam, greedy
 
 
 def test_greedy_by_hand():

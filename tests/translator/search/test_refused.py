@@ -17,8 +17,8 @@ from searching import (
     build,
 )
 
+from course_kit.translator.search import beam, next_token_distribution, sample
 from course_lib.models import LanguageModel
-from course_lib.translator.search import beam, next_token_distribution, sample
 
 
 @EACH_WAY

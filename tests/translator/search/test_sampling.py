@@ -19,7 +19,7 @@ from searching import (
 )
 from torch.testing import assert_close
 
-from course_lib.translator.search import greedy, next_token_distribution, sample
+from course_kit.translator.search import greedy, next_token_distribution, sample
 
 
 def test_the_distribution_by_hand():

@@ -1,0 +1,79 @@
+"""Exercise `attention_rollout`: metadata, stub and cases."""
+
+from __future__ import annotations
+
+import torch
+
+from course_kit.exercises._exercise import Case, Exercise
+from course_kit.exercises._files import beside
+
+__all__ = ["attention_rollout", "exercise"]
+
+
+# Plainer on purpose: the library's also takes queries that attend to nothing.
+def attention_rollout(weights):
+    identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
+    mixed = (weights.mean(2) + identity) / 2  # (num_layers, B, L, L)
+    rollout = mixed[0]  # (B, L, L)
+    for layer in mixed[1:]:
+        rollout = layer @ rollout
+    return rollout
+
+
+exercise = Exercise(
+    **beside(__file__),
+    name="attention_rollout",
+    chapter="inspection",
+    difficulty=2,
+    minutes=15,
+    stub='''\
+def attention_rollout(weights):
+    """Rollout over all layers: (num_layers, B, H, L, L) to (B, L, L)."""
+    raise NotImplementedError
+''',
+    reference=attention_rollout,
+    shapes={"weights": "num_layers batch heads length length"},
+    returns=("rollout",),
+    look="attention_rollout: Write rollout yourself",
+    one_sign=("weights",),
+    sum_to_one=("weights",),
+)
+
+
+@exercise.holds("The layers are multiplied as matrices, with the last layer leftmost", weight=2)
+def _(draw):
+    first, second = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    yield Case(args=(torch.stack((first, second))[:, None, None],), note="two layers", edge="to be worked out by hand")
+    for num_layers, dtype in ((2, torch.float32), (3, torch.float64), (4, torch.float32)):
+        batch, heads, length = draw.sizes(3, 2, 8, but=(num_layers,))
+        weights = draw.weights(num_layers, batch, heads, length, length, dtype=dtype)
+        yield Case(args=(weights,), note=f"{num_layers} layers")
+
+
+@exercise.holds("In each layer the heads are averaged, and the mean is mixed half and half with the identity", weight=2)
+def _(draw):
+    for dtype in (torch.float32, torch.float64):
+        batch, heads, length = draw.sizes(3, 2, 7)
+        yield Case(
+            args=(draw.weights(1, batch, heads, length, length, dtype=dtype),), note="one layer", edge="one layer"
+        )
+
+
+@exercise.holds("It works for one head, one sentence, one token, a deep model, and any layout in memory")
+def _(draw):
+    num_layers, batch, heads, length = draw.sizes(4, 2, 7)
+    yield Case(args=(draw.weights(num_layers, batch, 1, length, length),), note="one head", edge="one head")
+    yield Case(args=(draw.weights(num_layers, 1, heads, length, length),), note="one sentence", edge="one sentence")
+    yield Case(args=(torch.ones(3, 2, 4, 1, 1),), note="one token", edge="one token")
+    yield Case(args=(draw.weights(12, batch, heads, length, length, dtype=torch.float64),), note="12 layers")
+    turned = draw.weights(length, heads, num_layers, batch, length).permute(2, 3, 1, 0, 4)
+    yield Case(args=(turned,), note="axes in another order in memory")
+
+
+@exercise.holds("With causal masks, no token reaches an earlier position")
+def _(draw):
+    for dtype in (torch.float32, torch.float64):
+        num_layers, batch, heads, length = draw.sizes(4, 2, 7)
+        future = ~torch.ones(length, length).tril().bool()
+        scores = draw.normal(num_layers, batch, heads, length, length, dtype=dtype).masked_fill(future, -torch.inf)
+        yield Case(args=(scores.softmax(-1),), note="a causal mask")

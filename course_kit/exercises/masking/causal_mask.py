@@ -1,0 +1,50 @@
+"""Exercise `causal_mask`: metadata, stub and cases."""
+
+from __future__ import annotations
+
+import torch
+
+from course_kit.exercises._exercise import Case, Exercise
+from course_kit.exercises._files import beside
+
+__all__ = ["exercise"]
+
+
+# Plainer on purpose: the library's also takes a device.
+def causal_mask(length):
+    return torch.ones(length, length, dtype=torch.bool).tril()  # (L, L)
+
+
+exercise = Exercise(
+    **beside(__file__),
+    name="causal_mask",
+    chapter="masking",
+    twins=("torch.nn.generate_square_subsequent_mask", "torch.nn._generate_square_subsequent_mask"),
+    difficulty=1,
+    minutes=5,
+    stub='''\
+def causal_mask(length):
+    """Bool (L, L): True where key <= query."""
+    raise NotImplementedError
+''',
+    reference=causal_mask,
+    shapes={},
+    returns=("mask",),
+    look="masking: Causal mask",
+    differentiable=False,
+)
+
+
+@exercise.holds("A query may attend to itself and to earlier positions, but to no later ones", weight=2)
+def _(draw):
+    yield Case(args=(3,), edge="a small case, to be read by eye")
+    for length in draw.sizes(2, 4, 9):
+        yield Case(args=(length,), note=f"length {length}")
+
+
+@exercise.holds("It works for every length")
+def _(draw):
+    yield Case(args=(1,), note="one token, which sees itself")
+    yield Case(args=(2,), note="two tokens")
+    yield Case(args=(37,), note="37 tokens")
+    yield Case(args=(300,), note="300 tokens")
