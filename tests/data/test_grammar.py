@@ -690,6 +690,7 @@ def test_choices_are_counted_and_weighted():
     assert 0.45 < sum(word[1] == "z" for word in drawn) / 2000 < 0.55
 
 
+@pytest.mark.thorough
 def test_one_subject_is_twice_as_frequent_as_several():
     """A verb that has both is drawn so."""
     source, several = random.Random(0), (_sentences.TWO, _sentences.THREE, _sentences.SEVERAL, _sentences.THE_MANY)

@@ -18,6 +18,7 @@ WITHOUT_ATTENTION |= {"recurrent translator"}
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_model_raises_no_alarm(name):
     model, batch, options = HEALTHY[name]()

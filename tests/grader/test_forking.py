@@ -15,7 +15,10 @@ from course_grade.sandbox.session import ForkServer, Session
 from course_grade.sandbox.walls import Limits
 from tests.grader.session_code import code_of
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages and namespaces are Linux's")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages and namespaces are Linux's"),
+]
 
 RELEASE = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
 LARGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")

@@ -267,6 +267,7 @@ def test_the_level_of_the_sandbox_is_stated(grade, grader):
     assert grader.server.walls.level in grade(CAUSAL).walls
 
 
+@pytest.mark.thorough
 def test_without_walls_the_verdict_is_the_same(tmp_path):
     path = tmp_path / "s.py"
     path.write_text(NO_SCALE + CAUSAL)
@@ -279,6 +280,7 @@ def test_without_walls_the_verdict_is_the_same(tmp_path):
     assert len(points) == 1
 
 
+@pytest.mark.thorough
 def test_a_fork_server_that_was_killed_is_replaced(own_fork_server, tmp_path):
     path = tmp_path / "s.py"
     path.write_text(ATTENTION + CAUSAL)

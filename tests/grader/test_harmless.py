@@ -18,6 +18,7 @@ from tests.grader.features import FEATURES, PREAMBLE
 from tests.grader.session_code import problem_in
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's"),
     pytest.mark.usefixtures("lent_fork_servers"),
 ]
@@ -33,10 +34,7 @@ LEVELS = {
 }
 
 
-MARKED = [pytest.param(level, marks=pytest.mark.thorough if level != "all" else ()) for level in LEVELS]
-
-
-@pytest.fixture(scope="module", params=MARKED)
+@pytest.fixture(scope="module", params=LEVELS)
 def server(request):
     try:
         server = ForkServer(LIMITS, LEVELS[request.param])

@@ -59,6 +59,7 @@ EXPENSIVE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "content", "why"), EXPENSIVE.values(), ids=EXPENSIVE)
 def test_an_expensive_file_is_read_in_bounds_and_said_to_be(name, content, why, read):
     before = resource.getrusage(resource.RUSAGE_SELF)
@@ -297,6 +298,7 @@ LONG = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_a_long_identifier_does_not_make_a_long_page(text, tmp_path, grader):

@@ -109,6 +109,7 @@ def build(folder: str, tree: dict) -> None:
             continue
 
 
+@pytest.mark.thorough
 @PROFILE
 @given(tree=TREES)
 def test_reading_ends_with_one_row_per_student(tree):

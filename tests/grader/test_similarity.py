@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
+from exercise_cells import cells
 
 from course_grade.command import main
 from course_grade.grading.similarity import script_from, script_of, similar_pairs
@@ -141,12 +142,11 @@ def test_any_code_can_be_compared(scripts, code):
 
 def test_independent_right_solutions_are_not_pairs():
     """The right solutions of the tests, each of which was written in a way of its own."""
-    folder = Path(__file__).parents[1] / "exercises" / "right"
-    found = []
-    for path in sorted(folder.glob("*.py")):
-        code = path.read_text()
-        statements = [ast.get_source_segment(code, node) for node in ast.parse(code).body]
-        found.append(script_from(path.stem, statements))
+    statements: dict[str, list[str]] = {}
+    for cell in cells("right"):
+        own = [ast.get_source_segment(cell.code, node) for node in ast.parse(cell.code).body]
+        statements.setdefault(cell.stem, []).extend(own)
+    found = [script_from(stem, of_chapter) for stem, of_chapter in statements.items()]
     assert len(found) > 5
     assert names_of(similar_pairs(found)) == []
 

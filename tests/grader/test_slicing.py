@@ -194,6 +194,7 @@ def test_a_name_that_nobody_defines_is_left_to_the_process_that_runs_it():
         answer(code("def f(): return nobody"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [

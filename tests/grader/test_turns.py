@@ -21,6 +21,8 @@ from course_grade.sandbox.session import PATIENCE, ForkServer, ServerGone, _Time
 from course_grade.sandbox.walls import Limits
 from course_grade.submission.submissions import read_submissions
 
+pytestmark = pytest.mark.thorough
+
 RIGHT = "import torch\ndef causal_mask(length):\n    return torch.ones(length, length, dtype=torch.bool).tril()\n"
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
 

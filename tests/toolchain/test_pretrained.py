@@ -11,6 +11,8 @@ from course_kit.translator import Translator
 from course_kit.translator.recipe import Recipe
 from tools import pretrained
 
+pytestmark = pytest.mark.thorough
+
 SIZES = {"vocab_size": 600, "d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "precision": "32-true"}
 
 

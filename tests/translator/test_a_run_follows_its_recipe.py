@@ -58,6 +58,7 @@ def by_hand(task: TranslationTask, recipe: Recipe) -> nn.Module:
     return model
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [

@@ -115,6 +115,7 @@ def run(arguments, given, **environment):
     )
 
 
+@pytest.mark.thorough
 def test_input_is_utf8_whatever_the_machine_thinks(trained):
     """In a container (LC_ALL=C) and with an encoding of Windows; a line in another encoding is named."""
     command = ["translate", "--model", str(trained / "run/translator"), "--beam", "1"]

@@ -103,6 +103,7 @@ def test_the_recipe_decides_on_batches_and_loss(captions):
     assert history[0]["step"] == len(task.epoch(0, seed=0)) > len(captions.epoch(0, seed=0))
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_weights_and_another_others():
     one, _ = train(reversal(), REVERSAL, stop_after=1, **QUIET)
     again, _ = train(reversal(), REVERSAL, stop_after=1, **QUIET)
@@ -111,6 +112,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_others():
     assert not same(one, other)
 
 
+@pytest.mark.thorough
 def test_the_global_random_state_is_left_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -161,6 +163,7 @@ def test_gradients_are_clipped(captions):
     assert max(seen) <= 0.2501
 
 
+@pytest.mark.thorough
 def test_a_task_without_tokens_trains_too():
     """Sets instead of sentences: the same loop, accuracy instead of perplexity."""
     task = anomaly(set_size=5, num_features=8)
@@ -171,6 +174,7 @@ def test_a_task_without_tokens_trains_too():
     assert "val_perplexity" not in history[-1]
 
 
+@pytest.mark.thorough
 def test_nothing_is_overwritten_and_nothing_is_resumed_from_nowhere(tmp_path):
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
     before = (tmp_path / "last.ckpt").read_bytes()
@@ -200,6 +204,7 @@ def test_a_loss_that_is_no_number_stops_at_its_step():
         train(reversal(), REVERSAL, model=Broken(), **QUIET)
 
 
+@pytest.mark.thorough
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
     """The second checkpoint can be written half: an error, and the first one still loads."""
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
@@ -217,6 +222,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
     train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_of_another_shape_or_a_damaged_one_is_refused(tmp_path):
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
     larger = Transformer(Recipe(vocab_size=13, **{**TINY, "d_model": 32}).model_config())
@@ -229,6 +235,7 @@ def test_a_checkpoint_of_another_shape_or_a_damaged_one_is_refused(tmp_path):
         load_checkpoint(larger, tmp_path / "none.ckpt")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -260,6 +267,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
         train(reversal(), REVERSAL, out=tmp_path, resume=True, **QUIET)
 
 
+@pytest.mark.thorough
 def test_the_best_epoch_is_kept_in_a_folder_that_was_moved(tmp_path):
     """After the rate is raised far too high the model can only get worse."""
     recipe = dataclasses.replace(REVERSAL, schedule="constant", warmup_steps=1, epochs=2)
@@ -293,6 +301,7 @@ def test_of_equally_good_epochs_the_first_is_kept(tmp_path, losses, kept):
     assert [epoch["epoch"] for epoch in json.loads((tmp_path / "history.json").read_text())] == [*range(1, epoch + 1)]
 
 
+@pytest.mark.thorough
 def test_a_best_epoch_that_is_missing_is_asked_for(tmp_path):
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
     (tmp_path / "best.ckpt").unlink()
@@ -314,6 +323,7 @@ def test_a_run_of_an_earlier_version_is_resumed(captions, tmp_path):
     assert other == history
 
 
+@pytest.mark.thorough
 def test_a_model_that_comes_in_eval_mode_is_trained_with_dropout():
     recipe = dataclasses.replace(REVERSAL, dropout=0.5)
     models = []
@@ -340,6 +350,7 @@ def test_each_process_needs_a_batch(captions):
     assert len(validation_share(captions, rank=0, world=1000)) == len(captions.split("val"))  # all of them, for each
 
 
+@pytest.mark.thorough
 def test_the_first_of_several_processes_overwrites_nothing_either(tmp_path, monkeypatch):
     """Their starter sets LOCAL_RANK for it, too."""
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
@@ -348,6 +359,7 @@ def test_the_first_of_several_processes_overwrites_nothing_either(tmp_path, monk
         train(reversal(), REVERSAL, out=tmp_path, **QUIET)
 
 
+@pytest.mark.thorough
 def test_the_others_leave_the_description_of_the_run_to_the_first(tmp_path, monkeypatch):
     """By the time they start, the first may have written a checkpoint."""
     train(reversal(), REVERSAL, out=tmp_path, stop_after=1, **QUIET)
@@ -371,6 +383,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_the_settings_are_given_back():
     assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
 
 
+@pytest.mark.thorough
 def test_a_model_is_given_back_with_its_own_dropout_and_trained_with_the_fast_one():
     seen = set()
 
@@ -538,6 +551,7 @@ def test_the_best_precision_is_one_of_lightnings():
     assert best_precision() in {"32-true", "16-mixed", "bf16-mixed"}
 
 
+@pytest.mark.thorough
 def test_mixed_precision_learns_as_well():
     """bfloat16 runs on every CPU, on most slowly; the loss stays close to that of float32.
 
@@ -550,6 +564,7 @@ def test_mixed_precision_learns_as_well():
     assert figures["bf16-mixed"] == pytest.approx(figures["32-true"], abs=0.01)
 
 
+@pytest.mark.thorough
 def test_train_on_and_the_trainer_take_the_same_tasks():
     task = reversal(length=6)
     result = train_on(Transformer(REVERSAL.model_config()), task, steps=5, num_fresh=10, show_progress=False)

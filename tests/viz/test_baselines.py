@@ -36,6 +36,7 @@ def test_pictures_are_small():
 # Each change below is one that a test of the parts could miss, and is well beyond what is tolerated.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["words", "long", "many_heads", "one_token"])
 def test_a_changed_colour_scale_is_seen(monkeypatch, name):
     paler = LinearSegmentedColormap.from_list("paler", ["#ffffff", "#c9c6e6", "#7d76b8"])

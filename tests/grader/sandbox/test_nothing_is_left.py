@@ -111,6 +111,7 @@ def test_an_ended_session_does_not_disturb_the_next(server):
         assert session.observe(call()).problem is None
 
 
+@pytest.mark.thorough
 @linux
 def test_closing_the_fork_server_ends_its_sessions(temporary):
     server = ForkServer(SMALL, ())
@@ -147,6 +148,7 @@ def test_where_the_fork_server_was_killed_that_is_said_and_nothing_is_left(tempo
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.thorough
 @linux
 def test_a_fork_server_that_answers_no_more_is_ended():
     with ForkServer(SMALL, ()) as server:
@@ -157,6 +159,7 @@ def test_a_fork_server_that_answers_no_more_is_ended():
     assert server._process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.thorough
 @linux
 def test_a_wall_that_cannot_be_put_up_after_all_runs_nothing(tmp_path):
     """The walls are put up once more in every process; where one fails, the code of the submission is not read."""

@@ -40,6 +40,7 @@ def test_a_sentence_is_written_as_if_it_were_alone(positions, way, use_cache):
             assert_same(Hypotheses(*([getattr(together, f.name)[i]] for f in dataclasses.fields(together))), by_itself)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("use_cache", [True, False], ids=["cached", "uncached"])
 @EACH_WAY
 def test_many_sentences_end_at_different_times(way, use_cache):

@@ -54,6 +54,7 @@ def next_log_probs_of(model, row):
     return next_log_probs
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0, -0.7])
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
 @torch.no_grad()

@@ -71,6 +71,7 @@ def test_hypotheses_of_a_beam_see_their_own_past_only(positions, norm):
             source, written = source[rows], written[rows]
 
 
+@pytest.mark.thorough
 @POSITIONS
 @NORMS
 @TIED
