@@ -484,7 +484,7 @@ def test_a_wrong_part_is_put_in_or_refused_with_its_name(name):
 
 
 def is_a_part(cell):
-    """A function may be written as a class whose instances are results: right in an exercise, and no part of a model."""
+    """Some write a function as a class whose instances are results: right in an exercise, and no part of a model."""
     return inspect.isclass(cell.load()) == find(cell.exercise).is_class
 
 
