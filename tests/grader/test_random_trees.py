@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
 from handed_in import notebook_bytes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
