@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.timing import compare
-from course_kit.tiled import flash_attention
+from course_kit.flash_attention import flash_attention
 from course_lib import linear_attention, scaled_dot_product_attention, tiled_attention
 from course_lib.masking import causal_mask
 

@@ -15,8 +15,9 @@ The others are imported from their modules:
     bert, interpret         trained encoders in the course's blocks, and ways to examine them
     costs                   what layers and training cost, by formula and counted
     diagnosing              all measurements of the chapter on debugging, on any model
-    tiled, speculative      flash_attention with its backward pass; a small model that drafts for a large one
-    small_caches, window_cache  grouped-query and latent attention; a key–value cache of fixed size
+    flash_attention         attention in tiles, with its backward pass
+    shared_key_attention    grouped-query and latent attention; `window_cache`: a key–value cache of fixed size
+    speculative             a small model that drafts for a large one
     stats, measuring        intervals and rank correlation; memory counted in numbers
     chapters                the list of chapters
 """

@@ -7,10 +7,10 @@ import torch
 from wrong_arguments import Call, check_call, floats, weights
 
 import course_lib as cl
+from course_kit.flash_attention import TiledAttention, flash_attention
 from course_kit.interpret.readouts import leave_one_out_labels
 from course_kit.interpret.weighted_values import distant_twin_weights, twin_weights
 from course_kit.stats import bootstrap_interval, rank_correlation
-from course_kit.tiled import TiledAttention, flash_attention
 from course_kit.translator.alignments import alignment_counts, alignment_error_rate, attention_alignment
 from course_lib.decoding import beam_trace
 from course_lib.masking import check_mask, check_tokens, open_empty_rows

@@ -18,7 +18,7 @@ from course_kit.interpret.interventions import heads_off, patch_heads, patch_out
 from course_kit.interpret.readouts import logit_lens
 from course_kit.interpret.weighted_values import record_value_norms, value_norms
 from course_kit.measuring import numbers_kept, peak_numbers
-from course_kit.small_caches import GroupedQueryAttention, LatentAttention
+from course_kit.shared_key_attention import GroupedQueryAttention, LatentAttention
 from course_kit.speculative import expected_tokens_per_step, speculative_sample
 from course_kit.window_cache import SlidingWindowCache
 from course_kit.workshop.tasks import AnomalyTask, SequenceTask, copy, greedy_tokens, sort

@@ -10,7 +10,7 @@ import yaml
 
 from course_kit.exercises import STEMS, all_exercises, find
 from course_kit.viz.view import script
-from tools import landing
+from tools import title_page
 from tools.exercise_sections import fold
 from tools.myst import blocks
 from tools.notebooks import code_cells
@@ -241,29 +241,29 @@ def test_the_title_page_has_a_card_for_every_chapter_in_order():
     text = (ROOT / "book/index.md").read_text(encoding="utf-8")
     (cards,) = (block.body for block in blocks(text) if block.is_directive("chapter-cards"))
     assert [line.partition(":")[0] for line in cards.splitlines()] == list(STEMS)
-    assert {path.stem for path in landing.CARDS.glob("*.svg")} == set(STEMS)
+    assert {path.stem for path in title_page.CARDS.glob("*.svg")} == set(STEMS)
 
 
 def test_a_card_has_the_minutes_of_its_page():
-    source = landing.card(1, "attention", "a < b")
-    reading, exercises = landing.minutes_of(Page("book/attention"))
+    source = title_page.card(1, "attention", "a < b")
+    reading, exercises = title_page.minutes_of(Page("book/attention"))
     assert f"{reading} min to read, {exercises} min of exercises" in source
     assert 'href="attention.html"' in source
     assert "a &lt; b" in source
 
 
 def test_numbers_on_the_title_page_are_counted():
-    assert landing.counted("all <exercises> of <mistakes>") == (
+    assert title_page.counted("all <exercises> of <mistakes>") == (
         f"all {len(all_exercises())} of {sum(len(e.misconceptions) for e in all_exercises().values()):,}"
     )
     with pytest.raises(ValueError, match=r"expected one of cells, .* got <wishes>"):
-        landing.counted("<wishes>")
+        title_page.counted("<wishes>")
 
 
 def test_the_title_page_shows_the_view_of_a_notebook():
-    assert "spielen" in landing.view_of("one_sentence", "alignment")
+    assert "spielen" in title_page.view_of("one_sentence", "alignment")
     with pytest.raises(ValueError, match="expected a view of kind piano in the notebook of book/one_sentence"):
-        landing.view_of("one_sentence", "piano")
+        title_page.view_of("one_sentence", "piano")
 
 
 def test_the_title_page_says_how_long_the_chapters_take():

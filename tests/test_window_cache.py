@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from oracles import CLOSE
 from torch.testing import assert_close
 
-from course_kit.small_caches import GroupedQueryAttention
+from course_kit.shared_key_attention import GroupedQueryAttention
 from course_kit.window_cache import SlidingWindowCache
 from course_lib.masking import causal_mask, sliding_window_mask
 

@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
 
-from tools import figures, formulas, landing, site_search, slim
+from tools import figures, formulas, site_search, title_page, unused_css
 from tools.api_reference import api_sources
 from tools.exercise_sections import fold, sources_of
 from tools.notebooks import OutOfStepError, render, write_notebook
@@ -123,7 +123,7 @@ def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, do
 
 def _plain_code(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     if body := context.get("body"):
-        context["body"] = slim.plain_code(body)
+        context["body"] = unused_css.plain_code(body)
 
 
 def _name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -140,9 +140,9 @@ def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     figures.setup(app)
     formulas.setup(app)
-    landing.setup(app)
+    title_page.setup(app)
     site_search.setup(app)
-    slim.setup(app)
+    unused_css.setup(app)
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
     app.connect("source-read", _put_in_exercises)
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons

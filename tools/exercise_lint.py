@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from course_kit.checker.observing import Observation, Sequence, plain
 from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.judge import Verdict, judge
-from course_kit.checker.verdict.likeness import alike
+from course_kit.checker.verdict.same_result import alike
 from course_kit.checker.verdict.sheet import Sheet, sheet_of
 from course_kit.exercises import Exercise, all_exercises, find
 

@@ -26,8 +26,8 @@ from pypdf.annotations import Link
 from pypdf.generic import ArrayObject, Fit, NameObject, TextStringObject
 
 from tools.build_book import BUILD, build
-from tools.landing import MAKING_PDF, PDF
 from tools.publisher import ROOT
+from tools.title_page import MAKING_PDF, PDF
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PAPER = {"format": "A4", "print_background": True, "prefer_css_page_size": False}

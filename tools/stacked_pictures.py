@@ -11,7 +11,7 @@ import math
 import numpy as np
 from PIL import Image
 
-from tools.panels import ENTRIES, Panel, Row, find_panels, runs
+from tools.figure_panels import ENTRIES, Panel, Row, find_panels, runs
 
 COLUMN = 358  # pixels for a figure on a phone of 390
 LEGIBLE = 10  # pixels from line to line that text needs at least

@@ -26,7 +26,7 @@ def add_to(commands: argparse._SubParsersAction) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from course_grade.output.handout import export
+    from course_grade.output.export_assignment import export
 
     assignment = read_assignment(options.assignment) if options.assignment else Assignment(seed=draw_seed())
     assignment = chosen(assignment, options.names)

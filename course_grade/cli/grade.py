@@ -23,7 +23,7 @@ from course_grade.cli._preparing import (
 from course_grade.grading.assignment import EXAMPLE, Assignment
 from course_grade.grading.grade import grade_all
 from course_grade.grading.lateness import Times
-from course_grade.grading.received import read_times
+from course_grade.grading.platform_timestamps import read_times
 from course_grade.grading.results import Result
 from course_grade.grading.similarity import script_of, similar_pairs
 from course_grade.grading.store import Store

@@ -13,19 +13,19 @@ from pathlib import Path
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.collecting import Collection, OnResult
 from course_grade.grading.lateness import Times
+from course_grade.grading.one_submission import Run
 from course_grade.grading.results import Result, TaskResult, ungraded_task
-from course_grade.grading.running import Run
-from course_grade.grading.scheduling import Turns
+from course_grade.grading.scheduling import SharedOrExclusiveLock
 from course_grade.grading.store import Store
 from course_grade.sandbox.session import ForkServer, NotGraded, ServerGone
 from course_grade.sandbox.walls import Walls
 from course_grade.submission.submissions import Submission, needed
+from course_kit.checker.forbidden_calls import forbidden_in, names_of
 from course_kit.checker.protocol import bounded_text
-from course_kit.checker.report.html import html_of
+from course_kit.checker.report.html_report import html_of
+from course_kit.checker.report.plain_report import text_of
 from course_kit.checker.report.report import Report, report_on
-from course_kit.checker.report.text import text_of
 from course_kit.checker.verdict.sheet import sheet_of
-from course_kit.checker.watching import forbidden_in, names_of
 from course_kit.exercises import Exercise, find
 
 __all__ = ["Grader", "grade_all"]
@@ -44,7 +44,7 @@ class Grader:
         self.assignment = assignment
         self._lock = threading.Lock()
         self._closed = False
-        self._turns = Turns()
+        self._turns = SharedOrExclusiveLock()
         self.server = ForkServer(assignment.limits, assignment.walls)
 
     def grade(self, submission: Submission) -> Result:
@@ -74,7 +74,7 @@ class Grader:
                 self.server = ForkServer(self.assignment.limits, self.assignment.walls)
             return self.server
 
-    def _graded(self, submission: Submission, server: ForkServer, turns: Turns | None = None) -> Result:
+    def _graded(self, submission: Submission, server: ForkServer, turns: SharedOrExclusiveLock | None = None) -> Result:
         assignment = self.assignment
         exercises = [find(task.name) for task in assignment.tasks]
         run = Run(server, submission, exercises, turns)

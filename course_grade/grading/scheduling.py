@@ -6,10 +6,10 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-__all__ = ["Turns"]
+__all__ = ["SharedOrExclusiveLock"]
 
 
-class Turns:
+class SharedOrExclusiveLock:
     """A lock that many threads share, and that one of them may have to itself."""
 
     def __init__(self):

@@ -18,8 +18,8 @@ from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
 
+from course_kit.checker.forbidden_calls import CallWatcher, names_of
 from course_kit.checker.observing import Problem, Signature, problem_of
-from course_kit.checker.watching import Watcher, names_of
 
 __all__ = ["Code"]
 
@@ -52,7 +52,7 @@ class Code:
             module = self._module(piece["path"])
             signatures = [exercises[name] for name in piece["exercises"]]
             self._home |= {signature.name: module for signature in signatures}
-            watcher = Watcher(*signatures)
+            watcher = CallWatcher(*signatures)
             try:
                 # Blank lines in front keep the line numbers of the file.
                 text = "\n" * (piece["line"] - 1) + piece["code"]

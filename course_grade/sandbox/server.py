@@ -30,9 +30,9 @@ from course_grade.sandbox import child as inside
 from course_grade.sandbox.large_pages import move_to_large_pages
 from course_grade.sandbox.linux import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 from course_grade.sandbox.namespaces import next_child_has_own_processes
+from course_grade.sandbox.preload import CACHES, warm
 from course_grade.sandbox.scratch import remove
 from course_grade.sandbox.walls import FIRST_USER, USERS, Limits, Walls, confine, probe
-from course_grade.sandbox.warming import CACHES, warm
 
 __all__ = ["main"]
 

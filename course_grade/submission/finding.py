@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_grade.submission.walking import is_code, is_hidden_folder, is_leftover
-from course_kit.checker.text import readable
+from course_grade.submission.folder_listing import is_code, is_hidden_folder, is_leftover
+from course_kit.checker.sanitize import readable
 
 __all__ = ["HandedIn", "find_submissions", "ignored_files"]
 

@@ -11,7 +11,7 @@ import tokenize
 from typing import Any
 
 from course_grade.submission.statements import Source, TooMuch, add_statements, parsed
-from course_kit.checker.text import clean
+from course_kit.checker.sanitize import clean
 
 __all__ = ["decoded", "read_notebook", "read_python"]
 

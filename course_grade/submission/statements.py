@@ -8,7 +8,7 @@ import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from course_kit.checker.text import clean
+from course_kit.checker.sanitize import clean
 
 __all__ = ["LARGEST_SOURCE", "Piece", "Source", "TooMuch", "add_statements", "parsed"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_grade.submission.ask_reader import Reader
 from course_grade.submission.finding import HandedIn, find_submissions, ignored_files
+from course_grade.submission.isolated_reader import Reader
 from course_grade.submission.parsing import read_notebook, read_python
 from course_grade.submission.slicing import needed
 from course_grade.submission.statements import Piece, Source

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from course_kit.checker.progress_file import Progress
-from course_kit.checker.report.html import box, html_of, marked_up
+from course_kit.checker.report.html_report import box, html_of, marked_up
+from course_kit.checker.report.plain_report import plain_words, text_of
 from course_kit.checker.report.report import Report, report_on
-from course_kit.checker.report.text import plain_words, text_of
-from course_kit.checker.verdict.remarks import source_of
 from course_kit.checker.verdict.sheet import sheet_of
+from course_kit.checker.verdict.style_notes import source_of
 from course_kit.exercises import STEMS, Exercise, all_exercises, find
 
 __all__ = ["check", "hint", "progress", "solution"]

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from course_kit._packages import PACKAGES
-from course_kit.checker.refusals import refused
-from course_kit.checker.sparing import Sparing
-from course_kit.checker.watching import Watcher
+from course_kit.checker.blocked_by_sandbox import refused
+from course_kit.checker.forbidden_calls import CallWatcher
+from course_kit.checker.tensor_limit import TensorSizeLimit
 from course_kit.exercises import Case, Exercise
 from course_kit.exercises._language_model import NextLogProbs
 
@@ -148,7 +148,7 @@ def observe(
     """
     seen = Observation()
     # Only what may run the solution's code is watched: it takes twice as long.
-    watcher = Watcher(exercise) if watch else contextlib.nullcontext()
+    watcher = CallWatcher(exercise) if watch else contextlib.nullcontext()
     with contextlib.suppress(Stop), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         call = solution
@@ -183,7 +183,7 @@ def _sparing(exercise: Exercise | Signature, case: Case, args: list) -> contextl
     """What ends the call where it takes more memory than the case allows."""
     if case.largest is None:
         return contextlib.nullcontext()
-    return Sparing((args[0], args[1]), exercise.arguments[:2], case.largest)
+    return TensorSizeLimit((args[0], args[1]), exercise.arguments[:2], case.largest)
 
 
 def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_kit.checker import text as texts
+from course_kit.checker import sanitize as texts
 from course_kit.checker.observing import (
     DEEPEST,
     LARGEST_INT,

@@ -38,7 +38,7 @@ class Case:
         gradients: whether gradients are compared too, where the exercise is differentiable.
         edge: why axes may be equal or values of one sign here; the linter of exercises looks at all other cases.
         largest: where memory has to be spared, how many numbers a tensor may have that is computed from the first two
-            arguments, see `grader.sandbox.sparing`; a larger one ends the call in a MemoryError. None for any number.
+            arguments, see `checker.tensor_limit`; a larger one ends the call in a MemoryError. None for any number.
     """
 
     args: tuple = ()

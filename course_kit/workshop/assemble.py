@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from course_kit.workshop.parts import Kit
-from course_kit.workshop.places import ALWAYS_THERE, POSITIONS, WITH_A_DECODER, YOURS
+from course_kit.workshop.learner_parts import Kit
+from course_kit.workshop.part_names import ALWAYS_THERE, POSITIONS, WITH_A_DECODER, YOURS
 from course_lib._checks import check_seed, check_whole
 from course_lib._typing import Float, Int
 from course_lib.masking import padding_mask

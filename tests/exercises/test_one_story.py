@@ -5,8 +5,8 @@ import re
 import pytest
 from exercise_cells import cells
 
+from course_kit.checker.report.plain_report import text_of
 from course_kit.checker.report.report import Report, _example, report_on
-from course_kit.checker.report.text import text_of
 from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.evidence import Diagnosis
 from course_kit.checker.verdict.judge import findings_of, judge

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_kit.checker.verdict.remarks import remarks_on
+from course_kit.checker.verdict.style_notes import remarks_on
 from course_kit.exercises import find
 
 COVERED = (

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from course_kit.checker.notebook import self_check
-from course_kit.checker.report.text import text_of
+from course_kit.checker.report.plain_report import text_of
 from course_kit.checker.verdict.judge import CONDUCT, judge
 from course_kit.checker.verdict.sheet import sheet_of
 from course_kit.exercises import all_exercises, find

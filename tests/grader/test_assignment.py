@@ -14,7 +14,7 @@ from course_grade.grading.assignment import (
     read_assignment,
     tasks_for,
 )
-from course_grade.output.handout import assignment_yaml
+from course_grade.output.export_assignment import assignment_yaml
 from course_grade.sandbox.walls import Limits
 
 

@@ -13,8 +13,8 @@ import course_lib
 from course_kit import check, hint, progress, solution
 from course_kit.checker import notebook
 from course_kit.checker import progress_file as progress_files
-from course_kit.checker.report.html import html_of
-from course_kit.checker.report.text import text_of
+from course_kit.checker.report.html_report import html_of
+from course_kit.checker.report.plain_report import text_of
 from course_kit.exercises import all_exercises, find
 
 

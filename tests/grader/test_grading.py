@@ -14,10 +14,10 @@ from typing import ClassVar
 
 import pytest
 
-from course_grade.grading import running
+from course_grade.grading import one_submission
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader, grade_all
-from course_grade.grading.scheduling import Turns
+from course_grade.grading.scheduling import SharedOrExclusiveLock
 from course_grade.grading.store import Store
 from course_grade.sandbox.session import Ended
 from course_grade.sandbox.walls import Limits
@@ -217,7 +217,7 @@ class _Slow:
 def test_waiting_for_others_costs_a_submission_nothing(grader, tmp_path, monkeypatch):
     path = tmp_path / "masks.py"
     path.write_text(CAUSAL)
-    session, turns, clock = _Slow(), Turns(), [0.0]
+    session, turns, clock = _Slow(), SharedOrExclusiveLock(), [0.0]
 
     @contextlib.contextmanager
     def alone(*, from_beside):
@@ -225,8 +225,8 @@ def test_waiting_for_others_costs_a_submission_nothing(grader, tmp_path, monkeyp
         yield
 
     monkeypatch.setattr(turns, "alone", alone)
-    monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
-    run = running.Run(grader.server, read_submission("masks", [path]), [find("causal_mask")], turns)
+    monkeypatch.setattr(one_submission.time, "monotonic", lambda: clock[0])
+    run = one_submission.Run(grader.server, read_submission("masks", [path]), [find("causal_mask")], turns)
     monkeypatch.setattr(run, "_session", lambda: session)
     observations, note = run.observe(sheet_of(find("causal_mask"), 5))
     assert note == ""

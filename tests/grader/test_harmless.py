@@ -13,7 +13,7 @@ from course_grade.sandbox.child import SCRATCH
 from course_grade.sandbox.session import ForkServer
 from course_grade.sandbox.walls import Limits
 from course_grade.submission.submissions import read_submission
-from course_kit.checker.refusals import LIBRARY, OWN, refused
+from course_kit.checker.blocked_by_sandbox import LIBRARY, OWN, refused
 from tests.grader.features import FEATURES, PREAMBLE
 from tests.grader.session_code import problem_in
 

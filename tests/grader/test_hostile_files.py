@@ -14,8 +14,7 @@ from handed_in import answer, notebook_bytes
 from course_grade.grading.assignment import Assignment, tasks_for
 from course_grade.grading.grade import Grader
 from course_grade.output.student_page import feedback_page
-from course_grade.submission import ask_reader
-from course_grade.submission.ask_reader import Reader
+from course_grade.submission.isolated_reader import Reader
 from course_grade.submission.submissions import HandedIn, find_submissions, read_each, read_python, read_submission
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
@@ -67,7 +66,7 @@ def test_an_expensive_file_is_read_in_bounds_and_said_to_be(name, content, why, 
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_utime - before.ru_utime < 1  # of the grader's own time
     assert re.search(why, submission.problems[0])
-    assert max(map(len, submission.problems)) <= ask_reader.LONGEST_PROBLEM
+    assert max(map(len, submission.problems)) <= isolated_reader.LONGEST_PROBLEM
     assert submission.digest
     assert submission.modified
 
@@ -108,7 +107,7 @@ def two(tmp_path) -> list[HandedIn]:
 def test_what_exceeds_a_limit_is_named_and_the_next_student_is_read(limit, value, why, tmp_path, monkeypatch):
     handed_in = two(tmp_path)
     with Reader() as reader:
-        monkeypatch.setattr(ask_reader, limit, value)
+        monkeypatch.setattr(isolated_reader, limit, value)
         eve = reader.read(handed_in[0].entries, ["f"])
         assert any(why in problem for problem in eve.problems)
         monkeypatch.undo()
@@ -119,7 +118,7 @@ def test_what_exceeds_a_limit_is_named_and_the_next_student_is_read(limit, value
 def test_too_little_memory_costs_a_file_and_not_the_next_one(tmp_path, monkeypatch):
     (tmp_path / "a.ipynb").write_text(json_of_lists(15))
     (tmp_path / "b.py").write_text(CODE)
-    monkeypatch.setattr(ask_reader, "MEMORY", 2**27)
+    monkeypatch.setattr(isolated_reader, "MEMORY", 2**27)
     submission = read_submission("eve", [tmp_path / "a.ipynb", tmp_path / "b.py"], names=["f"])
     assert submission.problems == ["a.ipynb: reading it needs more than 128 MB of memory"]
     assert submission.defined() == {"f"}
@@ -163,7 +162,7 @@ def test_no_process_is_left_behind(tmp_path):
 def test_no_answer_of_the_reader_is_taken_for_what_it_seems(answer, tmp_path, monkeypatch):
     script = tmp_path / "reader.py"
     script.write_text(f"import sys\nsys.stdin.readline()\nsys.stdout.buffer.write({answer!r})\n")
-    monkeypatch.setattr(ask_reader, "SCRIPT", script)
+    monkeypatch.setattr(isolated_reader, "SCRIPT", script)
     with Reader() as reader:
         read = reader.read([tmp_path / "a.py"], ["f"])
     assert read.sources == []

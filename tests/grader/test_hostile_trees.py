@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from course_grade.submission.folder_listing import listing
 from course_grade.submission.submissions import find_submissions, ignored_files, read_each, read_submissions
-from course_grade.submission.walking import listing
 
 CODE = "def f(): return 1"
 

@@ -12,7 +12,7 @@ from course_grade.command import main
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.dates import day_first, moment_of
 from course_grade.grading.lateness import Times, judge_lateness
-from course_grade.grading.received import read_times
+from course_grade.grading.platform_timestamps import read_times
 from course_grade.grading.results import Result, TaskResult
 from course_grade.output.student_page import feedback_page
 from course_grade.submission.submissions import Submission

@@ -15,8 +15,8 @@ from course_grade.command import main
 from course_grade.grading import grade as grading
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader, grade_all
+from course_grade.grading.one_submission import Run
 from course_grade.grading.results import Result, TaskResult, ungraded_task
-from course_grade.grading.running import Run
 from course_grade.output.student_page import feedback_page
 from course_grade.output.tables import csv_text, gradescope, json_text, junit
 from course_grade.sandbox.session import NotGraded, ServerGone

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from course_kit.checker.observing import Foreign, Sequence, plain, unwrapped
+from course_kit.checker.report.plain_report import text_of
 from course_kit.checker.report.report import report_on
-from course_kit.checker.report.text import text_of
 from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.judge import judge
 from course_kit.checker.verdict.sheet import sheet_of

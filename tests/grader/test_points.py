@@ -10,7 +10,7 @@ import pytest
 
 from course_grade.grading.assignment import AssignedExercise, Assignment, assignment_from
 from course_grade.grading.results import Result, TaskResult
-from course_grade.output.handout import assignment_yaml
+from course_grade.output.export_assignment import assignment_yaml
 from course_grade.output.student_page import feedback_page
 from course_grade.output.tables import csv_text, gradescope, json_text
 from course_kit.checker.observing import Observation, Problem

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from course_grade.grading.assignment import Assignment
 from course_grade.grading.results import Result
 from course_grade.grading.store import Store
-from course_grade.submission.ask_reader import LONGEST_PROBLEM, MOST_PROBLEMS
+from course_grade.submission.isolated_reader import LONGEST_PROBLEM, MOST_PROBLEMS
 from course_grade.submission.submissions import find_submissions, ignored_files, read_each
 
 MORE = int(os.environ.get("COURSE_LIB_EXAMPLES", "0"))

@@ -79,7 +79,7 @@ def weak(lender, monkeypatch, ordinary):
 @grades
 def test_a_class_is_refused_without_walls_and_one_file_is_not(folder, weak, monkeypatch, capsys):
     with monkeypatch.context() as patch:
-        patch.setattr("course_grade.grading.running.Session", None)  # nothing of a submission is started
+        patch.setattr("course_grade.grading.one_submission.Session", None)  # nothing of a submission is started
         assert main(["grade", "class", "-e", "causal_mask", "--out", "out"]) == 4
         printed = capsys.readouterr()
         assert "Walls around submissions: process (limits" in printed.out

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_grade.grading.assignment import draw_seed
-from course_grade.grading.running import _chance
+from course_grade.grading.one_submission import _chance
 from course_kit.checker.verdict.sheet import Sheet
 from course_kit.checker.verdict.trials import _drawn_for, trials_of
 from course_kit.exercises import all_exercises, find

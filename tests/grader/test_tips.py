@@ -8,9 +8,9 @@ import torch
 
 from course_kit.checker.observing import Observation, Problem
 from course_kit.checker.protocol import pack_problem, unpack_problem
-from course_kit.checker.report.html import html_of
+from course_kit.checker.report.html_report import html_of
+from course_kit.checker.report.plain_report import text_of
 from course_kit.checker.report.report import _weights, report_on
-from course_kit.checker.report.text import text_of
 from course_kit.checker.shortening import listed, shortened
 from course_kit.checker.verdict.code_line import CodeLine
 from course_kit.checker.verdict.diagnose import diagnose

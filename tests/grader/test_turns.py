@@ -15,8 +15,8 @@ import pytest
 
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader, grade_all
-from course_grade.grading.running import Run
-from course_grade.grading.scheduling import Turns
+from course_grade.grading.one_submission import Run
+from course_grade.grading.scheduling import SharedOrExclusiveLock
 from course_grade.sandbox.session import PATIENCE, ForkServer, ServerGone, _TimeLeft
 from course_grade.sandbox.walls import Limits
 from course_grade.submission.submissions import read_submissions
@@ -28,7 +28,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc i
 
 
 def test_one_that_is_alone_waits_for_the_others_and_they_for_it():
-    turns, beside, together = Turns(), [], []
+    turns, beside, together = SharedOrExclusiveLock(), [], []
     barrier = threading.Barrier(3)
 
     def side_by_side(number):
@@ -52,7 +52,7 @@ def test_one_that_is_alone_waits_for_the_others_and_they_for_it():
 
 
 def test_two_that_leave_the_others_to_be_alone_do_not_wait_for_each_other():
-    turns, barrier, seen = Turns(), threading.Barrier(2), []
+    turns, barrier, seen = SharedOrExclusiveLock(), threading.Barrier(2), []
 
     def run(number):
         with turns.beside():
@@ -69,7 +69,7 @@ def test_two_that_leave_the_others_to_be_alone_do_not_wait_for_each_other():
 
 
 def test_all_that_wait_behind_one_alone_go_on_together():
-    turns, barrier = Turns(), threading.Barrier(3)
+    turns, barrier = SharedOrExclusiveLock(), threading.Barrier(3)
 
     def wait_and_meet():
         with turns.beside():
@@ -83,7 +83,7 @@ def test_all_that_wait_behind_one_alone_go_on_together():
 
 
 def test_one_that_waits_to_be_alone_is_not_forgotten_behind_others():
-    turns, ends, started = Turns(), [threading.Event(), threading.Event()], threading.Barrier(3)
+    turns, ends, started = SharedOrExclusiveLock(), [threading.Event(), threading.Event()], threading.Barrier(3)
 
     def run(end):
         with turns.beside():

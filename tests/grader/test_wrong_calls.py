@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from course_kit.checker.notebook import self_check
-from course_kit.checker.report.html import html_of
-from course_kit.checker.report.text import text_of
+from course_kit.checker.report.html_report import html_of
+from course_kit.checker.report.plain_report import text_of
 from course_kit.exercises import find
 
 

@@ -118,13 +118,13 @@ def test_the_first_cell_installs_from_the_publisher_only():
 
 def test_a_chapter_that_trains_asks_for_more():
     assert extra_of("from course_lib import MultiHeadAttention\n") == ""
-    assert extra_of("from course_lib import check  # on my data\n") == ""
+    assert extra_of("from course_kit import check  # on my data\n") == ""
     for line in (
         "from course_kit.data import multi30k",
         "    from course_kit.data import multi30k",
         "import math, course_kit.translator.trainer",
-        "from course_lib import check, translator",
-        "from course_lib import (\n    check,\n    data,\n)",
+        "from course_kit import check, translator",
+        "from course_kit import (\n    check,\n    data,\n)",
     ):
         assert extra_of(f"text\n{line}\n") == "training", line
     published = install_cell(PUBLISHER, "training")
@@ -148,7 +148,7 @@ def test_the_first_cell_looks_for_all_that_the_extra_brings():
 def test_a_page_with_trained_encoders_asks_for_their_libraries():
     assert extra_of("from course_kit.bert import load_encoder\n") == "models"
     assert (
-        extra_of("from course_kit.bert import load_encoder\nfrom course_lib import translator\n") == "models,training"
+        extra_of("from course_kit.bert import load_encoder\nfrom course_kit import translator\n") == "models,training"
     )
     cell = install_cell(None, "models,training")
     compile(cell, "cell", "exec")

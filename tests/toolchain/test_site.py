@@ -12,7 +12,7 @@ from pygments.token import Token
 from tools.formulas import mathml
 from tools.publisher import ROOT
 from tools.site_search import packed, sections
-from tools.slim import pack_picture, plain_code, slim_sheet, words_in_use
+from tools.unused_css import pack_picture, plain_code, slim_sheet, words_in_use
 
 
 def test_a_formula_becomes_mathml():

@@ -16,7 +16,7 @@ from torch.testing import assert_close
 import course_lib as cl
 from course_kit import assemble, assemble_set_encoder
 from course_kit.exercises import find
-from course_kit.workshop.places import PLACES, POSITIONS
+from course_kit.workshop.part_names import PLACES, POSITIONS
 from course_kit.workshop.tasks import copy as copy_task
 from course_kit.workshop.tasks import reversal
 from course_kit.workshop.train_on import train_on

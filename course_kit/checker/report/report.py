@@ -16,8 +16,8 @@ from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.evidence import PENCIL, Diagnosis, Evidence
 from course_kit.checker.verdict.explaining import axis_names, shape_in_words
 from course_kit.checker.verdict.judge import CONDUCT, Line, Verdict, judge
-from course_kit.checker.verdict.remarks import remarks_on
 from course_kit.checker.verdict.sheet import Sheet
+from course_kit.checker.verdict.style_notes import remarks_on
 from course_kit.checker.verdict.trials import Trial
 from course_kit.exercises import STEMS, Case, Exercise
 from course_kit.exercises._headings import TITLES

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from course_kit.checker.observing import Observation
 from course_kit.checker.verdict.evidence import Diagnosis, Evidence, rank_of
-from course_kit.checker.verdict.likeness import alike, essence, same_fault
+from course_kit.checker.verdict.same_result import alike, essence, same_fault
 from course_kit.checker.verdict.trials import Trial
 from course_kit.exercises import Misconception
 

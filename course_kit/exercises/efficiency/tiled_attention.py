@@ -56,7 +56,7 @@ def tiled_attention(query, key, value, block_size):
         "_native_multi_head_attention",
         "torch.nn.attention.flex_attention.flex_attention",
         "course_lib.fused_attention",
-        "course_kit.tiled.flash_attention",
+        "course_kit.flash_attention.flash_attention",
     ),
 )
 

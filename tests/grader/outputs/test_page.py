@@ -16,7 +16,7 @@ from course_grade.grading.results import TaskResult
 from course_grade.output.student_page import feedback_page, write_feedback
 from course_grade.output.tables import csv_text, gradescope, json_text, junit
 from course_grade.submission.submissions import read_submission
-from course_kit.checker.report.html import marked_up
+from course_kit.checker.report.html_report import marked_up
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from course_kit.viz import use_style
-from tools.panels import find_panels, longest, runs
+from tools.figure_panels import find_panels, longest, runs
 
 matplotlib.use("Agg")
 MATRIX = np.array([[0.1, 0.9, 0.4], [0.5, 0.3, 0.2], [0.8, 0.6, 0.7]])

@@ -8,14 +8,14 @@ import re
 import time
 from functools import cached_property, lru_cache
 
-from course_grade.grading.scheduling import Turns
+from course_grade.grading.scheduling import SharedOrExclusiveLock
 from course_grade.sandbox.session import Ended, ForkServer, NotGraded, Session
 from course_grade.submission.submissions import Submission
+from course_kit.checker.blocked_by_sandbox import LIBRARY
+from course_kit.checker.forbidden_calls import suspicious_in
 from course_kit.checker.observing import Observation, Problem
 from course_kit.checker.protocol import encode, pack_case, pack_exercise
-from course_kit.checker.refusals import LIBRARY
 from course_kit.checker.verdict.sheet import Sheet, sheet_of
-from course_kit.checker.watching import suspicious_in
 from course_kit.exercises import Exercise
 
 __all__ = ["Run"]
@@ -34,7 +34,11 @@ class Run:
     """
 
     def __init__(
-        self, server: ForkServer, submission: Submission, exercises: list[Exercise], turns: Turns | None = None
+        self,
+        server: ForkServer,
+        submission: Submission,
+        exercises: list[Exercise],
+        turns: SharedOrExclusiveLock | None = None,
     ):
         self.server, self.submission, self.turns = server, submission, turns
         self.request = submission.request({exercise.name: exercise.stem for exercise in exercises})

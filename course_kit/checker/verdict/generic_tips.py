@@ -13,7 +13,7 @@ from course_kit.checker.verdict.compare import TOLERANCE, differs
 from course_kit.checker.verdict.evidence import Diagnosis, Evidence, rank_of
 from course_kit.checker.verdict.explaining import explain_problem
 from course_kit.checker.verdict.in_source import calls_in, detaching, nodes_of
-from course_kit.checker.verdict.relations import RELATIONS, relations
+from course_kit.checker.verdict.simple_transforms import RELATIONS, relations
 from course_kit.checker.verdict.trials import Trial
 from course_kit.checker.verdict.wrong_calls import instead_of
 from course_kit.exercises import Case

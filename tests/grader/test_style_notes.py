@@ -10,8 +10,8 @@ from course_grade.grading.grade import Grader
 from course_grade.submission.submissions import read_submission
 from course_kit import check
 from course_kit.checker import notebook
-from course_kit.checker.report.html import html_of
-from course_kit.checker.verdict.remarks import remarks_on, source_of
+from course_kit.checker.report.html_report import html_of
+from course_kit.checker.verdict.style_notes import remarks_on, source_of
 from course_kit.exercises import find
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")

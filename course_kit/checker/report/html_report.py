@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from course_kit.checker.report.plain_report import MARKS, because, connected, not_attempted, not_counted, printed_lines
 from course_kit.checker.report.report import Example, Report, cell
-from course_kit.checker.report.text import MARKS, because, connected, not_attempted, not_counted, printed_lines
 from course_kit.checker.verdict.judge import Line
 
 __all__ = ["box", "html_of", "marked_up"]

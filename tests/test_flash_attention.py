@@ -1,4 +1,4 @@
-"""course_kit.tiled: FlashAttention in plain PyTorch against PyTorch's own attention, and what it keeps and computes."""
+"""course_kit.flash_attention: FlashAttention in plain PyTorch against PyTorch's own, and what it keeps and computes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from oracles import CLOSE, DTYPES, leaf, no_side_effects
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
+from course_kit.flash_attention import flash_attention
 from course_kit.measuring import numbers_kept
-from course_kit.tiled import flash_attention
 from course_lib.efficiency import tiled_attention
 from course_lib.masking import causal_mask
 from course_lib.scaled_dot_product import attention_flops, scaled_dot_product_attention

@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from course_kit._packages import PACKAGES
 from course_kit.exercises import Exercise
 
-__all__ = ["Watcher", "forbidden_in", "names_of", "suspicious_in"]
+__all__ = ["CallWatcher", "forbidden_in", "names_of", "suspicious_in"]
 
 # What no solution needs: the grader, the exercises, and means to look at or change what runs around a solution.
 _SUSPICIOUS = re.compile(
@@ -52,7 +52,7 @@ def _shown(twin: str) -> str:
 # While it is loaded and while it runs
 
 
-class Watcher(TorchFunctionMode):
+class CallWatcher(TorchFunctionMode):
     """Notes calls of functions that are the whole exercise.
 
     PyTorch's are seen by the function mode, which also sees operators of `torch.ops`, and by the profiler where that

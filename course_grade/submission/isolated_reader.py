@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from course_grade.submission.statements import Piece, Source
-from course_kit.checker.text import clean
+from course_kit.checker.sanitize import clean
 
 __all__ = ["Read", "Reader"]
 
-SCRIPT = Path(__file__).with_name("reader.py")
+SCRIPT = Path(__file__).with_name("isolated_reader_process.py")
 CPU_SECONDS = 10  # of one process; a submission that needs more gets another one for its other files
 MEMORY = 2**29  # bytes
 WALL_SECONDS = 60.0

@@ -19,12 +19,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-__all__ = ["Sparing"]
+__all__ = ["TensorSizeLimit"]
 
 IN_PLACE = ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__idiv__", "__imatmul__")
 
 
-class Sparing(TorchFunctionMode):
+class TensorSizeLimit(TorchFunctionMode):
     """Ends a call in a MemoryError as soon as a tensor that comes from both arguments is too large.
 
     It sees results of what Python code calls, and tensors that are changed in place. It does not see what PyTorch's
@@ -45,7 +45,7 @@ class Sparing(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
-        if torch.compiler.is_compiling():  # see `Watcher`
+        if torch.compiler.is_compiling():  # see `CallWatcher`
             return result
         given = list(_tensors((args, kwargs)))
         name = getattr(function, "__name__", "")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from course_kit.checker.text import readable
+from course_kit.checker.sanitize import readable
 
 __all__ = ["CodeFile", "Listing", "contents", "is_code", "is_hidden_folder", "is_leftover", "listing", "opened"]
 

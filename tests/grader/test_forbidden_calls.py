@@ -10,7 +10,7 @@ import pytest
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader
 from course_grade.submission.submissions import read_submission
-from course_kit.checker.watching import Watcher, names_of
+from course_kit.checker.forbidden_calls import CallWatcher, names_of
 from course_kit.exercises import all_exercises, find
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
@@ -256,7 +256,7 @@ def test_a_table_made_for_one_exercise_says_nothing_about_another(graders, tmp_p
 
 def test_the_watcher_leaves_profilers_as_they_were():
     before = sys.getprofile(), threading.getprofile()
-    with Watcher(find("softmax")):
+    with CallWatcher(find("softmax")):
         assert sys.getprofile() is not before[0]
     assert (sys.getprofile(), threading.getprofile()) == before
 

@@ -7,7 +7,7 @@ from oracles import CLOSE, gradients, leaf, randomise, torch_names
 from torch import nn
 from torch.testing import assert_close
 
-from course_kit.small_caches import GroupedQueryAttention, LatentAttention
+from course_kit.shared_key_attention import GroupedQueryAttention, LatentAttention
 from course_lib.cache import KeyValueCache
 from course_lib.masking import causal_mask, padding_mask
 from course_lib.multi_head import MultiHeadAttention, split_heads

@@ -1,10 +1,10 @@
 """The process that reads submissions, one after another, in children of limited time and memory.
 
-    python -I -S reader.py     started by the grader; it needs nothing but Python
+    python -I -S isolated_reader_process.py     started by the grader; it needs nothing but Python
 
 A request is a line of JSON on standard input, the answer a row of them on standard output; what they hold is said in
-`ask_reader`, the other side. A file that is larger than it seems, or that Python's parser cannot bear, ends the child
-and nothing else.
+`isolated_reader`, the other side. A file that is larger than it seems, or that Python's parser cannot bear, ends the
+child and nothing else.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if __name__ == "__main__":  # importing the package would load PyTorch
         sys.modules[_name] = ModuleType(_name)
         sys.modules[_name].__path__ = [str(Path(__file__).parents[2].joinpath(*_name.split(".")))]
 
+from course_grade.submission.folder_listing import LARGEST_FILE, listing, opened
 from course_grade.submission.parsing import read_notebook, read_python
 from course_grade.submission.slicing import needed
 from course_grade.submission.statements import LONGEST_IDENTIFIER, Source
-from course_grade.submission.walking import LARGEST_FILE, listing, opened
-from course_kit.checker.text import readable
+from course_kit.checker.sanitize import readable
 
 LARGEST_SUBMISSION = 64 * 2**20  # bytes of all files of one student
 MOST_REQUESTS = 100  # of one child, as long as they are cheap:

@@ -16,7 +16,7 @@ from course_kit.workshop.blocks import (
     RotaryOfParts,
     SinusoidsOfParts,
 )
-from course_kit.workshop.places import CLASSES, CONTAINS, INSIDE_ATTENTION, OURS, PLACES, POSITIONS, STUB, YOURS
+from course_kit.workshop.part_names import CLASSES, CONTAINS, INSIDE_ATTENTION, OURS, PLACES, POSITIONS, STUB, YOURS
 from course_kit.workshop.trials import WrongResultError, advice, try_part
 from course_lib.masking import causal_mask, decoder_mask, padding_mask
 from course_lib.models import TransformerConfig
@@ -66,7 +66,7 @@ class Kit:
         if not callable(part) or inspect.isclass(part) != (name in CLASSES):
             wanted = "the class" if name in CLASSES else "the function"
             raise TypeError(f"expected {wanted} {name} itself, got {_kind_of(part)}")
-        if str(getattr(part, "__module__", "")).startswith("course_lib."):
+        if str(getattr(part, "__module__", "")).startswith(("course_lib.", "course_kit.")):
             self.course.add(name)
         self.given[name] = part if name in CLASSES else _Given(name, part, self.at_work)
 
