@@ -21,7 +21,7 @@ pytestmark = pytest.mark.site
 @pytest.fixture
 def checkout(tmp_path):
     """A copy of all that the book is built from, as a fresh clone has it."""
-    for name in ("book", "tools", "course_lib"):
+    for name in ("book", "tools", "course_lib", "course_kit", "course_grade"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("_config.yml", "_toc.yml"):
         shutil.copy(ROOT / name, tmp_path)
@@ -73,6 +73,7 @@ def edit(page, old, new):
     page.source.write_text(page.text.replace(old, new, 1), encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_a_fresh_clone_builds_without_running_a_page(checkout):
     """Nor does what tools leave behind become a page."""
     for name in (".pytest_cache/README.md", "notes.md", ".venv/lib/package/README.md"):
@@ -89,6 +90,7 @@ def test_a_fresh_clone_builds_without_running_a_page(checkout):
     assert not [path for path in (checkout / "_build/html").rglob("*.html") if "Left behind" in path.read_text()]
 
 
+@pytest.mark.thorough
 def test_a_fork_that_publishes_gets_its_own_links(small):
     done = build(small, GITHUB_REPOSITORY="ada/course", GITHUB_SHA="abc123")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -99,6 +101,7 @@ def test_a_fork_that_publishes_gets_its_own_links(small):
     assert "https://ada.github.io/course/book/index.html" in notebook
 
 
+@pytest.mark.thorough
 def test_a_changed_style_sheet_reaches_the_book(small):
     assert build(small).returncode == 0
     sheet = small / "book/_static/book.css"
@@ -108,6 +111,7 @@ def test_a_changed_style_sheet_reaches_the_book(small):
     assert "--changed: 1" in (small / "_build/html/_static/book.css").read_text()
 
 
+@pytest.mark.thorough
 def test_a_page_shows_its_notebook_and_is_executed_where_its_code_has_changed(small):
     html = small / "_build/html/book/page.html"
     assert build(small).returncode == 0
@@ -119,6 +123,7 @@ def test_a_page_shows_its_notebook_and_is_executed_where_its_code_has_changed(sm
     assert "six times seven is 43" in html.read_text()
 
 
+@pytest.mark.thorough
 def test_outputs_of_other_code_are_never_shown(small, tmp_path):
     page = Page("book/page", small)
     assert prime_cache([page], tmp_path / "cache") == []

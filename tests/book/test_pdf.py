@@ -10,6 +10,7 @@ from tools.pages import all_pages
 
 pytestmark = [
     pytest.mark.site,
+    pytest.mark.thorough,
     pytest.mark.browser,
     pytest.mark.skipif(not any(map(shutil.which, pdf.BROWSERS)), reason="needs Chromium"),
 ]

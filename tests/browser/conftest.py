@@ -40,7 +40,7 @@ class Site:
     publisher: Publisher | None
 
 
-@pytest.fixture(scope="session", params=["local", "published"])
+@pytest.fixture(scope="session", params=["local", pytest.param("published", marks=pytest.mark.thorough)])
 def site(request):
     """Both builds of the book, each on a server."""
     html, publisher = built(request.param)

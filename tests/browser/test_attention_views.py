@@ -9,7 +9,7 @@ from shown import as_shown, number_in
 
 from course_kit.viz import alignment, query_plane
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 KEY = torch.tensor([[2.0, 0.5], [-1.0, 1.5], [1.0, -2.0]])
 VALUE = torch.tensor([1.0, 3.0, -2.0])

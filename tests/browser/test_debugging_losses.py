@@ -5,7 +5,7 @@ from driving import clean, everywhere, said
 
 from course_kit.viz import loss_curves
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 CURVES = {"healthy": [4.0, 3.0, 2.0, 1.0], "leaking": [4.0, 2.0, 0.5, 0.125], "dead": [4.0, 4.0, 4.0, 4.0]}
 TESTS = {"change by a later token": {"healthy": 0.0, "leaking": 5.25, "dead": 0.0}}

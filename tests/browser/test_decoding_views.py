@@ -7,7 +7,7 @@ from shown import as_shown
 
 from course_kit.viz import beam_tree, cache_work, next_token_bars
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 LAYOUTS = [(1000, "light", False), (390, "dark", True)]
 layouts = pytest.mark.parametrize(("width", "scheme", "touch"), LAYOUTS)

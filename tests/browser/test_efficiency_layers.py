@@ -9,7 +9,7 @@ from course_kit.costs import formulas
 from course_kit.costs.layers import KINDS
 from course_kit.viz import layer_costs
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 layouts = pytest.mark.parametrize(("width", "scheme", "touch"), [(1000, "light", False), (390, "dark", True)])
 

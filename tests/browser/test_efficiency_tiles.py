@@ -6,7 +6,7 @@ from driving import clean, said
 
 from course_kit.viz import tile_walk
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 
 def assert_shows(page, state):

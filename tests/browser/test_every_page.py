@@ -33,7 +33,7 @@ SAMPLE = {
     "index.html",
     "book/attention.html",
     "book/masking.html",
-    "book/reference/api.html",
+    "book/reference/pitfalls.html",
     "book/teaching.html",
     "search.html",
 }
@@ -244,19 +244,15 @@ def test_a_page(browser, site, address, screen):
 
 def test_every_check_that_fails_is_reported(browser, site):
     seen, close = open_page(browser, site, "book/attention.html", *DESK)
-    seen.page.evaluate("""document.querySelector('article').insertAdjacentHTML('beforeend',
-      '<img src="data:,"><i class="fa-new"></i><math><merror></merror></math><pre>' + 'x'.repeat(900) + '</pre>')""")
+    assert what_fails(seen, OF_A_PAGE) == []
+    fault = '<img src="data:,"><i class="fa-new"></i><span class="math"><math><merror></merror></math></span>'
+    seen.page.evaluate(f"document.querySelector('article').insertAdjacentHTML('beforeend', `{fault}`)")
     names = {line.split(":")[0] for line in what_fails(seen, OF_A_PAGE)}
     close()
-    assert names >= {
-        "mathematics_is_typeset",
-        "no_code_scrolls_sideways_on_a_desk",
-        "every_figure_is_shown_with_its_text",
-        "every_sign_is_drawn",
-        "no_fault_of_accessibility",
-    }
+    assert names >= {"mathematics_is_typeset", "every_figure_is_shown_with_its_text", "every_sign_is_drawn"}
 
 
+@pytest.mark.thorough
 def test_a_published_article_is_the_local_one():
     """To the letter, but for its links, which know the publisher."""
     for page in all_pages():

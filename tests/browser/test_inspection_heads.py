@@ -10,7 +10,7 @@ from PIL import Image
 
 from course_kit.viz import head_view, model_view
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 TOKENS = ["[CLS]", "the", "cat", "sat", "[SEP]", "it", "ran", "[SEP]"]
 

@@ -7,7 +7,7 @@ from driving import assert_scrolls, clean, drag_by_touch, everywhere, said
 from course_kit.viz import logit_lens_view
 from course_kit.viz.view_elements import sentence
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 READ = ["the", "animal", "did", "not", "cross", "the", "street", "because", "it", "was"]
 WORDS = [f"w{i}" for i in range(13)]

@@ -11,7 +11,7 @@ from shown import number_in
 from course_kit.viz import neuron_view
 from course_lib import causal_mask
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 KEYS = ["the", "cat", "sat", "on", "it"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.views import first_paint, views
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 # Times a page with one word in the same browser. Measured: 2 to 3. A script that has to end before the page shows, or a
 # picture drawn cell by cell, costs far more.

@@ -8,7 +8,7 @@ from driving import clean, everywhere, said
 
 from course_kit.viz import pair_view
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 TOKENS = ["[CLS]", "the", "cat", "[SEP]", "it", "ran", "[SEP]"]
 

@@ -8,7 +8,7 @@ from shown import as_shown
 from course_kit.viz import patching_view
 from course_kit.viz.view_elements import sentence
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 HUND = ["Ein", "Hund", "läuft", "am", "Strand", ".", "<eos>"]
 KATZE = ["Eine", "Katze", "läuft", "am", "Strand", ".", "<eos>"]

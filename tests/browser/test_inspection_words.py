@@ -6,7 +6,7 @@ from driving import clean, drag_by_touch, everywhere, said
 
 from course_kit.viz import contextual_words
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 SENTENCES = [f"sentence {letter}" for letter in "abcde"]
 

@@ -7,7 +7,7 @@ from driving import clean, everywhere, said
 from course_kit.viz import leak_detector, mask_painter
 from course_lib.masking import causal_mask, masked_softmax, sliding_window_mask
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 TOKENS = ["the", "cat", "sat", "on", "it"]
 SCORES = torch.tensor(

@@ -11,7 +11,7 @@ from course_kit.viz import head_grid, head_split
 from course_lib.multi_head import MultiHeadAttention, split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 TOKENS = ["the", "cat", "sat"]
 

@@ -11,7 +11,7 @@ from shown import as_shown, number_in
 from course_kit.viz import rotary_pair, sinusoid_probe
 from course_lib import apply_rotary, sinusoidal_encoding
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 TABLE = sinusoidal_encoding(24, 10)
 QUERY, KEY = torch.tensor([1.0, 0.4]), torch.tensor([0.6, -0.9])

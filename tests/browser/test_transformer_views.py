@@ -10,7 +10,7 @@ from shown import as_shown
 from course_kit.viz import block_stepper, norm_switch, parameter_calculator, three_attentions
 from course_lib import transformer_parameter_count
 
-pytestmark = [pytest.mark.browser, pytest.mark.site]
+pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 
 LAYOUTS = [(1000, "light", False), (390, "dark", True)]
 layouts = pytest.mark.parametrize(("width", "scheme", "touch"), LAYOUTS)

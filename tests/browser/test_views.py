@@ -106,6 +106,7 @@ def test_all_that_can_be_moved_is_reached_by_tab(show, name):
     assert len(reached - {""}) == wanted
 
 
+@pytest.mark.thorough
 @each_view
 def test_it_works_twice_on_a_page_and_in_a_sandboxed_frame(browser, tmp_path, name):
     """Colab and VS Code show an output in a frame that may run scripts and nothing else."""
@@ -207,6 +208,7 @@ STATE = """[document.querySelector("attention-view").innerHTML,
     [...document.querySelectorAll("input,select")].map(node => node.value)]"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(set(VIEWS) - {"alignment", "logit_lens_view", "patching_view"}))
 def test_reset_brings_the_beginning_back(show, name):
     page = show(VIEWS[name]()).page
