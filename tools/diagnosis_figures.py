@@ -66,7 +66,7 @@ def pairs(
 def from_set(kind: str) -> Iterator[tuple[str, str, str, Callable]]:
     """The solutions of a set that is kept for the tests."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from exercise_cells import cells
+    from solutions_by_others import cells
 
     for cell in cells(kind):
         yield cell.exercise, cell.key, cell.says, cell.load()

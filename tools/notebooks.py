@@ -24,7 +24,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from course_kit._files import write_whole
-from tools.convert import to_notebook
+from tools.page_to_notebook import to_notebook
 from tools.pages import Page, notebook_pages
 from tools.publisher import ROOT, Publisher, find_publisher
 

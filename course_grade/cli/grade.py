@@ -27,9 +27,9 @@ from course_grade.grading.platform_timestamps import read_times
 from course_grade.grading.results import Result
 from course_grade.grading.similarity import script_of, similar_pairs
 from course_grade.grading.store import Store
+from course_grade.output.result_files import csv_text, gradescope, json_text, junit
 from course_grade.output.similarity_page import similarity_csv, similarity_page
 from course_grade.output.student_page import write_feedback
-from course_grade.output.tables import csv_text, gradescope, json_text, junit
 from course_grade.sandbox.walls import Walls
 from course_grade.submission.submissions import Submission, find_submissions, ignored_files, read_each
 from course_kit._files import write_whole

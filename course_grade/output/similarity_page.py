@@ -7,8 +7,8 @@ import html
 import io
 
 from course_grade.grading.similarity import LEAST, NEARLY, SHARED_BY, Pair, Script
+from course_grade.output.result_files import harmless
 from course_grade.output.student_page import PAGE
-from course_grade.output.tables import harmless
 from course_lib._version import __version__
 
 __all__ = ["similarity_csv", "similarity_page"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from course_grade.grading.assignment import Assignment
 from course_grade.grading.results import NOT_GRADED, Result, TaskResult
-from course_grade.output.tables import late_text, ungraded_text
+from course_grade.output.result_files import late_text, ungraded_text
 from course_kit._files import write_whole
 from course_kit.checker.points import plain_number
 from course_lib._version import __version__

@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 from tools.build_book import prime_cache
-from tools.convert import to_notebook
 from tools.notebooks import code_cells
+from tools.page_to_notebook import to_notebook
 from tools.pages import Page, all_pages, notebook_pages
 from tools.publisher import ROOT
 

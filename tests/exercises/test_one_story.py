@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from exercise_cells import cells
+from solutions_by_others import cells
 
 from course_kit.checker.report.plain_report import text_of
 from course_kit.checker.report.report import Report, _example, report_on

@@ -14,7 +14,7 @@ import os
 from collections import Counter
 
 import pytest
-from exercise_cells import cells, cells_in
+from solutions_by_others import cells, cells_in
 
 from course_kit.checker.observing import observe
 from course_kit.checker.verdict.diagnose import diagnose

@@ -16,8 +16,8 @@ import pytest
 
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader
+from course_grade.output.result_files import csv_text, json_text, junit
 from course_grade.output.student_page import feedback_page
-from course_grade.output.tables import csv_text, json_text, junit
 from course_grade.sandbox.walls import Limits
 from course_grade.submission.submissions import read_submission
 

@@ -17,8 +17,8 @@ from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader, grade_all
 from course_grade.grading.one_submission import Run
 from course_grade.grading.results import Result, TaskResult, ungraded_task
+from course_grade.output.result_files import csv_text, gradescope, json_text, junit
 from course_grade.output.student_page import feedback_page
-from course_grade.output.tables import csv_text, gradescope, json_text, junit
 from course_grade.sandbox.session import NotGraded, ServerGone
 from course_grade.submission.submissions import read_submissions
 

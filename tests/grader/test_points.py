@@ -11,8 +11,8 @@ import pytest
 from course_grade.grading.assignment import AssignedExercise, Assignment, assignment_from
 from course_grade.grading.results import Result, TaskResult
 from course_grade.output.export_assignment import assignment_yaml
+from course_grade.output.result_files import csv_text, gradescope, json_text
 from course_grade.output.student_page import feedback_page
-from course_grade.output.tables import csv_text, gradescope, json_text
 from course_kit.checker.observing import Observation, Problem
 from course_kit.checker.points import allotted, exact, percent, plain_number, shown
 from course_kit.checker.verdict.judge import judge

@@ -7,7 +7,7 @@ compiled functions, threads, generators, …: what a solution is made of is its 
 import sys
 
 import pytest
-from exercise_cells import cells
+from solutions_by_others import cells
 
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader

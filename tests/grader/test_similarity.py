@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from exercise_cells import cells
+from solutions_by_others import cells
 
 from course_grade.command import main
 from course_grade.grading.similarity import script_from, script_of, similar_pairs

@@ -16,7 +16,7 @@ from course_kit.checker.verdict.code_line import CodeLine
 from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.explaining import explain_problem
 from course_kit.checker.verdict.judge import judge
-from course_kit.checker.verdict.misconceptions import Fit
+from course_kit.checker.verdict.named_mistake import Fit
 from course_kit.checker.verdict.sheet import Sheet, sheet_of
 from course_kit.checker.verdict.trials import trials_of
 from course_kit.exercises import Case, Exercise, Misconception, find

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from course_kit.exercises import STEMS, all_exercises, find
-from tools.convert import to_notebook
 from tools.exercise_sections import expand, fold, in_notebook, section, sources_of
+from tools.page_to_notebook import to_notebook
 from tools.pages import Page
 from tools.publisher import ROOT
 

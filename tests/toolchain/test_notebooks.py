@@ -5,8 +5,8 @@ import shutil
 import nbformat
 import pytest
 
-from tools.convert import to_notebook
 from tools.notebooks import code_cells, execute_notebook, in_step, regenerate, write_notebook
+from tools.page_to_notebook import to_notebook
 from tools.pages import Page, notebook_pages
 from tools.publisher import ROOT
 

@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 
-from tools.convert import RAW_MYST, to_notebook
+from tools.page_to_notebook import RAW_MYST, to_notebook
 from tools.pages import Page
 from tools.questions import Choice, expand_questions, questions
 

@@ -10,7 +10,7 @@ from course_kit.checker.verdict.evidence import Diagnosis, Evidence
 from course_kit.checker.verdict.explaining import explain_problem
 from course_kit.checker.verdict.generic_tips import PATTERNS
 from course_kit.checker.verdict.judge import Verdict
-from course_kit.checker.verdict.misconceptions import named_mistake
+from course_kit.checker.verdict.named_mistake import named_mistake
 from course_kit.checker.verdict.other_dtype import mistake_in_another_dtype
 from course_kit.checker.verdict.sheet import Sheet
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from course_kit.checker.verdict.evidence import Diagnosis, Evidence
 from course_kit.checker.verdict.judge import judge
-from course_kit.checker.verdict.misconceptions import named_mistake
+from course_kit.checker.verdict.named_mistake import named_mistake
 
 __all__ = ["mistake_in_another_dtype"]
 

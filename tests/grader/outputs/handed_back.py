@@ -5,7 +5,7 @@ import io
 
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.results import Result, TaskResult
-from course_grade.output.tables import csv_text
+from course_grade.output.result_files import csv_text
 
 NASTY = "Zoë “<b>&amp;</b>” {title} %s ; ‘x’, 名前"
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"

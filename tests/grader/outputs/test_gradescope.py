@@ -6,7 +6,7 @@ import json
 import pytest
 from handed_back import ASSIGNMENT, SCRIPT, WALLS, half, passed, result
 
-from course_grade.output.tables import gradescope, json_text
+from course_grade.output.result_files import gradescope, json_text
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

@@ -10,7 +10,7 @@ import pytest
 from handed_back import ASSIGNMENT, NASTY, half, passed, result, rows, untouched
 
 from course_grade.grading.results import TaskResult
-from course_grade.output.tables import csv_text, gradescope, json_text
+from course_grade.output.result_files import csv_text, gradescope, json_text
 from course_lib._version import __version__
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")

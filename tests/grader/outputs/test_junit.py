@@ -7,7 +7,7 @@ import pytest
 from handed_back import NASTY, SCRIPT, half, line, passed, result, untouched
 
 from course_grade.grading.results import TaskResult
-from course_grade.output.tables import junit
+from course_grade.output.result_files import junit
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 

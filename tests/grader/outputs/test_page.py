@@ -13,8 +13,8 @@ from handed_back import ASSIGNMENT, NASTY, SCRIPT, WALLS, half, result, rows
 
 from course_grade.grading.grade import Grader
 from course_grade.grading.results import TaskResult
+from course_grade.output.result_files import csv_text, gradescope, json_text, junit
 from course_grade.output.student_page import feedback_page, write_feedback
-from course_grade.output.tables import csv_text, gradescope, json_text, junit
 from course_grade.submission.submissions import read_submission
 from course_kit.checker.report.html_report import marked_up
 

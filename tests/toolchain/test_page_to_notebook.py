@@ -8,7 +8,7 @@ import tomllib
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tools.convert import IMPORTED_BY, RAW_MYST, extra_of, install_cell, to_notebook
+from tools.page_to_notebook import IMPORTED_BY, RAW_MYST, extra_of, install_cell, to_notebook
 from tools.pages import Page, all_pages, notebook_pages
 from tools.publisher import ROOT, Publisher
 

@@ -194,7 +194,9 @@ class _Converter:
         return f"[{title}]({posixpath.relpath(page.name, posixpath.dirname(self.page.name))}.ipynb)"
 
     def _fail(self, message: str) -> None:
-        raise ValueError(f"{self.page.source.name}: {message}; extend tools/convert.py or write it differently")
+        raise ValueError(
+            f"{self.page.source.name}: {message}; extend tools/page_to_notebook.py or write it differently"
+        )
 
 
 def _python_object(file: Path, name: str) -> str:
