@@ -1,12 +1,12 @@
-"""What stands around `course_lib`, the reference: exercises and their check, models to try, pictures, a translator.
+"""What is built on the reference, `course_lib`: exercises and their check, small models, figures, a translator.
 
     try what you wrote      check, hint, solution, progress; assemble, assemble_set_encoder, train_on with a task:
                             reversal, copy, sort, anomaly
     a model's faults        diagnose
     the real translator     pretrained, Translator, Recipe; course_kit.translator.trainer.train
-    before attention        RecurrentEncoderDecoder
+    a recurrent baseline    RecurrentEncoderDecoder
 
-The others are imported from their modules:
+Import everything else from its module:
 
     viz                     figures, diagrams and interactive views
     exercises, checker      the exercises, and what judges a solution and names its mistake
@@ -18,7 +18,7 @@ The others are imported from their modules:
     flash_attention         attention in tiles, with its backward pass
     shared_key_attention    grouped-query and latent attention; `window_cache`: a key–value cache of fixed size
     speculative             a small model that drafts for a large one
-    stats, measuring        intervals and rank correlation; memory counted in numbers
+    stats, measuring        intervals and rank correlation; memory, counted in stored numbers
     chapters                the list of chapters
 """
 

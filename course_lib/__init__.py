@@ -11,13 +11,12 @@
     decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
     inside a model          attention_entropy, attention_rollout, head_scores, head_switched_off
     costs                   tiled_attention, grouped_query_attention, cache_bytes, linear_attention
-    bugs                    fit_one_batch, future_leak, padding_effect, …
 
 Every mask is a bool tensor with True = may attend. The chapters are modules, `course_lib.attention` to
 `course_lib.debugging`, in the order of the book; `models` stacks their parts into whole models, and `cache` is the
-key–value cache of decoding. It needs PyTorch only.
+key–value cache for decoding. The package needs only PyTorch.
 
-What stands around the reference is in two other packages: `course_kit` has the exercises and their `check`, views,
+Two other packages build on it: `course_kit` has the exercises and their `check`, views,
 small tasks, `diagnose`, the translator and trained encoders, and `course_grade` grades classes.
 """
 

@@ -1,6 +1,7 @@
-"""Solutions by other people, kept as Markdown: right ones, and wrong ones that nobody had seen who named the mistakes.
+"""Solutions by other people, kept as Markdown: right ones, and wrong ones that the authors of the named mistakes had
+not seen.
 
-`exercises/solutions/<exercise>.md` has a section for each:
+`exercises/solutions/<exercise>.md` has one section per solution:
 
     ## held_out: divides by the number of keys
     judge: The mean is taken over the keys. → mean_of_keys any/factor
@@ -8,8 +9,8 @@
     def …
     ```
 
-The heading says of which set it is (`right`, `held_out`, `held_out_2`) and what its author says of it. For a wrong one
-a third person says what the mistake is, and which names are right for it.
+The heading gives the set (`right`, `held_out`, `held_out_2`) and the author's description. For a wrong solution, the
+line `judge:`, by a third person, says what the mistake is and lists the names that are right for it.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class _Converter:
 
     def _fail(self, message: str) -> None:
         raise ValueError(
-            f"{self.page.source.name}: {message}; extend tools/page_to_notebook.py or write it differently"
+            f"{self.page.source.name}: {message}; extend tools/page_to_notebook.py, or write it another way"
         )
 
 

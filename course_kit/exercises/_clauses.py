@@ -1,4 +1,4 @@
-"""The clauses of an exercise's statement, each with wrong solutions that break just this one. `softmax_clauses.md`:
+"""The clauses of an exercise's statement, each with wrong solutions that break just this one. For example:
 
     ## scores as large as ±1e4 give finite weights
     = unstable largest_of_all
@@ -7,8 +7,8 @@
     - dim=-1
     + dim=1
 
-A heading is a clause. Below it stand the keys of mistakes that break it, or a change of the solution that does, written
-as the changes of mistakes are (see `_mistakes`).
+A heading is a clause. Below it come the keys of mistakes that break it, or a change to the solution that does, in the
+format of `_mistakes`.
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
-"""The usual mistakes of an exercise: each is its solution with a few lines changed. `softmax_mistakes.md` lists them:
+"""The common mistakes of an exercise: each is written as a change to a few lines of the solution. For example, in
+`scaled_dot_product_attention_mistakes.md`:
 
-    ## no_root  (see: notation: Conventions)
+    ## no_scale  (see: scaled_dot_product: Why divide by the root of d)
     The scores are not divided by the root of d_k. What keeps their spread the same when the vectors get longer?
-    - query @ key.mT / math.sqrt(query.shape[-1])
-    + query @ key.mT
+    - / math.sqrt(query.shape[-1])
 
-A heading is the key of a mistake, with the section to read next if it is not the exercise's own. The paragraph below it
-is what a learner is told. A `-` line is a part of the solution that stands in it exactly once, whole lines or less, and
-the `+` lines take its place; further lines are indented as the first one is. Several such changes may follow each
-other; an empty line ends one. The code may use what the module of the solution uses, and torch, nn, F and math.
+A heading is the key of a mistake. In parentheses may stand the section to read next, if it is not the exercise's own.
+The paragraph below it is what a learner is told. A `-` line quotes code that occurs exactly once in the solution, part
+of a line or whole lines. The `+` lines replace it; without any, it is deleted. Further lines keep the indentation of
+the first. Several such changes may follow each other; an empty line ends one. The code may use what the module of the
+solution uses, and torch, nn, F and math.
 
 Mistakes that differ in a number or a word are written once, with the values in the heading:
 
     ## eps_{eps}  (for eps: 1e-12 1e-5)
 
-The mistakes of an exercise that is a part of this one may be made here too. A change shows where the solution has that
-part, by calling it by its name:
+If another exercise is a part of this one, its mistakes can be inherited. A change puts a call of that exercise where the
+part is:
 
     # Inherited
 
@@ -25,14 +26,18 @@ part, by calling it by its name:
     - scores.softmax(dim=-1)
     + softmax(scores, -1)
 
-Two mistakes that change different places can be made at once. The last section tells them in few words, and leaves out
-those that hide each other:
+The heading is the prefix of the keys. `from` names the exercise, if it is not the prefix; `called` is what a learner
+calls it; `without` and `only` are patterns of its keys; `as` is another name by which the change calls it; and
+`whole: yes` says that it is all of the solution.
+
+Two mistakes that change different places can be combined. The last section describes each briefly, and leaves out the
+pairs in which one hides the other:
 
     # Two at once
 
-    - no_root: the scores are not divided by the root of d_k
+    - no_scale: the scores are not divided by the root of d_k
     - no_mask: the mask is not used
-    - without no_root+no_mask
+    - without no_scale+no_mask
 """
 
 from __future__ import annotations
@@ -67,14 +72,12 @@ class Mistake:
         says: what a learner is told.
         changes: pairs of a passage of the solution and what takes its place.
         see: what to read next, as "page: heading", if other than the exercise's own.
-        breaks: clauses of the statement that it breaks.
     """
 
     key: str
     says: str
     changes: tuple[tuple[str, str], ...]
     see: str = ""
-    breaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,7 @@ def _mistakes(section: str, name: str) -> Iterator[Mistake]:
     heading = _HEADING.fullmatch(head.rstrip())
     options = dict(option.split(": ", 1) for option in _OPTION.findall(heading["options"] or "")) if heading else {}
     variables = [option for option in options if option.startswith("for ")]
-    if heading is None or not options.keys() - set(variables) <= {"see", "breaks"} or len(variables) > 1:
+    if heading is None or not options.keys() - set(variables) <= {"see"} or len(variables) > 1:
         raise ValueError(f"{name}: expected '## key' or '## key  (see: page: heading)', got {head!r}")
     variable = variables[0].removeprefix("for ") if variables else ""
     values = options[variables[0]].split() if variables else [""]
@@ -197,7 +200,6 @@ def _mistakes(section: str, name: str) -> Iterator[Mistake]:
             put(message),
             tuple((put(old), put(new)) for old, new in changes),
             options.get("see", ""),
-            tuple(options.get("breaks", "").split()),
         )
 
 

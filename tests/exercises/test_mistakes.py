@@ -16,7 +16,7 @@ def attend(query, key, mask=None):
 FILE = """\
 # Mistakes in `attend`
 
-## no_root  (see: notation: Conventions; breaks: scale)
+## no_root  (see: notation: Conventions)
 
 The scores are not divided by the
 root of d_k.
@@ -71,7 +71,7 @@ def code_of(key, text=FILE):
 def test_a_mistake_has_key_message_and_options():
     first, second, *_ = mistakes_in(FILE, "attend.md", SOLUTION)
     assert (first.key, first.says) == ("no_root", "The scores are not divided by the root of d_k.")
-    assert (first.see, first.breaks) == ("notation: Conventions", ("scale",))
+    assert first.see == "notation: Conventions"
     assert (second.key, second.says, second.see) == ("over_-2", "The softmax runs over axis -2.", "")
 
 
