@@ -22,7 +22,7 @@ from course_lib._version import __version__
 __all__ = ["main"]
 
 NEEDS = "course-lib needs {0}, which is not installed: pip install {1}, or the package with its extra [{2}]"
-PACKAGES = {
+LIBRARIES = {
     "rich": ("rich", "grading"),
     "yaml": ("pyyaml", "grading"),
     "distributed": ("distributed", "dask"),
@@ -88,9 +88,9 @@ def _main(arguments: list[str] | None) -> int:
         return 2
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
-        if missing not in PACKAGES:
+        if missing not in LIBRARIES:
             raise
-        print(NEEDS.format(missing, *PACKAGES[missing]), file=sys.stderr)
+        print(NEEDS.format(missing, *LIBRARIES[missing]), file=sys.stderr)
         return 2
     except OSError as error:
         print(f"course-lib: {why(error)}", file=sys.stderr)

@@ -56,6 +56,13 @@ def test_everything_public_is_documented(thing):
                 assert method.__doc__, name
 
 
+def test_names_that_have_moved_are_found_where_they_were():
+    assert course_lib._MOVED == set(course_kit._HOMES) == set(course_kit.__all__)
+    assert all(getattr(course_lib, name) is getattr(course_kit, name) for name in course_lib._MOVED)
+    with pytest.raises(AttributeError, match="module 'course_lib' has no attribute 'nothing'"):
+        course_lib.nothing  # noqa: B018
+
+
 def test_importing_the_package_draws_in_nothing_heavy():
     """Torch is there already; plotting and shape checking come when somebody asks for them."""
     code = "import torch, sys; before = set(sys.modules); import course_lib; print(*set(sys.modules) - before)"

@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from course_kit._packages import PACKAGES
+from course_kit._packages import OURS
 
 PROFILE = settings(
     derandomize=True,  # the same arguments in every run
@@ -35,7 +35,6 @@ PROFILE = settings(
     phases=[Phase.generate],  # a wrong argument is as simple as it can be: nothing to shrink
     suppress_health_check=list(HealthCheck),
 )
-_OURS = tuple(map(str, PACKAGES.values()))
 
 
 @dataclass(frozen=True)
@@ -218,7 +217,7 @@ def _wrong_error(error: Exception, name: str, value: Any) -> str:
     while frame.tb_next:
         frame = frame.tb_next
     code = frame.tb_frame.f_code
-    if not code.co_filename.startswith(_OURS) or code.co_code[frame.tb_lasti] != opmap["RAISE_VARARGS"]:
+    if not code.co_filename.startswith(OURS) or code.co_code[frame.tb_lasti] != opmap["RAISE_VARARGS"]:
         return f"raised by {Path(code.co_filename).name}, not by a check: {type(error).__name__}: {message[:150]}"
     if not re.search(rf"\b({name})\b", message):
         return f"does not name {name}: {message[:200]}"

@@ -32,17 +32,18 @@ def _clauses(options: argparse.Namespace) -> int:
     exercise = find(options.name)
     sheet = sheet_of(exercise, seed=0)
     print(f"{exercise.title}\n")
+    passed = False
     for breach in exercise.breaches:
         seen = sheet.run(breach.solution)
         verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
         found = diagnose(sheet, verdict, seen)
         lines = [line.says for line in verdict.lines if line.holds is False]
+        passed |= not lines
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         refused = f"refused by: {lines[0]}{more}" if lines else "NOT REFUSED"
         print(f"{breach.clause}\n    {refused}\n    named: {found.key if found else 'unknown'}")
-    number = len(exercise.breaches)
-    print(f"{number} solutions, each of which breaks the clause above its lines and is right otherwise.")
-    return 0
+    print(f"{len(exercise.breaches)} solutions, each written to break the clause above it and nothing else.")
+    return int(passed)
 
 
 def _list(options: argparse.Namespace) -> int:

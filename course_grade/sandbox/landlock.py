@@ -18,7 +18,7 @@ _SCRATCH = _WRITE | _READ | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR |
 
 
 def landlock(scratch: str | None) -> None:
-    """Close all files to this process, but for `readable` and a folder to write to.
+    """Close all files to this process, but for `readable_paths` and a folder to write to.
 
     Raises:
         OSError: this kernel has no Landlock.

@@ -173,6 +173,7 @@ def _without_answers() -> None:
         setattr(notebook, name, _nothing)
         setattr(sys.modules["course_kit"], name, _nothing)
     sys.modules[NOTEBOOK] = notebook
+    sys.modules[NOTEBOOK.rpartition(".")[0]].notebook = notebook
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:

@@ -25,7 +25,7 @@ from types import ModuleType
 
 __all__ = ["main"]
 
-if __name__ == "__main__":  # importing the package would load PyTorch
+if __name__ == "__main__":  # started with -I and -S, it has no path to the packages
     for _name in ("course_grade", "course_grade.submission", "course_kit", "course_kit.checker"):
         sys.modules[_name] = ModuleType(_name)
         sys.modules[_name].__path__ = [str(Path(__file__).parents[2].joinpath(*_name.split(".")))]

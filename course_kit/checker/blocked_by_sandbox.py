@@ -18,11 +18,9 @@ import re
 import sys
 import traceback
 
-from course_kit._packages import PACKAGES
+from course_kit._packages import OURS
 
 __all__ = ["LIBRARY", "OWN", "refused"]
-
-_OURS = tuple(map(str, PACKAGES.values()))
 
 OWN = "own"  # the learner's line itself opens a file or a socket, or starts a process
 LIBRARY = "library"  # code that the learner's line called does
@@ -93,4 +91,4 @@ def _learners(filename: str) -> bool:
 
 
 def _installed(filename: str) -> bool:
-    return "site-packages" in filename or "dist-packages" in filename or filename.startswith(_OURS)
+    return "site-packages" in filename or "dist-packages" in filename or filename.startswith(OURS)

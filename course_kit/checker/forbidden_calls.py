@@ -22,7 +22,7 @@ from types import CodeType
 import torch
 from torch.overrides import TorchFunctionMode
 
-from course_kit._packages import PACKAGES
+from course_kit._packages import OURS
 from course_kit.exercises import Exercise
 
 __all__ = ["CallWatcher", "forbidden_in", "names_of", "suspicious_in"]
@@ -37,7 +37,7 @@ _OPTION = re.compile(r"(\w+)\((\w+)=True\)")
 # PyTorch takes derivatives itself, in a checkpoint for instance, and so does the grader: only a call from a solution's
 # own lines is the solution's.
 DERIVATIVES = ("torch.autograd.", "torch.func.")
-LIBRARIES = (str(Path(torch.__file__).parent), *map(str, PACKAGES.values()))
+LIBRARIES = (str(Path(torch.__file__).parent), *OURS)
 
 
 def names_of(exercise: Exercise) -> set[str]:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_kit._packages import PACKAGES
+from course_kit._packages import OURS
 from course_kit.checker.blocked_by_sandbox import refused
 from course_kit.checker.forbidden_calls import CallWatcher
 from course_kit.checker.tensor_limit import TensorSizeLimit
@@ -28,8 +28,6 @@ from course_kit.exercises._language_model import NextLogProbs
 __all__ = ["DEEPEST", "LONGEST", "Foreign", "Observation", "Problem", "Sequence", "Signature", "leaves", "observe"]
 __all__ += ["LARGEST_INT", "problem_of", "unwrapped"]
 
-# Frames of the course's packages are cut from a learner's traceback.
-_OURS = tuple(map(str, PACKAGES.values()))
 # Sequences that are looked into: items of one, and how many lie in one another. No exercise's result comes near.
 LONGEST = 256
 LARGEST_INT = 300  # digits
@@ -321,4 +319,4 @@ def problem_of(error: BaseException) -> Problem:
 
 def _is_library(filename: str) -> bool:
     installed = "site-packages" in filename or "dist-packages" in filename
-    return installed or filename.startswith((*_OURS, sys.base_prefix, "<frozen"))
+    return installed or filename.startswith((*OURS, sys.base_prefix, "<frozen"))

@@ -1,4 +1,4 @@
-"""The exercises of the course: one folder per chapter, three files per exercise. `find` gives one by its name."""
+"""The exercises of the course: one folder per chapter, four files per exercise. `find` gives one by its name."""
 
 from __future__ import annotations
 

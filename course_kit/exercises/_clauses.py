@@ -32,10 +32,13 @@ def breaches_in(text: str, name: str, solution: str) -> list[tuple[str, str, str
         ValueError: a clause has neither keys nor a change, or a passage that changes is not in the solution once.
     """
     found = []
-    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+    title, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    if not re.fullmatch(r"# .*\s*", title):
+        raise ValueError(f"{name}: expected a title and then '## clause', got {title.strip()[-60:]!r}")
+    for section in sections:
         clause, _, body = section.partition("\n")
         where = f"{name}: {clause}"
-        if body.startswith("= "):
+        if re.match(r"= +\S", body):
             found += [(clause, key, "") for key in body[2:].split()]
         elif body.strip():
             found.append((clause, "", patched(solution, changes_in(body.rstrip().split("\n"), where), where)))

@@ -138,7 +138,7 @@ class Misconception:
 
 @dataclass(frozen=True)
 class Breach:
-    """A solution that is right but for one clause of the statement.
+    """A solution that was written to break one clause of the statement and nothing else.
 
     Args:
         clause: which.
@@ -244,7 +244,10 @@ class Exercise:
                 return wrong if part.whole else built(code, self.name, module, **{part.known_as: wrong})
 
             inner = _find(part.exercise)
-            without = tuple(mistake.key for mistake in inner.misconceptions if not part.takes(mistake.key))
+            keys = [mistake.key for mistake in inner.misconceptions]
+            if useless := part.useless(keys, code):
+                raise ValueError(f"{file}: {part.prefix}: {useless}")
+            without = tuple(key for key in keys if not part.takes(key))
             found += inner.inherited(build, called=part.called, prefix=part.prefix, without=without)
         return found
 

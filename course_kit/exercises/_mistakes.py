@@ -15,8 +15,8 @@ Mistakes that differ in a number or a word are written once, with the values in 
 
     ## eps_{eps}  (for eps: 1e-12 1e-5)
 
-If another exercise is a part of this one, its mistakes can be inherited. A change puts a call of that exercise where the
-part is:
+If another exercise is a part of this one, its mistakes can be inherited. A change puts a call of that exercise where
+the part is:
 
     # Inherited
 
@@ -56,10 +56,10 @@ from types import CodeType
 import torch
 from torch import nn
 
-__all__ = ["Mistake", "Part", "built", "changes_in", "mistakes_in", "parts_in", "patched"]
+__all__ = ["Mistake", "OverlapError", "Part", "built", "changes_in", "mistakes_in", "parts_in", "patched"]
 
 _HEADING = re.compile(r"## (?P<key>\S+)(?: +\((?P<options>.*)\))?")
-_OPTION = re.compile(r"(?:for )?\w+: [^;]*[^;\s]")
+_OPTION = re.compile(r"(?:for )?\w+: .*\S")
 _NAMES = {"torch": torch, "nn": nn, "F": nn.functional, "math": math}
 
 
@@ -108,6 +108,14 @@ class Part:
         """Whether a mistake of that exercise is one here."""
         return any(fnmatchcase(key, p) for p in self.only) and not any(fnmatchcase(key, p) for p in self.without)
 
+    def useless(self, keys: list[str], code: str) -> str:
+        """What has no effect: a pattern that no key matches, or a name that the code does not call; "" for nothing."""
+        idle = [p for p in (*self.without, *self.only) if not any(fnmatchcase(key, p) for key in keys)]
+        if idle:
+            return f"no mistake of {self.exercise} is called {', '.join(idle)}"
+        called = self.whole or re.search(rf"(?<!\.)\b{self.known_as}\b(?=\()", code)
+        return "" if called else f"the solution with this change does not call {self.known_as}"
+
 
 def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
     """The mistakes in the text of such a file, pairs of them last, and the code of each.
@@ -122,7 +130,7 @@ def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
             that changes is not in the solution exactly once.
     """
     singles, _, pairs = _chapters(text, name)
-    found = [mistake for section in _sections(singles) for mistake in _mistakes(section, name)]
+    found = [mistake for section in _sections(singles, name) for mistake in _mistakes(section, name)]
     keys = [mistake.key for mistake in found]
     if len(set(keys)) < len(keys):
         raise ValueError(f"{name}: two mistakes are called {max(keys, key=keys.count)!r}")
@@ -140,7 +148,7 @@ def parts_in(text: str, name: str) -> list[Part]:
         ValueError: an option is unknown, or a line is not as expected.
     """
     found = []
-    for section in _sections(_chapters(text, name)[1]):
+    for section in _sections(_chapters(text, name)[1], name):
         head, _, body = section.partition("\n")
         prefix = head.removeprefix("## ").strip()
         lines, changes = _split(body, f"{name}: {prefix}")
@@ -148,6 +156,11 @@ def parts_in(text: str, name: str) -> list[Part]:
         unknown = options.keys() - {"from", "called", "as", "whole", "without", "only"}
         if unknown:
             raise ValueError(f"{name}: {prefix} has an unknown option {', '.join(sorted(unknown))}")
+        written = "\n".join(f"{option}: {value}" for option, value in options.items())
+        if written != lines.strip() or ("whole" in options and (options["whole"] != "yes" or changes)):
+            raise ValueError(
+                f"{name}: {prefix}: expected 'option: value', each once, and 'whole: yes' without a change"
+            )
         exercise = options.get("from", prefix)
         patterns = (tuple(options.get(option, default).split()) for option, default in (("without", ""), ("only", "*")))
         as_, whole = options.get("as", exercise), "whole" in options
@@ -157,16 +170,19 @@ def parts_in(text: str, name: str) -> list[Part]:
 
 def _chapters(text: str, name: str) -> tuple[str, str, str]:
     """The mistakes, what is inherited, and the pairs."""
-    found = dict(part.partition("\n")[::2] for part in re.split(r"^# ", text, flags=re.MULTILINE)[1:])
-    title = next(iter(found), "")
-    unknown = found.keys() - {title, "Inherited", "Two at once"}
-    if not title or unknown:
-        raise ValueError(f"{name}: expected a title, '# Inherited' and '# Two at once', got {list(found)}")
-    return found[title], found.get("Inherited", ""), found.get("Two at once", "")
+    before, *chapters = (part.partition("\n")[::2] for part in re.split(r"^# ", text, flags=re.MULTILINE))
+    titles, found = [title for title, _ in chapters], dict(chapters)
+    fixed = {"Inherited", "Two at once"}
+    if any(before) or not titles or titles[0] in fixed or not set(titles[1:]) <= fixed or len(found) < len(titles):
+        raise ValueError(f"{name}: expected a title, '# Inherited' and '# Two at once', got {titles}")
+    return found[titles[0]], found.get("Inherited", ""), found.get("Two at once", "")
 
 
-def _sections(text: str) -> list[str]:
-    return re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
+def _sections(text: str, name: str) -> list[str]:
+    before, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    if before.strip():
+        raise ValueError(f"{name}: expected '## key', got {before.strip()[:60]!r}")
+    return sections
 
 
 def _split(body: str, where: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -180,9 +196,15 @@ def _mistakes(section: str, name: str) -> Iterator[Mistake]:
     """The mistake of a section; several, if it stands for several values."""
     head, _, body = section.partition("\n")
     heading = _HEADING.fullmatch(head.rstrip())
-    options = dict(option.split(": ", 1) for option in _OPTION.findall(heading["options"] or "")) if heading else {}
+    listed = [option.strip() for option in (heading["options"] or "").split(";") if option.strip()] if heading else []
+    options = dict(option.split(": ", 1) for option in listed if _OPTION.fullmatch(option))
     variables = [option for option in options if option.startswith("for ")]
-    if heading is None or not options.keys() - set(variables) <= {"see"} or len(variables) > 1:
+    if (
+        heading is None
+        or len(options) < len(listed)
+        or not options.keys() - set(variables) <= {"see"}
+        or len(variables) > 1
+    ):
         raise ValueError(f"{name}: expected '## key' or '## key  (see: page: heading)', got {head!r}")
     variable = variables[0].removeprefix("for ") if variables else ""
     values = options[variables[0]].split() if variables else [""]
@@ -218,6 +240,10 @@ def changes_in(lines: list[str], where: str) -> tuple[tuple[str, str], ...]:
             changes.append(([], []))
             begun = True
         changes[-1][sign == "+"].append(text)
+    for first, *rest in filter(None, itertools.chain(*changes)):
+        indent = len(first) - len(first.lstrip())
+        if any(line[:indent].strip() for line in rest):
+            raise ValueError(f"{where}: expected no line to be indented less than its first, {first!r}")
     return tuple(("\n".join(old), "\n".join(new)) for old, new in changes)
 
 
@@ -226,6 +252,9 @@ def _pairs(mistakes: dict[str, Mistake], text: str, name: str) -> Iterator[Mista
     told = dict(re.findall(r"^- (\S+): (.*(?:\n  .*)*)", text, re.MULTILINE))
     without = re.findall(r"^- without (.*)", text, re.MULTILINE)
     hidden = {frozenset(pair.split("+")) for line in without for pair in line.split()}
+    rest = re.sub(r"^- (?:without .*|\S+: .*(?:\n  .*)*)$", "", text, flags=re.MULTILINE)
+    if rest.strip():
+        raise ValueError(f"{name}: expected '- key: words' or '- without a+b', got {rest.strip()[:60]!r}")
     unknown = {key for key in [*told, *itertools.chain(*hidden)] if key not in mistakes}
     if unknown:
         raise ValueError(f"{name}: no mistake is called {', '.join(sorted(unknown))}")
@@ -265,7 +294,7 @@ def _span(source: str, old: str, new: str, where: str) -> tuple[int, int, str]:
     """Where a passage begins and ends, and what takes its place, indented as it is."""
     first = old.lstrip().split("\n", 1)[0]
     found = []
-    for match in re.finditer(re.escape(first), source):
+    for match in re.finditer(f"(?={re.escape(first)})", source):
         line = source[source.rfind("\n", 0, match.start()) + 1 :]
         indent = line[: len(line) - len(line.lstrip())]
         passage = _indented(old, indent)

@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 import nbformat
 import pytest
 from axe import faults
+from playwright.sync_api import Error as PlaywrightError
 from visiting import Visit, built
 
 from course_kit.exercises import STEMS
@@ -228,7 +229,7 @@ def what_fails(opened, checks):
     for check in checks:
         try:
             check(opened)
-        except AssertionError as error:
+        except (AssertionError, PlaywrightError) as error:
             found.append(f"{check.__name__}: {error}")
     return found
 

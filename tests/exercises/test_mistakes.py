@@ -1,6 +1,9 @@
 """Mistakes as patches of the solution: what their files may say, and what is made of it."""
 
+import re
+
 import pytest
+import torch
 
 from course_kit.exercises import all_exercises, find
 from course_kit.exercises._mistakes import OverlapError, built, mistakes_in, parts_in, patched
@@ -117,6 +120,12 @@ def test_an_empty_line_ends_a_change():
         ("see: notation", "look: notation", "expected '## key' or '## key  (see: page: heading)'"),
         ("# Two at once", "# Three at once", "expected a title, '# Inherited' and '# Two at once'"),
         ("- without no_root+", "- without no_rot+", "no mistake is called no_rot"),
+        ("- without no_root+", "- wthout no_root+", "expected '- key: words' or '- without a+b'"),
+        ("(see: notation: Conventions)", "(see)", "expected '## key' or '## key  (see: page: heading)'"),
+        ("## no_root", "- lost\n\n## no_root", "expected '## key', got '- lost'"),
+        ("# Mistakes in `attend`\n", "", "expected a title, '# Inherited' and '# Two at once'"),
+        ("# Two at once", "# Inherited", "expected a title, '# Inherited' and '# Two at once'"),
+        ("- softmax(-1)\n+ softmax({axis})", "-     softmax(-1)\n+     x\n+ y", "indented less than its first"),
     ],
 )
 def test_a_file_that_is_not_as_expected_is_an_error_that_names_it(old, new, says):
@@ -137,8 +146,26 @@ def test_parts_say_whose_mistakes_are_inherited():
     assert [softmax.takes(key) for key in ("unstable", "float32_inside", "wrong_axis")] == [False, False, True]
     assert softmax.changes == (("scores.softmax(-1)", "softmax(scores, -1)"),)
     assert (whole.exercise, whole.whole, whole.called) == ("attend", True, "`attend`")
-    with pytest.raises(ValueError, match=r"attend\.md: softmax has an unknown option named"):
-        parts_in(FILE.replace("called:", "named:"), "attend.md")
+    for old, new, says in (
+        ("called:", "named:", "softmax has an unknown option named"),
+        ("called: softmax\n", "called softmax\n", "softmax: expected 'option: value', each once"),
+        ("whole: yes", "whole: no", "whole: expected 'option: value', each once, and 'whole: yes' without a change"),
+    ):
+        with pytest.raises(ValueError, match=rf"attend\.md: {re.escape(says)}"):
+            parts_in(FILE.replace(old, new), "attend.md")
+
+
+def test_a_part_says_what_of_it_has_no_effect():
+    softmax, _ = parts_in(FILE, "attend.md")
+    keys, code = ["unstable", "float32_inside"], patched(SOLUTION, softmax.changes)
+    assert softmax.useless(keys, code) == ""
+    assert softmax.useless(["unstable"], code) == "no mistake of softmax is called float32_*"
+    assert softmax.useless(keys, SOLUTION) == "the solution with this change does not call softmax"
+
+
+def test_a_passage_that_overlaps_itself_stands_there_twice():
+    with pytest.raises(ValueError, match="found it 2 times"):
+        patched("1, 1, 1", (("1, 1", "2"),))
 
 
 def test_code_sees_the_names_of_its_module_and_others():
@@ -152,6 +179,9 @@ def test_an_inherited_mistake_is_made_inside_the_solution():
     inherited = own["scaled_dot_product_attention/no_scale"]
     assert inherited.within == ("attention",)
     assert inherited.says.startswith("In your attention: ")
+    x, matrices = torch.randn(5, 4), torch.randn(3, 4, 9)
+    _, weights = inherited.solution(x, *matrices)
+    assert torch.allclose(weights, ((x @ matrices[0]) @ (x @ matrices[1]).mT).softmax(-1))
 
 
 @pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)

@@ -8,6 +8,7 @@ people can read, and the honest submission that follows has to get all of its po
 code. The code below `## Before each` belongs to all of the file.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -57,7 +58,7 @@ NUMBERS = ("none", "one", "two", "three", "four", "five", "six")
 
 
 def number_word(number: int) -> str:
-    return NUMBERS[number].capitalize() if number else "None"
+    return NUMBERS[number].capitalize()
 
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
@@ -68,6 +69,20 @@ def grader(request):
     walls = {} if request.param == "all walls" else {"walls": ("limits",)}
     with Grader(Assignment(tasks=TASKS, seed=77, limits=LIMITS, **walls)) as grader:
         yield grader
+
+
+@pytest.fixture
+def canaries():
+    """A file and a folder that attacks are after, and must be as they were afterwards."""
+    file, folder = Path("/tmp/course-lib-canary-file"), Path("/tmp/course-lib-canary-folder")
+    folder.mkdir(exist_ok=True)
+    for path in (file, folder / "kept"):
+        if not path.exists():
+            path.write_text("kept")
+    before = file.stat(), os.listxattr(file)
+    yield
+    assert (file.stat(), os.listxattr(file)) == before
+    assert [path.read_text() for path in (file, folder / "kept")] == ["kept", "kept"]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +99,7 @@ def test_there_are_at_least_forty_attacks():
 @pytest.mark.parametrize(
     "name", [name if name in FIRST else pytest.param(name, marks=pytest.mark.thorough) for name in ATTACKS]
 )
-def test_an_attack_gains_nothing_and_harms_nobody(name, grader, honest, tmp_path):
+def test_an_attack_gains_nothing_and_harms_nobody(name, grader, honest, tmp_path, canaries):
     if NEEDS_WALLS.match(name) and "seccomp" not in grader.server.walls.up:
         pytest.skip("harmless behind walls only")
     if grader.server.walls.level == "partial" and len(grader.assignment.walls) > 1 and NEEDS_WALLS.match(name):
