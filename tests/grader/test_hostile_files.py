@@ -14,6 +14,7 @@ from handed_in import answer, notebook_bytes
 from course_grade.grading.assignment import Assignment, tasks_for
 from course_grade.grading.grade import Grader
 from course_grade.output.student_page import feedback_page
+from course_grade.submission import isolated_reader
 from course_grade.submission.isolated_reader import Reader
 from course_grade.submission.submissions import HandedIn, find_submissions, read_each, read_python, read_submission
 
