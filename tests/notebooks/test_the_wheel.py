@@ -21,7 +21,8 @@ def test_the_environment_is_the_runtime_requirements_only(runtime, tmp_path):
 
 def test_the_wheel_holds_the_package_and_nothing_else(runtime):
     names = zipfile.ZipFile(runtime.wheel).namelist()
-    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"course_lib", "course_kit", "course_grade"}
+    folders = {name.split("/")[0] for name in names if ".dist-info" not in name}
+    assert folders == {"course_lib", "course_kit", "course_grade"}
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
