@@ -51,7 +51,7 @@ def check_walls(walls: Walls, required: str) -> None:
     if hasattr(os, "geteuid") and os.geteuid() == 0 and not {"user", "namespaces"} & set(walls.up):
         raise WallsMissing(
             "submissions would run as root, because this machine has neither another user nor a user namespace for "
-            "them ({walls}); run the grader as an ordinary user"
+            f"them ({walls}); run the grader as an ordinary user"
         )
     if LEVELS.index(walls.level) < LEVELS.index(required):
         raise WallsMissing(
