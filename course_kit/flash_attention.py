@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_whole
+from course_kit._checks import check_whole
 from course_lib._typing import Float
 from course_lib.attention import dot_product_score
 from course_lib.efficiency import dtype_of_sums, online_softmax_step

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from course_lib._checks import check_callable, check_floats, check_instance, got
+from course_kit._checks import check_callable, check_floats, check_instance, got
 
 __all__ = ["numbers_kept", "peak_numbers"]
 

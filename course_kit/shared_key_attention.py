@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from course_kit.window_cache import SlidingWindowCache
-from course_lib._checks import check_floats, check_instance, check_whole
+from course_kit._checks import check_floats, check_instance, check_whole
 from course_lib._typing import Bool, Float
 from course_lib.cache import KeyValueCache
 from course_lib.masking import check_mask

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_callable, check_finite, check_instance, check_whole, got
+from course_kit._checks import check_callable, check_finite, check_instance, check_whole, got
 from course_lib.efficiency import speculative_acceptance
 
 __all__ = ["SpeculativeSample", "expected_tokens_per_step", "speculative_sample"]

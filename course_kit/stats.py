@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_finite, check_floats, check_seed, check_whole, got
+from course_kit._checks import check_finite, check_floats, check_seed, check_whole, got
 from course_lib._typing import Float
 
 __all__ = ["Interval", "bootstrap_interval", "rank_correlation"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from course_lib._checks import check_floats, check_whole
+from course_kit._checks import check_floats, check_whole
 from course_lib._typing import Float
 
 __all__ = ["SlidingWindowCache"]

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._checks import (
+from course_kit._checks import (
     check_callable,
     check_finite,
     check_floats,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from course_lib._checks import (
+from course_kit._checks import (
     check_axes,
     check_dtypes,
     check_finite,

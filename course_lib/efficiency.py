@@ -8,7 +8,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_axes, check_dtypes, check_whole
+from course_kit._checks import check_axes, check_dtypes, check_whole
 from course_lib._typing import Float
 from course_lib.attention import dot_product_score
 from course_lib.scaled_dot_product import check_attention_shapes

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_dtypes, check_floats, check_ids, check_whole, got
+from course_kit._checks import check_dtypes, check_floats, check_ids, check_whole, got
 from course_lib._typing import Bool, Float, Int
 from course_lib.masking import broadcasts_to
 from course_lib.multi_head import merge_heads

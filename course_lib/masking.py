@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_floats, check_whole, got
+from course_kit._checks import check_floats, check_whole, got
 from course_lib._typing import Bool, Float, Int
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_finite, check_floats, check_instance, check_whole
+from course_kit._checks import check_finite, check_floats, check_instance, check_whole
 from course_lib._typing import Bool, Float, Int
 from course_lib.cache import DecoderCache
 from course_lib.masking import check_tokens, decoder_mask, padding_mask

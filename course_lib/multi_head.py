@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._checks import check_floats, check_probability, check_whole, got
+from course_kit._checks import check_floats, check_probability, check_whole, got
 from course_lib._typing import Bool, Float
 from course_lib.cache import KeyValueCache
 from course_lib.scaled_dot_product import fused_attention, scaled_dot_product_attention

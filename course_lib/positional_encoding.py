@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_finite, check_floats, check_ids, check_whole
+from course_kit._checks import check_finite, check_floats, check_ids, check_whole
 from course_lib._typing import Float, Int
 
 __all__ = [

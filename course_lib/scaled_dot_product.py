@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib._checks import check_axes, check_dtypes, check_finite, check_floats, check_whole
+from course_kit._checks import check_axes, check_dtypes, check_finite, check_floats, check_whole
 from course_lib._typing import Bool, Float
-from course_lib.attention import check_features, dot_product_score
+from course_lib.attention import dot_product_score
 from course_lib.masking import broadcasts_to, check_mask, masked_softmax, open_empty_rows
 
 __all__ = [
@@ -204,7 +204,8 @@ def check_attention_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
         ValueError: their numbers of features, their lengths or their leading axes do not fit together.
     """
     check_axes(query=query, key=key, value=value)
-    check_features(query, key)
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError("query and key must have the same number of features")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key and value must have the same length (second axis from the right), got key {tuple(key.shape)} and "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_floats, check_ids, check_number, check_sequence, check_whole
+from course_kit._checks import check_floats, check_ids, check_number, check_sequence, check_whole
 from course_lib._typing import Float, Int
 
 __all__ = ["label_smoothing_loss", "teacher_forcing_pair", "token_batches", "warmup_rate"]

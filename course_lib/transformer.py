@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_finite, check_floats, check_probability, check_whole, check_width
+from course_kit._checks import check_finite, check_floats, check_probability, check_whole, check_width
 from course_lib._typing import Bool, Float
 from course_lib.cache import KeyValueCache
 from course_lib.multi_head import AttentionPosition, MultiHeadAttention

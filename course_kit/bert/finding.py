@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib._checks import check_instance
+from course_kit._checks import check_instance
 
 __all__ = ["PINNED", "EncoderUnavailable", "HubModel", "available", "find_encoder"]
 

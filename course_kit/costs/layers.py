@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._checks import check_axes, check_whole, check_width
+from course_kit._checks import check_axes, check_whole, check_width
 from course_lib._typing import Float
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from course_lib._checks import check_instance, check_whole
+from course_kit._checks import check_instance, check_whole
 from course_lib.models import TransformerConfig
 from course_lib.scaled_dot_product import attention_flops
 

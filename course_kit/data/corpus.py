@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from course_kit.data.grammar import caption_pairs
-from course_lib._checks import check_whole
+from course_kit._checks import check_whole
 
 __all__ = ["Pairs", "ParallelCorpus", "built_in_corpus"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import got
+from course_kit._checks import got
 
 __all__ = ["Batch", "find_logits", "read_batch"]
 

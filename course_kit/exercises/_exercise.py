@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,8 +18,8 @@ from torch import Tensor, nn
 from course_kit.exercises._clauses import breaches_in
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._language_model import NextLogProbs
-from course_kit.exercises._mistakes import Part, built, mistakes_in, parts_in, patched
-from course_kit.exercises._solution import learners_code
+from course_kit.exercises._mistakes import Part, built, mistakes_in, parts_in, patched, written_out
+from course_kit.exercises._solution import imports_of, learners_code
 
 __all__ = ["Breach", "Case", "Exercise", "Misconception", "Property", "Remark"]
 
@@ -235,10 +236,10 @@ class Exercise:
         module = inspect.unwrap(self.reference).__module__
         found = [
             Misconception(mistake.key, mistake.says, built(code, self.name, module), mistake.see)
-            for mistake, code in mistakes_in(text, file, self.solution).items()
+            for mistake, code in mistakes_in(text, file, self.written_out).items()
         ]
         for part in parts_in(text, file):
-            code = patched(self.solution, part.changes, f"{file}: {part.prefix}")
+            code = patched(self.written_out, part.changes, f"{file}: {part.prefix}")
 
             def build(wrong: Callable, part: Part = part, code: str = code) -> Callable:
                 return wrong if part.whole else built(code, self.name, module, **{part.known_as: wrong})
@@ -260,7 +261,7 @@ class Exercise:
         text = self.clauses.read_text(encoding="utf-8")
         return [
             Breach(clause, self.mistake(key).solution if key else built(code, self.name, module))
-            for clause, key, code in breaches_in(text, self.clauses.name, self.solution)
+            for clause, key, code in breaches_in(text, self.clauses.name, self.written_out)
         ]
 
     def mistake(self, key: str) -> Misconception:
@@ -293,7 +294,15 @@ class Exercise:
     @cached_property
     def solution(self) -> str:
         """Source of the reference, as the page shows it: without docstrings, annotations and checks of arguments."""
-        return learners_code(inspect.getsource(inspect.unwrap(self.reference)))
+        code = learners_code(inspect.getsource(inspect.unwrap(self.reference)))
+        return imports_of(code, vars(sys.modules[inspect.unwrap(self.reference).__module__])) + code
+
+    @cached_property
+    def written_out(self) -> str:
+        """The solution with calls of other chapters' functions written out: what mistakes are changes to."""
+        if self.mistakes is None:
+            return self.solution
+        return written_out(self.mistakes.read_text(encoding="utf-8"), self.mistakes.name, self.solution)
 
     @cached_property
     def code_to_repair(self) -> str:

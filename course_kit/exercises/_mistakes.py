@@ -9,11 +9,19 @@ A heading is the key of a mistake. In parentheses may stand the section to read 
 The paragraph below it is what a learner is told. A `-` line quotes code that occurs exactly once in the solution, part
 of a line or whole lines. The `+` lines replace it; without any, it is deleted. Further lines keep the indentation of
 the first. Several such changes may follow each other; an empty line ends one. The code may use what the module of the
-solution uses, and torch, nn, F and math.
+solution uses, and torch, nn, F, math and Counter.
 
 Mistakes that differ in a number or a word are written once, with the values in the heading:
 
     ## eps_{eps}  (for eps: 1e-12 1e-5)
+
+A learner may write out what the solution calls, and make mistakes in it. A section says how; all other changes are
+changes to what it makes of the solution:
+
+    # Written out
+
+    - scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v)
+    + (x @ w_q @ (x @ w_k).mT / math.sqrt(w_q.shape[-1])).softmax(dim=-1) @ (x @ w_v)
 
 If another exercise is a part of this one, its mistakes can be inherited. A change puts a call of that exercise where
 the part is:
@@ -47,6 +55,7 @@ import itertools
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -56,11 +65,21 @@ from types import CodeType
 import torch
 from torch import nn
 
-__all__ = ["Mistake", "OverlapError", "Part", "built", "changes_in", "mistakes_in", "parts_in", "patched"]
+__all__ = [
+    "Mistake",
+    "OverlapError",
+    "Part",
+    "built",
+    "changes_in",
+    "mistakes_in",
+    "parts_in",
+    "patched",
+    "written_out",
+]
 
 _HEADING = re.compile(r"## (?P<key>\S+)(?: +\((?P<options>.*)\))?")
 _OPTION = re.compile(r"(?:for )?\w+: .*\S")
-_NAMES = {"torch": torch, "nn": nn, "F": nn.functional, "math": math}
+_NAMES = {"torch": torch, "nn": nn, "F": nn.functional, "math": math, "Counter": Counter}
 
 
 @dataclass(frozen=True)
@@ -123,13 +142,14 @@ def mistakes_in(text: str, name: str, solution: str) -> dict[Mistake, str]:
     Args:
         text: of the file.
         name: of the file, for messages.
-        solution: the right code.
+        solution: the right code, written out.
 
     Raises:
         ValueError: a key stands twice, a mistake has no message or no change, a line is none of these, or a passage
             that changes is not in the solution exactly once.
     """
-    singles, _, pairs = _chapters(text, name)
+    chapters = _chapters(text, name)
+    singles, pairs = chapters[""], chapters["Two at once"]
     found = [mistake for section in _sections(singles, name) for mistake in _mistakes(section, name)]
     keys = [mistake.key for mistake in found]
     if len(set(keys)) < len(keys):
@@ -148,7 +168,7 @@ def parts_in(text: str, name: str) -> list[Part]:
         ValueError: an option is unknown, or a line is not as expected.
     """
     found = []
-    for section in _sections(_chapters(text, name)[1], name):
+    for section in _sections(_chapters(text, name)["Inherited"], name):
         head, _, body = section.partition("\n")
         prefix = head.removeprefix("## ").strip()
         lines, changes = _split(body, f"{name}: {prefix}")
@@ -168,14 +188,26 @@ def parts_in(text: str, name: str) -> list[Part]:
     return found
 
 
-def _chapters(text: str, name: str) -> tuple[str, str, str]:
-    """The mistakes, what is inherited, and the pairs."""
+def written_out(text: str, name: str, solution: str) -> str:
+    """The solution with what it calls written out, as the text of such a file says; the solution itself if it does not.
+
+    Raises:
+        ValueError: a line is not as expected, or a passage that changes is not in the solution exactly once.
+    """
+    lines, changes = _split(_chapters(text, name)["Written out"], f"{name}: Written out")
+    if lines.strip():
+        raise ValueError(f"{name}: Written out: expected lines that begin with '- ' or '+ ', got {lines.strip()[:60]!r}")
+    return patched(solution, changes, f"{name}: Written out")
+
+
+def _chapters(text: str, name: str) -> dict[str, str]:
+    """The mistakes under "", and the text of each further chapter by its title."""
     before, *chapters = (part.partition("\n")[::2] for part in re.split(r"^# ", text, flags=re.MULTILINE))
     titles, found = [title for title, _ in chapters], dict(chapters)
-    fixed = {"Inherited", "Two at once"}
-    if any(before) or not titles or titles[0] in fixed or not set(titles[1:]) <= fixed or len(found) < len(titles):
-        raise ValueError(f"{name}: expected a title, '# Inherited' and '# Two at once', got {titles}")
-    return found[titles[0]], found.get("Inherited", ""), found.get("Two at once", "")
+    further = {"Written out", "Inherited", "Two at once"}
+    if any(before) or not titles or titles[0] in further or not set(titles[1:]) <= further or len(found) < len(titles):
+        raise ValueError(f"{name}: expected a title and some of {', '.join(sorted(further))}, got {titles}")
+    return {"": found[titles[0]], **{title: found.get(title, "") for title in further}}
 
 
 def _sections(text: str, name: str) -> list[str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-__all__ = ["learners_code"]
+import course_lib
+
+__all__ = ["imports_of", "learners_code"]
 
 # Lines that refuse wrong arguments, such as `check_tokens(tokens)`: no solution has to.
 _CHECK = re.compile(r"_?check_\w+")
 
 
 def learners_code(source: str) -> str:
-    """The source without docstrings, annotations and calls of checks; everything else stays as it is written.
+    """The source without docstrings, annotations and checks; everything else stays as it is written.
 
     Args:
         source: of a function or class.
@@ -22,6 +24,26 @@ def learners_code(source: str) -> str:
     for first, last, new in sorted(_changes(source, lines), reverse=True):
         lines[first - 1 : last] = new
     return "\n".join(lines)
+
+
+def imports_of(code: str, names: Mapping[str, object]) -> str:
+    """The lines that import what the code takes from `course_lib`, empty or with two empty lines at the end.
+
+    Args:
+        code: of a solution.
+        names: of the module that it stands in.
+    """
+    tree = ast.parse(code)
+    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - own
+    homes = {name: getattr(names.get(name), "__module__", None) or "" for name in used}
+    ours = sorted(name for name, home in homes.items() if home.startswith("course_lib."))
+    if not ours:
+        return ""
+    public = [name for name in ours if name in course_lib.__all__]
+    lines = [f"from course_lib import {', '.join(public)}"] if public else []
+    lines += [f"from {homes[name]} import {name}" for name in ours if name not in public]
+    return "\n".join(lines) + "\n\n\n"
 
 
 def _changes(source: str, lines: list[str]) -> Iterator[tuple[int, int, list[str]]]:
@@ -33,6 +55,8 @@ def _changes(source: str, lines: list[str]) -> Iterator[tuple[int, int, list[str
                 last += 1
             head = f"{' ' * node.col_offset}def {node.name}({_names_and_defaults(node.args, source)}):"
             yield node.lineno, last, [head]
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield from ((line.lineno, line.end_lineno, []) for line in node.decorator_list if _is_checked(line))
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
             last = node.body[0].end_lineno
             yield node.body[0].lineno, last + (not lines[last].strip()), []
@@ -41,6 +65,11 @@ def _changes(source: str, lines: list[str]) -> Iterator[tuple[int, int, list[str
             yield node.lineno, node.end_lineno, [new]
         if isinstance(node, ast.FunctionDef):
             yield from ((line.lineno, line.end_lineno, []) for line in node.body if _is_check(line))
+
+
+def _is_checked(decorator: ast.expr) -> bool:
+    name = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(name, ast.Name) and name.id == "checked"
 
 
 def _is_check(line: ast.stmt) -> bool:

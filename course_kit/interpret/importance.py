@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_callable, check_instance, check_whole
+from course_kit._checks import check_callable, check_instance, check_whole
 from course_lib._typing import Bool, Float
 
 __all__ = ["gradient_times_input", "leave_one_out"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from course_lib._checks import check_instance, check_whole
+from course_kit._checks import check_instance, check_whole
 from course_lib.multi_head import MultiHeadAttention, merge_heads, named_attentions, split_heads
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_floats, check_ids
+from course_kit._checks import check_floats, check_ids
 from course_lib._typing import Float, Int
 from course_lib.models import LanguageModel, Transformer
 

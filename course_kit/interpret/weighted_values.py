@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_axes, check_floats, got
+from course_kit._checks import check_axes, check_floats, got
 from course_lib._typing import Float
 from course_lib.multi_head import MultiHeadAttention, named_attentions, split_heads
 

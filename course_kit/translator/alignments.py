@@ -8,7 +8,7 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_floats, check_ids
+from course_kit._checks import check_floats, check_ids
 from course_lib._typing import Float, Int
 
 __all__ = ["Links", "alignment_counts", "alignment_error_rate", "attention_alignment"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from course_kit._files import make_folder, read_whole, write_together
 from course_kit.data.vocabulary import Vocabulary
-from course_lib._checks import check_instance, check_texts
+from course_kit._checks import check_instance, check_texts
 from course_lib.models import Transformer, TransformerConfig
 
 __all__ = ["CONFIG", "read_folder", "write_folder"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_floats, check_number, check_whole
+from course_kit._checks import check_floats, check_number, check_whole
 from course_lib._typing import Float
 
 __all__ = ["check_cuts", "next_token_distribution"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from course_kit._files import read_whole
-from course_lib._checks import check_number, check_seed, check_whole
+from course_kit._checks import check_number, check_seed, check_whole
 from course_lib.models import TransformerConfig
 from course_lib.training import warmup_rate
 

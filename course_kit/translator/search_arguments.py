@@ -10,7 +10,7 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import check_instance, check_whole
+from course_kit._checks import check_instance, check_whole
 from course_lib.models import Transformer, TransformerConfig
 
 __all__ = ["NOT_A_NUMBER", "checked", "evaluating"]

@@ -22,7 +22,7 @@ from course_kit.data.vocabulary import Vocabulary
 from course_kit.translator.fast_loss import chunked_label_smoothing_loss
 from course_kit.translator.recipe import Recipe, check_shares
 from course_kit.workshop.tasks import SequencePairs, Task, TokenTask
-from course_lib._checks import check_instance, check_sequence, check_whole
+from course_kit._checks import check_instance, check_sequence, check_whole
 from course_lib._typing import Float
 from course_lib.training import label_smoothing_loss, token_batches
 

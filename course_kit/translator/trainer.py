@@ -27,7 +27,7 @@ from course_kit.translator.validation import validate
 from course_kit.workshop.progress_bar import ProgressBar
 from course_kit.workshop.tasks import Task
 from course_kit.workshop.training_loop import BadLossError, Objective, updates
-from course_lib._checks import check_instance, check_whole
+from course_kit._checks import check_instance, check_whole
 from course_lib.models import Transformer
 
 __all__ = ["train"]

@@ -19,7 +19,7 @@ from course_kit._files import write_whole
 from course_kit.viz.describing import MOST_CHARACTERS, checked, joined, sentences, shortened
 from course_kit.viz.labels import readable_labels
 from course_kit.viz.style import PALETTE, WEIGHTS
-from course_lib._checks import check_instance
+from course_kit._checks import check_instance
 
 __all__ = ["attention_map", "description_of", "save_figure"]
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from course_kit._files import write_whole
 from course_kit.viz.diagram_wiring import WIRING, Node, Record
 from course_kit.viz.style import DARK, PALETTE
-from course_lib._checks import check_instance
+from course_kit._checks import check_instance
 
 __all__ = ["BlockDiagram", "block_diagram"]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from course_kit.viz.attention_map import MOST_VALUES, carry, draw
 from course_kit.viz.describing import checked, sentences
-from course_lib._checks import check_whole
+from course_kit._checks import check_whole
 
 __all__ = ["heads_map"]
 

@@ -18,7 +18,7 @@ from course_kit.viz.inspection_patterns import SIGNS, STRONG, Patterns, patterns
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import choice, controls, element, slider
 from course_kit.viz.view_numbers import fixed
-from course_lib._checks import check_sequence, check_whole
+from course_kit._checks import check_sequence, check_whole
 
 __all__ = ["head_view", "model_view"]
 

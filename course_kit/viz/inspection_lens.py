@@ -14,7 +14,7 @@ from course_kit.viz.inspection_inputs import thousandths
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import drawing, labels_for, panels, sentence, words
 from course_kit.viz.view_numbers import fixed
-from course_lib._checks import check_ids, check_sequence, check_whole
+from course_kit._checks import check_ids, check_sequence, check_whole
 
 __all__ = ["logit_lens_view"]
 

@@ -24,7 +24,7 @@ from course_kit.viz.view_elements import (
     words,
 )
 from course_kit.viz.view_numbers import MINUS, check_drawable, fixed, numbers
-from course_lib._checks import check_finite, check_instance, check_whole
+from course_kit._checks import check_finite, check_instance, check_whole
 
 __all__ = ["neuron_view"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from course_lib._checks import check_instance
+from course_kit._checks import check_instance
 
 __all__ = ["readable"]
 

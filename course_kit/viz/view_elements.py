@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from course_kit.viz.labels import readable_labels
-from course_lib._checks import check_texts
+from course_kit._checks import check_texts
 
 __all__ = [
     "HIGH",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_sequence, check_whole, got
+from course_kit._checks import check_sequence, check_whole, got
 
 __all__ = ["MINUS", "check_drawable", "check_pair", "fixed", "numbers", "packed", "rounded"]
 

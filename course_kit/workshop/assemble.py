@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from course_kit.workshop.learner_parts import Kit
 from course_kit.workshop.part_names import ALWAYS_THERE, POSITIONS, WITH_A_DECODER, YOURS
-from course_lib._checks import check_seed, check_whole
+from course_kit._checks import check_seed, check_whole
 from course_lib._typing import Float, Int
 from course_lib.masking import padding_mask
 from course_lib.models import Encoder, Transformer, TransformerConfig

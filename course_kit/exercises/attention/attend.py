@@ -10,14 +10,9 @@ from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_kit.exercises.attention.shifted_rows import shifted_rows
+from course_lib.attention import attend
 
-__all__ = ["attend", "exercise"]
-
-
-# Plainer on purpose: the library's calls the package's softmax, and this one runs on its own.
-def attend(scores, value):
-    weights = torch.softmax(scores, dim=-1)  # (..., L_q, L_k)
-    return weights @ value, weights  # (..., L_q, d_v)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

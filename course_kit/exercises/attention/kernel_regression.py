@@ -7,15 +7,9 @@ import torch
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.attention import kernel_regression
 
-__all__ = ["exercise", "kernel_regression"]
-
-
-# Plainer on purpose: the library's is built on `attend`, and this one runs on its own.
-def kernel_regression(x_query, x_key, y_key, bandwidth):
-    distance = x_query.unsqueeze(-1) - x_key  # (n, m)
-    scores = -(distance**2) / (2 * bandwidth**2)  # logarithms of the kernel
-    return torch.softmax(scores, dim=-1) @ y_key  # (n,)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(
