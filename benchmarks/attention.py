@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from benchmarks.timing import compare
-from course_lib import MultiHeadAttention
+from course_kit.nn import MultiHeadAttention
 
 SHAPES = ((32, 32, 256, 4), (8, 128, 512, 8), (2, 512, 512, 8))  # batch, length, d_model, heads
 

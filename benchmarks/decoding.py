@@ -14,9 +14,9 @@ import torch
 
 from benchmarks.timing import compare
 from course_kit.data import load_corpus
+from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import pretrained
 from course_kit.translator.search import beam, greedy
-from course_lib import Transformer, TransformerConfig
 
 BATCH, SOURCE_LENGTH, PAIRS = 64, 16, 5
 LENGTHS = 16, 32, 64, 128

@@ -16,11 +16,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.timing import Comparison, compare, matmul_peak
+from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator.devices import best_precision
 from course_kit.translator.dropout import ByteDropout
 from course_kit.translator.fast_loss import chunked_label_smoothing_loss
 from course_kit.translator.recipe import Recipe
-from course_lib import Transformer, TransformerConfig, sinusoidal_encoding
+from course_lib import sinusoidal_encoding
 
 BATCH, LENGTH = 32, 32
 CONFIG = TransformerConfig(vocab_size=8000, d_model=256, num_heads=8, num_layers=3, d_ff=1024, dropout=0.1)

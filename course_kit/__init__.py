@@ -6,6 +6,8 @@
     the real translator     pretrained, Translator, Recipe; course_kit.translator.trainer.train
     a recurrent baseline    RecurrentEncoderDecoder
 
+    layers and models       nn: the classes of course_lib with dropout, caches, position codes, configurations
+
 Import everything else from its module:
 
     viz                     figures, diagrams and interactive views
@@ -16,6 +18,7 @@ Import everything else from its module:
     costs                   what layers and training cost, by formula and counted
     diagnosing              all measurements of the chapter on debugging, on any model
     flash_attention         attention in tiles, with its backward pass
+    beam_trace              all that a beam search considers, for a view of it
     shared_key_attention    grouped-query and latent attention; `window_cache`: a key–value cache of fixed size
     speculative             a small model that drafts for a large one
     stats, measuring        intervals and rank correlation; memory, counted in stored numbers
@@ -46,6 +49,8 @@ _HOMES = {
 
 
 def __getattr__(name: str):
+    if name == "nn":
+        return importlib.import_module("course_kit.nn")
     if name in _HOMES:
         return getattr(importlib.import_module(f"course_kit.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,6 +25,7 @@ __all__ = [
     "check_seed",
     "check_sequence",
     "check_texts",
+    "check_tokens",
     "check_whole",
     "check_width",
     "got",
@@ -127,6 +128,23 @@ def check_ids(*, axes: int | None = None, **tensors: Tensor) -> None:
             raise TypeError(f"{name} must be a tensor of integers, got {got(tensor)}; {_remedy(name, tensor)}.long()")
         if axes is not None and tensor.dim() != axes:
             raise ValueError(f"{name} must have {axes} axes, got {tuple(tensor.shape)}; add or remove an axis")
+
+
+def check_tokens(tokens: Tensor, pad_id: int = 0) -> None:
+    """Refuse tokens that are not a batch of ids, and a pad_id that is not an id.
+
+    Raises:
+        TypeError: tokens is not a tensor, or pad_id is not a whole number.
+        ValueError: tokens is not `(B, L)`, or not of integers; or pad_id does not fit into 64 bits.
+    """
+    if not isinstance(tokens, Tensor):
+        raise TypeError(f"tokens must be a tensor of ids (batch, length), got {got(tokens)}; pass torch.tensor(tokens)")
+    if tokens.dim() != 2 or tokens.is_floating_point() or tokens.is_complex():
+        raise ValueError(
+            f"tokens must be integer ids (batch, length), got {got(tokens)}; for one sentence add a batch axis with "
+            f"tokens[None]"
+        )
+    check_whole(pad_id=pad_id, least=-(2**63))
 
 
 _NO_IDS = (torch.bool, torch.uint8, torch.complex32, torch.complex64, torch.complex128)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import reduce
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -12,20 +13,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_kit._checks import check_whole
-from course_lib._typing import Float
+from course_lib._checks import checked
+from course_lib._typing import Float, Size
 from course_lib.attention import dot_product_score
-from course_lib.efficiency import dtype_of_sums, online_softmax_step
-from course_lib.scaled_dot_product import check_attention_shapes
+from course_lib.efficiency import online_softmax_step
 
 __all__ = ["TiledAttention", "flash_attention"]
 
 
+@checked(d_k="project one of them to the width of the other", len_k="each key has one value")
 def flash_attention(
     query: Float[Tensor, "*batch len_q d_k"],
     key: Float[Tensor, "*batch len_k d_k"],
     value: Float[Tensor, "*batch len_k d_v"],
-    block_size: int = 128,
+    block_size: Size = 128,
     *,
     causal: bool = False,
 ) -> Float[Tensor, "*batch len_q d_v"]:
@@ -50,14 +51,10 @@ def flash_attention(
         `(..., L_q, d_v)`, in the dtype of the query. Sums are at least in float32.
 
     Raises:
-        TypeError: query, key and value are not of one floating-point dtype, or block_size is not a whole number.
-        ValueError: shapes do not fit together (the message says which), or block_size is less than 1.
         RuntimeError: in the backward pass, with `create_graph=True`.
 
     Source: Dao et al. (2022), algorithms 1 and 4; the tiles are taken in the order of Dao (2024), algorithms 1 and 2.
     """
-    check_attention_shapes(query, key, value)
-    check_whole(block_size=block_size)
     batch = torch.broadcast_shapes(*(x.shape[:-2] for x in (query, key, value)))
     query, key, value = (x.expand(*batch, *x.shape[-2:]) for x in (query, key, value))
     device = query.device.type
@@ -82,7 +79,7 @@ class TiledAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, block_size: int, causal: bool) -> Tensor:
         """Output `(..., L_q, d_v)`; query, key, value, output and logsumexp `(..., L_q)` are saved."""
-        wide = dtype_of_sums(query.dtype, key.dtype, value.dtype)
+        wide = _dtype_of_sums(query, key, value)
         output = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., L_q, d_v)
         logsumexp = query.new_full(query.shape[:-1], -math.inf, dtype=wide)  # (..., L_q)
         for rows, tiles in groupby(_tiles(query.shape[-2], key.shape[-2], block_size, causal), key=itemgetter(0)):
@@ -159,6 +156,11 @@ def _scores(queries: Tensor, keys: Tensor, diagonal: int | None) -> Tensor:
         return scores
     above = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(diagonal)
     return scores.masked_fill(above, -math.inf)
+
+
+def _dtype_of_sums(*tensors: Tensor) -> torch.dtype:
+    """In what to add up many numbers of these tensors: at least float32, since half precision holds no long sums."""
+    return reduce(torch.promote_types, (x.dtype for x in tensors), torch.float32)
 
 
 def _scaled(x: Tensor, dtype: torch.dtype) -> Tensor:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from course_kit._checks import check_whole, got
+from course_kit._checks import check_tokens, check_whole, got
 from course_lib._typing import Bool, Float, Int
 from course_lib.attention import AdditiveScore
-from course_lib.masking import check_tokens, masked_softmax
+from course_lib.masking import masked_softmax
 
 __all__ = ["RecurrentEncoderDecoder"]
 

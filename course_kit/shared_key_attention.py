@@ -7,13 +7,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-from course_kit.window_cache import SlidingWindowCache
 from course_kit._checks import check_floats, check_instance, check_whole
+from course_kit.nn import KeyValueCache, MultiHeadAttention
+from course_kit.nn.attention import check_mask, fused_attention
+from course_kit.window_cache import SlidingWindowCache
 from course_lib._typing import Bool, Float
-from course_lib.cache import KeyValueCache
-from course_lib.masking import check_mask
-from course_lib.multi_head import MultiHeadAttention, merge_heads, split_heads
-from course_lib.scaled_dot_product import fused_attention
+from course_lib.multi_head import merge_heads, split_heads
 
 __all__ = ["GroupedQueryAttention", "LatentAttention"]
 

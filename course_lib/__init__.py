@@ -50,19 +50,9 @@ from course_lib.inspection import (
     previous_token_score,
 )
 from course_lib.masking import causal_mask, decoder_mask, masked_softmax, padding_mask, sliding_window_mask
-from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
-from course_lib.multi_head import (
-    MultiHeadAttention,
-    merge_heads,
-    multi_head_parameter_count,
-    record_attention,
-    split_heads,
-)
+from course_lib.multi_head import MultiHeadAttention, merge_heads, multi_head_parameter_count, split_heads
 from course_lib.positional_encoding import (
-    AlibiPosition,
     LearnedPositionalEmbedding,
-    RotaryPosition,
-    SinusoidalPositionalEncoding,
     alibi_bias,
     apply_rotary,
     shift_matrix,
@@ -70,7 +60,6 @@ from course_lib.positional_encoding import (
 )
 from course_lib.scaled_dot_product import (
     attention_flops,
-    fused_attention,
     scaled_dot_product_attention,
     self_attention,
     softmax_backward,
@@ -80,46 +69,35 @@ from course_lib.transformer import (
     DecoderLayer,
     EncoderLayer,
     FeedForward,
+    Transformer,
     layer_norm,
     transformer_parameter_count,
 )
 
 # Names that have moved to `course_kit`: notebooks that ask for them here keep working.
 _MOVED = {
-    *(
-        "RecurrentEncoderDecoder",
-        "Recipe",
-        "Translator",
-        "anomaly",
-        "assemble",
-        "assemble_set_encoder",
-        "check",
-        "copy",
-    ),
-    *("diagnose", "hint", "pretrained", "progress", "reversal", "solution", "sort", "train_on"),
+    "": "RecurrentEncoderDecoder Recipe Translator anomaly assemble assemble_set_encoder check copy diagnose hint "
+    "pretrained progress reversal solution sort train_on",
+    ".nn": "AlibiPosition LanguageModel RotaryPosition SinusoidalPositionalEncoding TransformerConfig "
+    "TransformerEncoder fused_attention record_attention",
 }
 
 
 def __getattr__(name: str):
-    if name in _MOVED:
-        return getattr(importlib.import_module("course_kit"), name)
+    for home, names in _MOVED.items():
+        if name in names.split():
+            return getattr(importlib.import_module(f"course_kit{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
     "AdditiveScore",
-    "AlibiPosition",
     "DecoderLayer",
     "EncoderLayer",
     "FeedForward",
-    "LanguageModel",
     "LearnedPositionalEmbedding",
     "MultiHeadAttention",
-    "RotaryPosition",
-    "SinusoidalPositionalEncoding",
     "Transformer",
-    "TransformerConfig",
-    "TransformerEncoder",
     "additive_score",
     "alibi_bias",
     "apply_rotary",
@@ -136,7 +114,6 @@ __all__ = [
     "corpus_bleu",
     "decoder_mask",
     "dot_product_score",
-    "fused_attention",
     "greedy_decode",
     "grouped_query_attention",
     "head_scores",
@@ -151,7 +128,6 @@ __all__ = [
     "online_softmax_step",
     "padding_mask",
     "previous_token_score",
-    "record_attention",
     "scaled_dot_product_attention",
     "self_attention",
     "shift_matrix",

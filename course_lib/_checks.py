@@ -12,10 +12,9 @@ import math
 import operator
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, NoReturn, get_args, get_origin
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +25,8 @@ __all__ = ["check_finite", "check_number", "check_sequence", "check_whole", "che
 
 _LARGEST = 2**63 - 1  # what PyTorch takes for a size
 _NO_IDS = (torch.bool, torch.uint8, torch.complex32, torch.complex64, torch.complex128)
+_LITERAL = {str(number): number for number in range(10)}  # an axis `1` has length 1
+_OF_INSTANCE = "_checked_lengths"
 _ADVICE = {
     "floating-point": "pass {}.float()",
     "integer": "pass {}.long()",
@@ -39,7 +40,8 @@ def checked(function: Callable | type | None = None, **advice: str):
 
     Tensors: dtype, number of axes, and that axes of one name have one length. In a class, the whole numbers that its
     constructor took are lengths too: `d_model` in a method is the `d_model` of the instance. Floating-point tensors of
-    a call have one dtype, except under autocast. Numbers: type and bounds. Further arguments: their class.
+    a call have one dtype, except under autocast. Numbers: type and bounds. Functions, modules, sequences: that they are
+    such; a function that is annotated with the tensor that it returns is checked at each of its calls.
 
     Args:
         function: what is decorated.
@@ -61,44 +63,29 @@ def got(value: object) -> str:
 
 
 def check_whole(*, least: float = 1, most: float = _LARGEST, hint: str = "", **numbers: int) -> None:
-    """Refuse what is not a whole number between `least` and `most`.
-
-    Raises:
-        TypeError: it is of another type, a float such as 2.0 and a bool included.
-        ValueError: it is out of these bounds.
-    """
+    """Refuse what is not a whole number between `least` and `most`: ValueError, and TypeError for 2.0 or True."""
     for name, number in numbers.items():
         try:
             operator.index(None if number is True or number is False else number)
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be a whole number, got {number!r}; pass an int{hint}") from None
-        if number < least:
-            raise ValueError(f"{name} must be at least {least}, got {number}{hint}")
-        if number > most:
-            raise ValueError(f"{name} must be at most {most}, got {number}{hint}")
+        if not least <= number <= most:
+            bound = f"least {least}" if number < least else f"most {most}"
+            raise ValueError(f"{name} must be at {bound}, got {number}{hint}")
 
 
 def check_number(name: str, number: float) -> None:
-    """Refuse what is not a number.
-
-    Raises:
-        TypeError: it is something else, a bool included.
-    """
+    """Refuse what is not a number: TypeError, for a bool, too, and ValueError for an int beyond all floats."""
     try:
         math.isfinite(None if number is True or number is False else number)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {number!r}; pass a float") from None
-    except OverflowError:  # an int beyond all floats
+    except OverflowError:
         raise ValueError(f"{name} must be in the range of a float, got {number}; pass a smaller one") from None
 
 
 def check_finite(name: str, number: float, low: float = -math.inf, high: float = math.inf) -> None:
-    """Refuse what is not a finite number between two bounds.
-
-    Raises:
-        TypeError: it is not a number.
-        ValueError: it is NaN, infinite or out of the bounds.
-    """
+    """Refuse what is not a number (TypeError), or is NaN, infinite or out of two bounds (ValueError)."""
     check_number(name, number)
     if not (math.isfinite(number) and low <= number <= high):
         bounds = "" if math.isinf(low) and math.isinf(high) else f" between {low:g} and {high:g}"
@@ -106,149 +93,130 @@ def check_finite(name: str, number: float, low: float = -math.inf, high: float =
 
 
 def check_sequence(**sequences: Sequence) -> None:
-    """Refuse what is not a list, a tuple or another sequence; a text is not meant as one.
-
-    Raises:
-        TypeError: it is something else.
-    """
+    """Refuse what is not a list, a tuple or another sequence, with a TypeError; a text is not meant as one."""
     for name, sequence in sequences.items():
         if isinstance(sequence, str | bytes) or not isinstance(sequence, Sequence):
             raise TypeError(f"{name} must be a list, got {sequence!r:.40}; pass [{name}] for a single one")
 
 
-@dataclass(frozen=True)
-class _Tensor:
-    """What is asked of a tensor: `before`, any number of axes if there is a `star`, and `after`."""
-
-    kind: str
-    shown: str
-    before: tuple[str, ...]
-    star: str | None
-    after: tuple[str, ...]
-    broadcast: bool
-
-    @classmethod
-    def of(cls, shape: Shape) -> _Tensor:
-        names = shape.axes.split()
-        stars = [i for i, name in enumerate(names) if name == "..." or name.startswith("*")]
-        first = stars[0] if stars else len(names)
-        written = ", ".join("..." if i in stars else name for i, name in enumerate(names))
-        shown = f"({written},)" if len(names) == 1 and not stars else f"({written})"
-        star = names[first].lstrip("*") if stars else None
-        return cls(shape.kind, shown, tuple(names[:first]), star, tuple(names[first + 1 :]), shape.broadcast)
-
-
 class _Call:
-    """The lengths that the tensors of a call have agreed on so far."""
+    """What the arguments of a call have agreed on so far."""
 
     def __init__(self, advice: dict[str, str], lengths: dict[str, int]):
         self.advice = advice
-        self.lengths = {"1": 1, **lengths}  # by the name of an axis
-        self.tensors: dict[str, tuple[Tensor, _Tensor]] = {}  # by the name of the argument
-        self.batches: dict[str, tuple[int, ...]] = {}  # by the name after the star
+        self.lengths = {**_LITERAL, **lengths}  # by the name of an axis
+        self.tensors: dict[str, tuple[Tensor, Shape]] = {}  # by the name of the argument
+        self.batches: dict[str, tuple[int, ...]] = {}  # by the star
         self.dtype: torch.dtype | None = None
 
-    def take(self, name: str, value: object, wanted: _Tensor) -> None:
-        """Compare an argument with its annotation and with the arguments before it."""
-        if not isinstance(value, Tensor) or not _is_kind(value, wanted.kind):
-            what = {"bool": "a bool tensor"}.get(wanted.kind, f"a {wanted.kind} tensor".replace("a int", "an int"))
-            came = name if isinstance(value, Tensor) else f"torch.as_tensor({name})"
-            advice = self.advice.get(name) or _ADVICE[wanted.kind].format(came)
-            raise TypeError(f"{name} must be {what}, got {got(value)}; {advice}")
-        if wanted.broadcast:
-            self._broadcast(name, value, wanted)
-            return
-        shape, before, after = value.shape, len(wanted.before), len(wanted.after)
-        rank = len(shape)
-        if rank < before + after or (wanted.star is None and rank > before + after):
-            advice = self.advice.get(name) or (
-                f"add the axis that is missing, for example with {name}[None]"
-                if rank < before + after
-                else "take away an axis, or call it for each entry of the first axis"
-            )
-            raise ValueError(f"{name} must be {wanted.shown}, got {tuple(shape)}; {advice}")
-        self.tensors[name] = value, wanted
-        lengths = self.lengths
-        for axis, length in zip(wanted.before, shape):  # noqa: B905 -- the shape may go on
-            if lengths.setdefault(axis, length) != length:
-                self._disagree(name, axis)
-        if after:
-            for axis, length in zip(wanted.after, shape[rank - after :], strict=True):
-                if lengths.setdefault(axis, length) != length:
-                    self._disagree(name, axis)
-        if wanted.star:
-            self._batch(name, wanted.star, tuple(shape[before : rank - after]))
-        if wanted.kind == "floating-point":
-            if self.dtype is None:
-                self.dtype = value.dtype
-            elif self.dtype != value.dtype:
-                self._dtypes_differ(value)
+    def fail(self, kind: type[Exception], name: str, must: str, came: object, otherwise: str, *axes: str) -> NoReturn:
+        """Raise the error; what to do is the advice on the argument or on one of the axes, if there is some."""
+        advice = next((self.advice[known] for known in (name, *axes) if known in self.advice), otherwise)
+        raise kind(f"{name} must {must}, got {came}; {advice}")
 
-    def _batch(self, name: str, star: str, shape: tuple[int, ...]) -> None:
-        known = self.batches.setdefault(star, shape)
-        if known == shape:
+    def tensor(self, name: str, value: object, wanted: Shape) -> None:
+        """Compare a tensor with its annotation and with the tensors before it."""
+        if not (isinstance(value, Tensor) and _is_kind(value, wanted.kind)):
+            advice = _ADVICE[wanted.kind].format(name if isinstance(value, Tensor) else f"torch.as_tensor({name})")
+            article = "an" if wanted.kind == "integer" else "a"
+            self.fail(TypeError, name, f"be {article} {wanted.kind} tensor", got(value), advice)
+        shape, before, star = tuple(value.shape), wanted.before, wanted.star
+        if wanted.broadcast:
+            self._broadcast(name, shape, wanted)
             return
-        pairs = list(zip_longest(reversed(known), reversed(shape), fillvalue=1))
+        free = len(shape) - len(wanted.names)  # axes in place of the star
+        if free < 0 or (free and not star):
+            less, more = "take away an axis, or call it for each entry of the first axis", f"with {name}[None]"
+            advice = f"add the axis that is missing, for example {more}" if free < 0 else less
+            self.fail(ValueError, name, f"be {wanted.shown}", shape, advice)
+        self.tensors[name] = value, wanted
+        named = shape[:before] + shape[before + free :] if free else shape
+        for axis, length in zip(wanted.names, named, strict=True):
+            if self.lengths.setdefault(axis, length) != length:
+                self._disagree(name, axis, {n for a, n in zip(wanted.names, named, strict=True) if a == axis})
+        if star and star != "..." and self.batches.setdefault(star, batch := shape[before : before + free]) != batch:
+            self._join(star, batch)
+        if wanted.kind == "floating-point" and self.dtype != value.dtype:
+            if self.dtype is not None and not torch.is_autocast_enabled(value.device.type):
+                floats = [known for known, (_, shape) in self.tensors.items() if shape.kind == "floating-point"]
+                each = ", ".join(f"{known} {self.tensors[known][0].dtype}" for known in floats)
+                advice = "convert them, for example with .float()"
+                self.fail(TypeError, _all_of(floats), "have the same dtype", each, advice)
+            self.dtype = self.dtype or value.dtype
+
+    def _join(self, star: str, batch: tuple[int, ...]) -> None:
+        pairs = list(zip_longest(reversed(self.batches[star]), reversed(batch), fillvalue=1))
         if any(a != b and 1 not in (a, b) for a, b in pairs):
-            others = [other for other, (_, wanted) in self.tensors.items() if wanted.star == star]
-            raise ValueError(
-                f"{_all_of(others)} must have the same axes in place of the dots, got {self._shapes(others)}; "
-                f"{self.advice.get(star, 'take all of them from the same batch')}"
-            )
+            several = {
+                name: tuple(value.shape) for name, (value, wanted) in self.tensors.items() if wanted.star == star
+            }
+            came = " and ".join(f"{name} {shape}" for name, shape in several.items())
+            must, advice = "have the same axes in place of the dots", "take all of them from the same batch"
+            self.fail(ValueError, _all_of(list(several)), must, came, advice, star[1:])
         self.batches[star] = tuple(b if a == 1 else a for a, b in reversed(pairs))
 
-    def _disagree(self, name: str, axis: str) -> None:
+    def _disagree(self, name: str, axis: str, lengths: set[int]) -> None:
         value, wanted = self.tensors[name]
-        others = [
-            other for other, (_, asked) in self.tensors.items() if axis in asked.before + asked.after and other != name
-        ]
-        if others and (wanted.before + wanted.after).count(axis) == 1:
-            advice = self.advice.get(axis, "reshape, cut or project one of them")
-            both = [*others[:1], name]
-            raise ValueError(f"{_all_of(both)} must agree in {axis}, got {self._shapes(both, True)}; {advice}")
-        advice = self.advice.get(name) or self.advice.get(axis)
-        if (wanted.before + wanted.after).count(axis) > 1:
-            advice, known = advice or f"both axes are {axis}", ""
-        elif axis.isdigit():
-            advice, known = advice or "its length there is fixed", ""
-        else:
-            advice, known = (
-                advice or "build the module with the sizes of its input",
-                f" with {axis} = {self.lengths[axis]}",
-            )
-        raise ValueError(f"{name} must be {wanted.shown}{known}, got {tuple(value.shape)}; {advice}")
+        other = next((known for known, (_, shape) in self.tensors.items() if axis in shape.names and known != name), "")
+        must, came, advice = f"be {wanted.shown}", tuple(value.shape), f"both axes are {axis}"
+        if axis in _LITERAL:
+            advice = "its length there is fixed"
+        elif other and len(lengths) == 1:
+            first, shape = self.tensors[other]
+            came = f"{other} {tuple(first.shape)} as {shape.shown} and {name} {came} as {wanted.shown}"
+            name, must, advice = f"{other} and {name}", f"agree in {axis}", "reshape, cut or project one of them"
+        elif len(lengths) == 1:
+            must, advice = f"{must} with {axis} = {self.lengths[axis]}", "build the module with the sizes of its input"
+        self.fail(ValueError, name, must, came, advice, axis)
 
-    def _broadcast(self, name: str, value: Tensor, wanted: _Tensor) -> None:
-        batch = self.batches.get(wanted.star, ()) if wanted.star else ()
-        names = (*wanted.before, *("" for _ in batch), *wanted.after)
-        target = (*(self.lengths.get(a) for a in wanted.before), *batch, *(self.lengths.get(a) for a in wanted.after))
-        if len(value.shape) <= len(target) or (wanted.star is not None and wanted.star not in self.batches):
-            pairs = zip(reversed(value.shape), reversed(target))  # noqa: B905 -- it may have fewer axes
+    def _broadcast(self, name: str, shape: tuple[int, ...], wanted: Shape) -> None:
+        batch = self.batches.get(wanted.star, ())
+        target = (*batch, *map(self.lengths.get, wanted.names))
+        if len(shape) <= len(target) or (wanted.star and wanted.star not in self.batches):
+            pairs = zip(reversed(shape), reversed(target))  # noqa: B905 -- it may have fewer axes
             if all(length == 1 or known is None or length == known for length, known in pairs):
                 return
-        shown = tuple(axis if known is None else known for axis, known in zip(names, target, strict=True))
-        advice = self.advice.get(name) or (
+        fitting = tuple(self.lengths.get(axis, axis) for axis in (*batch, *wanted.names))
+        advice = (
             "a padding mask is (B, 1, 1, L_k) for scores with heads and (B, 1, L_k) without, a causal one (L_q, L_k)"
-            if wanted.kind == "bool"
-            else "take away or insert axes of length 1"
         )
-        raise ValueError(f"{name} must broadcast to {wanted.shown} = {shown}, got {tuple(value.shape)}; {advice}")
+        advice = advice if wanted.kind == "bool" else "take away or insert axes of length 1"
+        self.fail(ValueError, name, f"broadcast to {wanted.shown} = {fitting}", shape, advice)
 
-    def _dtypes_differ(self, value: Tensor) -> None:
-        if torch.is_autocast_enabled(value.device.type):
-            return
-        floats = [name for name, (_, wanted) in self.tensors.items() if wanted.kind == "floating-point"]
-        each = ", ".join(f"{name} {self.tensors[name][0].dtype}" for name in floats)
-        raise TypeError(
-            f"{_all_of(floats)} must have the same dtype, got {each}; convert them, for example with .float()"
-        )
+    def whole(self, name: str, number: int, bounds: Bounds) -> None:
+        """A whole number within bounds."""
+        hint = f"; {self.advice[name]}" if name in self.advice else ""
+        check_whole(**{name: number}, least=bounds.low, most=min(bounds.high, _LARGEST), hint=hint)
 
-    def _shapes(self, names: Iterable[str], annotated: bool = False) -> str:
-        def one(name: str) -> str:
-            value, wanted = self.tensors[name]
-            return f"{name} {tuple(value.shape)}" + (f" as {wanted.shown}" if annotated else "")
+    def number(self, name: str, number: float, bounds: Bounds | None) -> None:
+        """A number, and within bounds if there are some."""
+        check_number(name, number)
+        if bounds and not bounds.hold(number):
+            self.fail(ValueError, name, f"be {bounds.shown}", number, "pass a number in that range")
 
-        return " and ".join(map(one, names))
+    def module(self, name: str, value: object, kind: type) -> None:
+        """A module of this class."""
+        if not isinstance(value, kind):
+            came = f"{value!r:.60} of type {type(value).__name__}"
+            self.fail(TypeError, name, f"be of type {kind.__name__}", came, "pass such a module")
+
+    def function(self, name: str, function: object, returned: Shape | None) -> Callable | None:
+        """What can be called; where the annotation says what it returns, every result is compared with that."""
+        if not callable(function):
+            self.fail(TypeError, name, "be a function", f"{function!r:.60}", "pass the function itself")
+        if returned is None:
+            return None
+
+        def with_check(*args, **kwargs):
+            result = function(*args, **kwargs)
+            fits = isinstance(result, Tensor) and _is_kind(result, returned.kind)
+            if not (fits and result.dim() == len(returned.names)) or result.isnan().any():
+                must = f"return a {returned.kind} tensor {returned.shown} without NaN"
+                came = got(result) + " with NaN" * (fits and result.dim() == len(returned.names))
+                self.fail(ValueError, name, must, came, "look at what the function returns")
+            return result
+
+        return with_check
 
 
 def _is_kind(tensor: Tensor, kind: str) -> bool:
@@ -266,132 +234,82 @@ def _all_of(names: Sequence[str]) -> str:
 
 def _with_checks(function: Callable, advice: dict[str, str]) -> Callable:
     """The function, with checks before it that are planned at its first call, when all names in its module exist."""
-    plan: list[tuple[int, str, Callable]] = []
-    parameters = list(inspect.signature(function).parameters.values())
-    is_method = bool(parameters) and parameters[0].name == "self"
-    is_constructor = function.__name__ == "__init__"
+    signature = inspect.signature(function)
+    is_method = "self" in list(signature.parameters)[:1]
+    plan: list[tuple[int, str, bool, Callable]] | None = None
 
     @functools.wraps(function)
     def call(*args, **kwargs):
+        nonlocal plan
         if torch.compiler.is_compiling():  # the compiler's own guards compare shapes
             return function(*args, **kwargs)
-        if not plan:
-            plan.extend(_planned(function, parameters))
-        current = _Call(advice, args[0].__dict__.get("_lengths", {}) if is_method and args else {})
-        for place, name, check in plan:
+        if plan is None:
+            plan = _planned(function, signature)
+        current = _Call(advice, args[0].__dict__.get(_OF_INSTANCE, {}) if is_method and args else {})
+        for place, name, or_none, check in plan:
             if place < len(args):
-                if (new := check(current, args[place])) is not None:
+                value = args[place]
+            elif name in kwargs:
+                value = kwargs[name]
+            else:
+                continue
+            if not (value is None and or_none) and (new := check(current, name, value)) is not None:
+                if place < len(args):
                     args = (*args[:place], new, *args[place + 1 :])
-            elif name in kwargs and (new := check(current, kwargs[name])) is not None:
-                kwargs[name] = new
+                else:
+                    kwargs[name] = new
         result = function(*args, **kwargs)
-        if is_constructor:
-            given = inspect.signature(function).bind(*args, **kwargs).arguments
-            lengths = {name: n for name, n in given.items() if isinstance(n, int) and not isinstance(n, bool)}
-            args[0].__dict__["_lengths"] = {**args[0].__dict__.get("_lengths", {}), **lengths}
+        if is_method and function.__name__ == "__init__":
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            lengths = {name: value for name, value in given.arguments.items() if type(value) is int}
+            args[0].__dict__[_OF_INSTANCE] = {**args[0].__dict__.get(_OF_INSTANCE, {}), **lengths}
         return result
 
     return call
 
 
-def _planned(function: Callable, parameters: list[inspect.Parameter]) -> list[tuple[int, str, Callable]]:
+def _planned(function: Callable, signature: inspect.Signature) -> list[tuple[int, str, bool, Callable]]:
+    """Place and name of each argument, whether it may be None, and its check."""
     hints = typing.get_type_hints(function, include_extras=True)
-    found = []
-    for place, parameter in enumerate(parameters):
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            place = 1_000
-        check = _check_of(parameter.name, hints.get(parameter.name), parameter.default is None)
-        if check is not None:
-            found.append((place, parameter.name, check))
-    # A mask is compared with lengths that the others have.
-    return sorted(found, key=lambda entry: getattr(entry[2], "broadcast", False))
+    found, last = [], []
+    for place, (name, parameter) in enumerate(signature.parameters.items()):
+        hint, or_none = hints.get(name), parameter.default is None
+        if get_origin(hint) in (types.UnionType, typing.Union):
+            kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+            or_none |= len(kinds) < len(get_args(hint))
+            hint = kinds[0] if len(kinds) == 1 else None
+        note = _note(hint)
+        check = _check_of(hint, note)
+        if check and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            place = 1_000 if parameter.kind is parameter.KEYWORD_ONLY else place
+            # A mask is compared with the lengths of all others.
+            (last if getattr(note, "broadcast", False) else found).append((place, name, or_none, check))
+    return found + last
 
 
-def _check_of(name: str, hint: Any, or_none: bool = False) -> Callable[[_Call, Any], Any] | None:
-    """A function that refuses what the annotation does not admit; None where it admits everything."""
-    if get_origin(hint) in (types.UnionType, typing.Union):
-        kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-        or_none |= len(kinds) < len(get_args(hint))
-        hint = kinds[0] if len(kinds) == 1 else None
-    check = _check_of_kind(name, hint)
-    if check is None or not or_none:
-        return check
-
-    def unless_none(call: _Call, value: Any) -> Any:
-        return None if value is None else check(call, value)
-
-    unless_none.broadcast = getattr(check, "broadcast", False)
-    return unless_none
-
-
-def _check_of_kind(name: str, hint: Any) -> Callable[[_Call, Any], Any] | None:
-    notes = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Shape | Bounds)]
-    if notes and isinstance(notes[-1], Shape):
-        wanted = _Tensor.of(notes[-1])
-
-        def tensor(call: _Call, value: Any) -> None:
-            call.take(name, value, wanted)
-
-        tensor.broadcast = wanted.broadcast
-        return tensor
+def _check_of(hint: Any, note: Shape | Bounds | None) -> Callable[[_Call, str, Any], Any] | None:
+    """What refuses the values that the annotation does not admit; None where it admits everything."""
     kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    if kind in (int, float):
-        bounds = notes[-1] if notes else None
-        return lambda call, value: _check_bounds(call, name, value, kind, bounds)
     origin = get_origin(kind) or kind
+    if isinstance(note, Shape):
+        return lambda call, name, value: call.tensor(name, value, note)
+    if kind is int:
+        return lambda call, name, value: call.whole(name, value, note or Bounds(-(2**63)))
+    if kind is float:
+        return lambda call, name, value: call.number(name, value, note)
     if origin is Callable:
-        returned = get_args(kind)[1] if get_args(kind) else None
-        return lambda call, value: _callable(call, name, value, returned)
+        returned = _note(get_args(kind)[1]) if get_args(kind) else None
+        return lambda call, name, value: call.function(name, value, returned)
     if origin is Sequence:
-        return lambda call, value: check_sequence(**{name: value})
+        return lambda call, name, value: check_sequence(**{name: value})
     if inspect.isclass(origin) and issubclass(origin, nn.Module):
-        return lambda call, value: _check_module(name, value, origin)
+        return lambda call, name, value: call.module(name, value, origin)
     return None
 
 
-def _check_bounds(call: _Call, name: str, number: float, kind: type, bounds: Bounds | None) -> None:
-    hint = f"; {call.advice[name]}" if name in call.advice else ""
-    if kind is int:
-        low, high = (bounds.low, bounds.high) if bounds else (-(2**63), _LARGEST)
-        check_whole(**{name: number}, least=low, most=min(high, _LARGEST), hint=hint)
-        return
-    check_number(name, number)
-    if bounds is None:
-        return
-    too_low = number <= bounds.low if bounds.without_low else number < bounds.low
-    too_high = number >= bounds.high if bounds.without_high else number > bounds.high
-    if math.isnan(number) or too_low or too_high:
-        left, right = "(" if bounds.without_low else "[", ")" if bounds.without_high else "]"
-        what = f"in {left}{bounds.low:g}, {bounds.high:g}{right}"
-        if bounds == Bounds(0, without_low=True, without_high=True):
-            what = "positive and finite"
-        raise ValueError(f"{name} must be {what}, got {number}{hint or '; pass a number in that range'}")
-
-
-def _check_module(name: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} must be of type {kind.__name__}, got {value!r:.60} of type {type(value).__name__}")
-
-
-def _callable(call: _Call, name: str, function: Any, returned: Any) -> Callable | None:
-    """Refuse what cannot be called; where the annotation says what it returns, every result is compared with that."""
-    if not callable(function):
-        advice = call.advice.get(name, "pass the function itself")
-        raise TypeError(f"{name} must be a function, got {function!r:.60}; {advice}")
-    notes = [note for note in getattr(returned, "__metadata__", ()) if isinstance(note, Shape)]
-    if not notes:
-        return None
-    wanted = _Tensor.of(notes[-1])
-
-    def with_check(*args, **kwargs):
-        result = function(*args, **kwargs)
-        fits = isinstance(result, Tensor) and _is_kind(result, wanted.kind) and result.dim() == len(wanted.before)
-        if not fits or result.isnan().any():
-            came = got(result) + (" with NaN" if fits else "")
-            raise ValueError(
-                f"{name} must return a {wanted.kind} tensor {wanted.shown} without NaN, got {came}; "
-                f"{call.advice.get(name, 'look at what the function returns')}"
-            )
-        return result
-
-    return with_check
+def _note(hint: Any) -> Shape | Bounds | None:
+    """The last note of ours on an annotation."""
+    return next(
+        (note for note in reversed(getattr(hint, "__metadata__", ())) if isinstance(note, Shape | Bounds)), None
+    )

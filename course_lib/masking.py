@@ -9,20 +9,64 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_kit._checks import check_floats, check_whole, got
-from course_lib._typing import Bool, Float, Int
+from course_lib._checks import check_whole, checked, got
+from course_lib._typing import Bool, Count, Float, Int, Mask, Size
 
-__all__ = [
-    "broadcasts_to",
-    "causal_mask",
-    "check_mask",
-    "check_tokens",
-    "decoder_mask",
-    "masked_softmax",
-    "open_empty_rows",
-    "padding_mask",
-    "sliding_window_mask",
-]
+__all__ = ["causal_mask", "decoder_mask", "masked_softmax", "padding_mask", "sliding_window_mask"]
+
+
+@checked
+def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 1 length"]:
+    """Allow every key that is not padding, for all heads and all queries; `pad_id` fills up short sequences."""
+    return (tokens != pad_id)[:, None, None, :]  # (B, 1, 1, L)
+
+
+@checked
+def causal_mask(length: Count) -> Bool[Tensor, "length length"]:
+    """Allow each position itself and the past: True where `key ≤ query`.
+
+    Source: Vaswani et al. (2017), section 3.2.3.
+    """
+    return torch.ones(length, length, dtype=torch.bool).tril()  # (L, L)
+
+
+@checked
+def decoder_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 length length"]:
+    """Allow the keys that are neither in the future nor padding: the self-attention mask of a decoder.
+
+    Rows of padded queries are left as they are: their outputs are not used.
+    """
+    return padding_mask(tokens, pad_id) & causal_mask(tokens.shape[1]).to(tokens.device)  # (B, 1, L, L)
+
+
+@checked
+def masked_softmax(
+    scores: Float[Tensor, "*batch len_q len_k"], mask: Mask["*batch len_q len_k"]
+) -> Float[Tensor, "*batch len_q len_k"]:
+    """Softmax over the keys that the mask allows; the others get weight exactly 0.
+
+    `weights_ij = exp(s_ij) / Σ_{l allowed} exp(s_il)` where the mask is True, else 0. A query that may attend to
+    nothing gets a row of zeros, and its scores a gradient of zero: no NaN, in any floating-point dtype. The forbidden
+    scores become −∞, whose exponential is 0 in every dtype; −1e9 is out of range in float16, and a low score passes it.
+    """
+    has_key = mask.any(-1, keepdim=True)  # (..., L_q, 1), False where the whole row is masked
+    opened = mask | ~has_key  # such a row is opened, so that its softmax is finite in value and gradient
+    weights = scores.masked_fill(~opened, float("-inf")).softmax(dim=-1)
+    return weights.masked_fill(~has_key, 0.0)  # and closed again
+
+
+@checked(window="a position sees itself")
+def sliding_window_mask(length: Count, window: Size) -> Bool[Tensor, "length length"]:
+    """Allow each position itself and the `window − 1` before it: True where `0 ≤ query − key < window`.
+
+    Source: Beltagy, Peters & Cohan (2020), section 3.1, looking back only.
+    """
+    position = torch.arange(length)
+    distance = position[:, None] - position  # (L, L): query minus key, how far back the key lies
+    return (distance >= 0) & (distance < window)
+
+
+# MOVING: to course_kit.nn.attention and course_kit._checks.
 
 
 def check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
@@ -66,34 +110,6 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return len(shape) <= len(target) and fits
 
 
-def masked_softmax(
-    scores: Float[Tensor, "*batch len_q len_k"], mask: Bool[Tensor, "..."]
-) -> Float[Tensor, "*batch len_q len_k"]:
-    """Softmax over the keys that the mask allows; the others get weight exactly 0.
-
-    `weights_ij = exp(s_ij) / Σ_{l allowed} exp(s_il)` where the mask is True, else 0. A query that may attend to
-    nothing gets a row of zeros, and its scores a gradient of zero: no NaN, in any floating-point dtype.
-
-    Args:
-        scores: `(..., L_q, L_k)`.
-        mask: bool, True = may attend, broadcasts against the scores.
-
-    Returns:
-        Weights `(..., L_q, L_k)`.
-
-    Raises:
-        TypeError: the mask is not bool, or scores is not a floating-point tensor.
-        ValueError: the scores are not `(..., L_q, L_k)`, or the mask does not broadcast against them or would enlarge
-            them.
-    """
-    check_floats(scores=scores)
-    check_mask(mask, scores.shape)
-    opened, has_key = open_empty_rows(mask)
-    # exp(-inf) is 0 exactly in every dtype; -1e9 would be out of range in float16, and a low score could pass it.
-    weights = torch.softmax(scores.masked_fill(~opened, float("-inf")), dim=-1)
-    return weights.masked_fill(~has_key, 0.0)
-
-
 def open_empty_rows(mask: Bool[Tensor, "..."]) -> tuple[Bool[Tensor, "..."], Bool[Tensor, "..."]]:
     """Allow everything to the queries that may attend to nothing, and say which queries have a key.
 
@@ -130,82 +146,3 @@ def check_tokens(tokens: Tensor, pad_id: int = 0) -> None:
             f"tokens[None]"
         )
     check_whole(pad_id=pad_id, least=-(2**63))
-
-
-def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 1 length"]:
-    """Allow every key that is not padding, for all heads and all queries.
-
-    Args:
-        tokens: ids of the keys' sequence, `(B, L)`.
-        pad_id: the id that fills up short sequences.
-
-    Returns:
-        bool `(B, 1, 1, L)`.
-
-    Raises:
-        TypeError: tokens is not a tensor, or pad_id is not a whole number.
-        ValueError: tokens are not integers `(B, L)`.
-    """
-    check_tokens(tokens, pad_id)
-    return (tokens != pad_id)[:, None, None, :]  # (B, 1, 1, L)
-
-
-def causal_mask(length: int, *, device: torch.device | str | None = None) -> Bool[Tensor, "length length"]:
-    """Allow each position itself and the past: True where `key ≤ query`.
-
-    Args:
-        length: number of positions L.
-        device: where the mask is made; the default device if not given.
-
-    Returns:
-        bool `(L, L)`, lower triangle with its diagonal.
-
-    Raises:
-        TypeError: length is not a whole number.
-        ValueError: length is negative.
-
-    Source: Vaswani et al. (2017), section 3.2.3.
-    """
-    check_whole(length=length, least=0)
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()  # (L, L)
-
-
-def decoder_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 length length"]:
-    """Allow the keys that are neither in the future nor padding: the self-attention mask of a decoder.
-
-    Args:
-        tokens: ids, `(B, L)`.
-        pad_id: the id that fills up short sequences.
-
-    Returns:
-        bool `(B, 1, L, L)`. Rows of padded queries are left as they are: their outputs are not used.
-
-    Raises:
-        TypeError: tokens is not a tensor, or pad_id is not a whole number.
-        ValueError: tokens are not integers `(B, L)`.
-    """
-    return padding_mask(tokens, pad_id) & causal_mask(tokens.shape[1], device=tokens.device)  # (B, 1, L, L)
-
-
-def sliding_window_mask(
-    length: int, window: int, *, device: torch.device | str | None = None
-) -> Bool[Tensor, "length length"]:
-    """Allow each position itself and the `window − 1` before it: True where `0 ≤ query − key < window`.
-
-    Args:
-        length: number of positions L.
-        window: the largest number of keys that a query may attend to, ≥ 1.
-        device: where the mask is made; the default device if not given.
-
-    Returns:
-        bool `(L, L)`.
-
-    Raises:
-        TypeError: length or window is not a whole number.
-        ValueError: window is less than 1, or length is negative.
-
-    Source: Beltagy, Peters & Cohan (2020), section 3.1, looking back only.
-    """
-    check_whole(window=window, hint="; a position sees itself")
-    causal = causal_mask(length, device=device)
-    return causal & ~causal.tril(-window)

@@ -8,21 +8,84 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_kit._checks import check_axes, check_dtypes, check_finite, check_floats, check_whole
-from course_lib._typing import Bool, Float
+from course_kit._checks import check_axes, check_finite, check_floats
+from course_lib._checks import checked
+from course_lib._typing import Bool, Count, Float, Mask
 from course_lib.attention import dot_product_score
 from course_lib.masking import broadcasts_to, check_mask, masked_softmax, open_empty_rows
 
-__all__ = [
-    "attention_flops",
-    "fused_attention",
-    "scaled_dot_product_attention",
-    "self_attention",
-    "softmax_backward",
-]
+__all__ = ["attention_flops", "scaled_dot_product_attention", "self_attention", "softmax_backward"]
 
 
+@checked(d_k="project one of them to the width of the other", len_k="each key has one value")
 def scaled_dot_product_attention(
+    query: Float[Tensor, "*batch len_q d_k"],
+    key: Float[Tensor, "*batch len_k d_k"],
+    value: Float[Tensor, "*batch len_k d_v"],
+    mask: Mask["*batch len_q len_k"] | None = None,
+) -> tuple[Float[Tensor, "*batch len_q d_v"], Float[Tensor, "*batch len_q len_k"]]:
+    """Average the values, each weighted by how well its key fits the query; returns the output and the weights.
+
+    `output = softmax(Q Kᵀ / √d_k) V`. The root keeps the scores' standard deviation at 1 when the features of query
+    and key are independent with variance 1, whatever d_k is. A query that may attend to nothing gets an output of
+    zeros.
+
+    Source: Vaswani et al. (2017), section 3.2.1, equation 1.
+    """
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
+    weights = torch.softmax(scores, dim=-1) if mask is None else masked_softmax(scores, mask)
+    return weights @ value, weights  # (..., L_q, d_v)
+
+
+@checked(
+    d_model="the weight of an nn.Linear has to be transposed", d_k="queries and keys are compared feature by feature"
+)
+def self_attention(
+    x: Float[Tensor, "*batch length d_model"],
+    w_q: Float[Tensor, "d_model d_k"],
+    w_k: Float[Tensor, "d_model d_k"],
+    w_v: Float[Tensor, "d_model d_v"],
+    mask: Mask["*batch length length"] | None = None,
+) -> tuple[Float[Tensor, "*batch length d_v"], Float[Tensor, "*batch length length"]]:
+    """Let the tokens of a sequence attend to each other, through a learned query, key and value for each token.
+
+    `Q = X W_Q`, `K = X W_K` and `V = X W_V`; `output = softmax(Q Kᵀ / √d_k) V`. Tokens are rows, so they are
+    multiplied by a matrix on their right. A query that may attend to nothing gets an output of zeros.
+
+    Source: Vaswani et al. (2017), sections 3.2.1 and 3.2.3, with one head and without an output projection.
+    """
+    return scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v, mask)
+
+
+@checked(length="pass one gradient per weight")
+def softmax_backward(
+    weights: Float[Tensor, "*batch length"], grad_weights: Float[Tensor, "*batch length"]
+) -> Float[Tensor, "*batch length"]:
+    """Carry a gradient back through a softmax, by hand: from that of the weights to that of the scores.
+
+    The Jacobian is `∂w_i/∂s_j = w_i (δ_ij − w_j)`, so `grad_s_j = w_j (g_j − Σ_i g_i w_i)`: a score has a positive
+    gradient where g_j is above the weighted average of g. Where a weight is 0 or 1, the gradient is zero, because the
+    softmax is saturated.
+    """
+    mean = (weights * grad_weights).sum(-1, keepdim=True)  # (..., 1): the average gradient under the weights
+    return weights * (grad_weights - mean)
+
+
+@checked
+def attention_flops(len_q: Count, len_k: Count, d_k: Count, d_v: Count) -> int:
+    """Floating-point operations of the two matrix products of attention, with a multiply-add counted as 2.
+
+    `Q Kᵀ` costs `2 · L_q · L_k · d_k`, and weights times `V` cost `2 · L_q · L_k · d_v`. The softmax is not counted.
+    """
+    scores = 2 * len_q * len_k * d_k  # (len_q, d_k) times (d_k, len_k)
+    output = 2 * len_q * len_k * d_v  # (len_q, len_k) times (len_k, d_v)
+    return scores + output
+
+
+# MOVING: to course_kit.nn.attention.
+
+
+def attention_with_bias(
     query: Float[Tensor, "*batch len_q d_k"],
     key: Float[Tensor, "*batch len_k d_k"],
     value: Float[Tensor, "*batch len_k d_v"],
@@ -97,103 +160,6 @@ def fused_attention(
         allowed = bias.expand(scores_shape).masked_fill(~allowed, float("-inf"))
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout)
     return output.masked_fill(~has_key, 0.0)
-
-
-def self_attention(
-    x: Float[Tensor, "*batch length d_model"],
-    w_q: Float[Tensor, "d_model d_k"],
-    w_k: Float[Tensor, "d_model d_k"],
-    w_v: Float[Tensor, "d_model d_v"],
-    mask: Bool[Tensor, "..."] | None = None,
-) -> tuple[Float[Tensor, "*batch length d_v"], Float[Tensor, "*batch length length"]]:
-    """Let the tokens of a sequence attend to each other, through a learned query, key and value for each token.
-
-    `Q = X W_Q`, `K = X W_K` and `V = X W_V`; `output = softmax(Q Kᵀ / √d_k) V`.
-
-    Args:
-        x: one vector per token, `(..., L, d_model)`.
-        w_q: `(d_model, d_k)`. Tokens are rows, so they are multiplied by a matrix on their right.
-        w_k: `(d_model, d_k)`.
-        w_v: `(d_model, d_v)`.
-        mask: bool, True = may attend, broadcasts against `(..., L, L)`. A query that may attend to nothing gets
-            an output of zeros.
-
-    Returns:
-        `(output, weights)`: `(..., L, d_v)` and `(..., L, L)`.
-
-    Raises:
-        TypeError: the mask is not bool, or the others are not tensors of one floating-point dtype.
-        ValueError: shapes do not fit together; the message says which.
-
-    Source: Vaswani et al. (2017), sections 3.2.1 and 3.2.3, with one head and without an output projection.
-    """
-    check_axes(x=x)
-    check_dtypes(x=x, w_q=w_q, w_k=w_k, w_v=w_v)
-    _check_projections(x, w_q, w_k, w_v)
-    return scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v, mask)
-
-
-def _check_projections(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor) -> None:
-    for name, weight in (("w_q", w_q), ("w_k", w_k), ("w_v", w_v)):
-        if weight.dim() != 2 or weight.shape[0] != x.shape[-1]:
-            raise ValueError(
-                f"{name} must be (d_model, features) with d_model = {x.shape[-1]}, the last axis of x, got "
-                f"{tuple(weight.shape)}; transpose the weight of an nn.Linear"
-            )
-    if w_q.shape != w_k.shape:
-        raise ValueError(
-            f"w_q and w_k must have the same shape (d_model, d_k), got {tuple(w_q.shape)} and {tuple(w_k.shape)}; "
-            f"queries and keys are compared feature by feature"
-        )
-
-
-def softmax_backward(
-    weights: Float[Tensor, "*batch length"], grad_weights: Float[Tensor, "*batch length"]
-) -> Float[Tensor, "*batch length"]:
-    """Carry a gradient back through a softmax, by hand.
-
-    The Jacobian is `∂w_i/∂s_j = w_i (δ_ij − w_j)`, so `grad_s_j = w_j (g_j − Σ_i g_i w_i)`: a score has a positive
-    gradient where g_j is above the weighted average of g. Where a weight is 0 or 1, the gradient is zero, because the
-    softmax is saturated.
-
-    Args:
-        weights: output of the softmax, `(..., L)`.
-        grad_weights: gradient of the loss with respect to them, `(..., L)`.
-
-    Returns:
-        Gradient with respect to the scores, `(..., L)`.
-
-    Raises:
-        TypeError: one is not a floating-point tensor.
-        ValueError: the two shapes differ.
-    """
-    _check_gradient(weights, grad_weights)
-    mean = (weights * grad_weights).sum(-1, keepdim=True)  # (..., 1): the average gradient under the weights
-    return weights * (grad_weights - mean)
-
-
-def _check_gradient(weights: Tensor, grad_weights: Tensor) -> None:
-    check_floats(weights=weights, grad_weights=grad_weights, axes=1)
-    if weights.shape != grad_weights.shape:
-        raise ValueError(
-            f"expected one gradient per weight, got weights {tuple(weights.shape)} and grad_weights "
-            f"{tuple(grad_weights.shape)}; both are (..., L)"
-        )
-
-
-def attention_flops(len_q: int, len_k: int, d_k: int, d_v: int) -> int:
-    """Floating-point operations of the two matrix products of attention, with a multiply-add counted as 2.
-
-    `Q Kᵀ` costs `2 · L_q · L_k · d_k`, and weights times `V` cost `2 · L_q · L_k · d_v`. The softmax is not counted.
-
-    Raises:
-        TypeError: a size is not a whole number.
-        ValueError: a size is negative.
-    """
-    check_whole(len_q=len_q, len_k=len_k, d_k=d_k, d_v=d_v, least=0)
-    scores = 2 * len_q * len_k * d_k  # (len_q, d_k) times (d_k, len_k)
-    output = 2 * len_q * len_k * d_v  # (len_q, len_k) times (len_k, d_v)
-    return scores + output
 
 
 def check_attention_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:

@@ -4,51 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
-import torch
 from torch import Tensor
 
-from course_kit._checks import check_floats, check_ids, check_number, check_sequence, check_whole
-from course_lib._typing import Float, Int
+from course_lib._checks import check_whole, checked
+from course_lib._typing import Bounds, Count, Float, Int, Size
 
 __all__ = ["label_smoothing_loss", "teacher_forcing_pair", "token_batches", "warmup_rate"]
 
 
+@checked
 def teacher_forcing_pair(
     tokens: Int[Tensor, "batch length"],
 ) -> tuple[Int[Tensor, "batch length-1"], Int[Tensor, "batch length-1"]]:
     """What a decoder reads and what it has to predict: the same sentences, one position apart.
 
     `inputs_t = y_t` and `targets_t = y_{t+1}`. A model that attends to inputs 0 … t (a causal mask ensures this) learns
-    `p(y_{t+1} | y_0 … y_t)` for every t at once.
-
-    Args:
-        tokens: ids of whole sentences, start token first and end token last, padded at the end, `(B, L)`, L ≥ 1.
-
-    Returns:
-        `(inputs, targets)`, both `(B, L − 1)`, views of `tokens`: all but the last column, all but the first.
+    `p(y_{t+1} | y_0 … y_t)` for every t at once. Sentences begin with a start token and end with an end token; padding
+    comes after it. Both results are views of `tokens`.
 
     Raises:
-        TypeError: tokens is not a tensor of integers.
-        ValueError: tokens is not `(B, L)`, or has no position.
+        ValueError: tokens has no position.
 
     Source: Williams & Zipser (1989), who name it teacher forcing; Vaswani et al. (2017), figure 1 ("shifted right").
     """
-    _check_batch(tokens)
+    _check_start(tokens)
     return tokens[:, :-1], tokens[:, 1:]  # (B, L - 1) both
 
 
-def _check_batch(tokens: Tensor) -> None:
-    check_ids(tokens=tokens)
-    if tokens.dim() != 2 or tokens.shape[1] < 1:
-        raise ValueError(
-            f"tokens must be (B, L) with the start token in column 0, got {tuple(tokens.shape)}; "
-            f"for one sentence pass tokens[None]"
-        )
+def _check_start(tokens: Tensor) -> None:
+    if tokens.shape[1] < 1:
+        raise ValueError(f"tokens must have the start token in column 0, got {tuple(tokens.shape)}; put it there")
 
 
+@checked(
+    logits="flatten (B, L, V) with logits.flatten(0, 1), and pass floats",
+    targets="flatten (B, L) with targets.flatten(), and pass classes as .long()",
+    count="flatten both, with logits.flatten(0, 1) and targets.flatten()",
+    smoothing="the paper has 0.1",
+)
 def label_smoothing_loss(
-    logits: Float[Tensor, "count vocab"], targets: Int[Tensor, " count"], smoothing: float, pad_id: int
+    logits: Float[Tensor, "count vocab"],
+    targets: Int[Tensor, " count"],
+    smoothing: Annotated[float, Bounds(0, 1)],
+    pad_id: int,
 ) -> Float[Tensor, ""]:
     """Cross-entropy with smoothed labels, averaged over the targets that are not padding.
 
@@ -58,66 +58,28 @@ def label_smoothing_loss(
         −Σ_k q_k log p_k = (1 − ε) · (−log p_target) + ε · mean_k(−log p_k),   p = softmax(logits).
 
     `torch.nn.functional.cross_entropy` gives the same with `label_smoothing=ε, ignore_index=pad_id`. The smallest
-    possible loss is the entropy of q, not zero.
-
-    Args:
-        logits: unnormalised scores of the V classes, `(N, V)`.
-        targets: the right class of each position, `(N,)`; at least one is not `pad_id`.
-        smoothing: ε, 0 ≤ ε ≤ 1; 0 gives plain cross-entropy.
-        pad_id: targets with this id do not count; it need not be a class (PyTorch's default is −100).
-
-    Returns:
-        A scalar.
+    possible loss is the entropy of q, not zero. `pad_id` need not be a class (PyTorch's default is −100).
 
     Raises:
-        TypeError: logits are not floating-point, targets are not integers, smoothing is not a number, or pad_id is not
-            a whole number.
-        ValueError: shapes do not fit, or smoothing is out of range. If the targets are on the CPU, also: every target
-            is padding, or one is not a class. On a GPU this is not checked, since the check would have to wait for the
-            GPU; if every target is padding, the loss is then NaN.
+        ValueError: every target is padding, or one is not a class.
 
     Source: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4, with ε = 0.1.
     """
-    check_loss(logits, targets, smoothing, pad_id)
+    check_targets(targets, logits.shape[1], pad_id)
     real = targets != pad_id  # (N,)
-    if targets.device.type == "cpu":
-        check_targets(targets[real], logits.shape[1], pad_id)
-    classes = targets.long().masked_fill(~real, 0)  # a padded position may name no class; what it picks is thrown away
-    log_probs = torch.log_softmax(logits, dim=-1)  # (N, V)
-    log_prob_of_target = log_probs.gather(1, classes[:, None])[:, 0]  # (N,)
-    loss = -(1 - smoothing) * log_prob_of_target  # (N,)
-    if smoothing > 0:
-        # A sum and a division of (N,), not a mean: backwards, a mean would divide all (N, V) entries.
-        loss = loss - smoothing / log_probs.shape[1] * log_probs.sum(dim=1)  # (N,)
-    return loss.masked_fill(~real, 0.0).sum() / real.sum()
+    log_probs = logits[real].log_softmax(dim=-1)  # (R, V)
+    of_target = log_probs.gather(1, targets[real].long()[:, None])[:, 0]  # (R,)
+    of_all = log_probs.mean(dim=-1)  # (R,)
+    return (-(1 - smoothing) * of_target - smoothing * of_all).mean()
 
 
-def check_loss(logits: Tensor, targets: Tensor, smoothing: float, pad_id: int) -> None:
-    """Refuse what no loss with smoothed labels can be computed of; arguments as in `label_smoothing_loss`.
+def check_targets(targets: Tensor, num_classes: int, pad_id: int) -> None:
+    """Refuse targets that are neither classes nor padding, and padding alone.
 
     Raises:
-        TypeError: an argument is of another type.
-        ValueError: shapes do not fit, or smoothing is out of range.
+        ValueError: no target is a class, or one is not among the classes.
     """
-    check_floats(logits=logits)
-    check_ids(targets=targets)
-    if logits.dim() != 2 or not logits.shape[1] or targets.shape != logits.shape[:1]:
-        raise ValueError(
-            f"logits must be (N, V) and targets (N,), got {tuple(logits.shape)} and {tuple(targets.shape)}; "
-            f"flatten (B, L, V) and (B, L) with logits.flatten(0, 1) and targets.flatten()"
-        )
-    check_number("smoothing", smoothing)
-    if not 0.0 <= smoothing <= 1.0:
-        raise ValueError(f"smoothing must be between 0 and 1, got {smoothing}; the paper has 0.1")
-    check_whole(pad_id=pad_id, least=-(2**63))
-
-
-def check_targets(real: Tensor, num_classes: int, pad_id: int) -> None:
-    """Refuse targets, other than padding, that are not classes.
-
-    Raises:
-        ValueError: there is none, or one is not among the classes.
-    """
+    real = targets[targets != pad_id]
     if len(real) == 0:
         raise ValueError(
             f"expected a target that is not pad_id, got padding ({pad_id}) only; leave such batches out, "
@@ -131,53 +93,34 @@ def check_targets(real: Tensor, num_classes: int, pad_id: int) -> None:
         )
 
 
-def warmup_rate(step: int, d_model: int, warmup_steps: int) -> float:
+@checked(step="count updates from 1: a schedule that starts at 0 passes step + 1")
+def warmup_rate(step: Size, d_model: Size, warmup_steps: Size) -> float:
     """The learning rate of the Transformer paper: a linear rise, then a fall in proportion to `1 / √step`.
 
-    `rate = d_model^(−1/2) · min(step^(−1/2), step · warmup_steps^(−3/2))`.
-
-    Both terms are equal at `step = warmup_steps`, where the rate has its peak, `(d_model · warmup_steps)^(−1/2)`.
-
-    Args:
-        step: number of the update, from 1 on.
-        d_model: width of the model.
-        warmup_steps: length of the rise.
-
-    Returns:
-        The rate of this update.
-
-    Raises:
-        TypeError: an argument is not a number.
-        ValueError: an argument is below 1, or not finite.
+    `rate = d_model^(−1/2) · min(step^(−1/2), step · warmup_steps^(−3/2))`. Updates count from 1. Both terms are equal
+    at `step = warmup_steps`, where the rate has its peak, `(d_model · warmup_steps)^(−1/2)`.
 
     Source: Vaswani et al. (2017), section 5.3, equation 3.
     """
-    check_whole(step=step, hint="; count updates from 1: a schedule that starts at 0 passes step + 1")
-    check_whole(d_model=d_model, warmup_steps=warmup_steps)
     return min(1 / math.sqrt(step), step / warmup_steps**1.5) / math.sqrt(d_model)
 
 
-def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+@checked
+def token_batches(lengths: Sequence[int], max_tokens: Count) -> list[list[int]]:
     """Put sentences of similar length together, as many as fit when all are padded to the longest.
 
     Greedy in order of rising length: a sentence joins the open batch while `sentences · longest ≤ max_tokens`, and
     otherwise opens the next one. No grouping has fewer batches, since a batch that fits still fits without its shortest
-    or its longest sentence. Sentences of equal length keep their order.
-
-    Args:
-        lengths: number of tokens of each sentence, start and end token included.
-        max_tokens: largest number of tokens in a batch, padding included.
-
-    Returns:
-        The batches, from short sentences to long ones: lists of indices into `lengths`, each index once.
+    or its longest sentence. Sentences of equal length keep their order. The batches are lists of indices into
+    `lengths`, each index once.
 
     Raises:
-        TypeError: lengths is not a list of whole numbers, or max_tokens is not a whole number.
+        TypeError: a length is not a whole number.
         ValueError: a sentence is longer than max_tokens, or a length is negative.
 
     Source: Vaswani et al. (2017), section 5.1 (batches by approximate length, some 25,000 tokens per side).
     """
-    _check_lengths(lengths, max_tokens)
+    _check_lengths(lengths)
     for index, length in enumerate(lengths):
         if not 0 <= length <= max_tokens:
             raise ValueError(
@@ -193,8 +136,6 @@ def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
     return batches
 
 
-def _check_lengths(lengths: Sequence[int], max_tokens: int) -> None:
-    check_whole(max_tokens=max_tokens, least=0)
-    check_sequence(lengths=lengths)
+def _check_lengths(lengths: Sequence[int]) -> None:
     for index, length in enumerate(lengths):
         check_whole(lengths=length, least=-math.inf, most=math.inf, hint=f" at index {index}")

@@ -7,14 +7,15 @@ import torch
 from wrong_arguments import Call, check_call, floats, weights
 
 import course_lib as cl
+from course_kit import nn as full
+from course_kit.beam_trace import beam_trace
 from course_kit.flash_attention import TiledAttention, flash_attention
 from course_kit.interpret.readouts import leave_one_out_labels
 from course_kit.interpret.weighted_values import distant_twin_weights, twin_weights
+from course_kit.nn import named_attentions
 from course_kit.stats import bootstrap_interval, rank_correlation
 from course_kit.translator.alignments import alignment_counts, alignment_error_rate, attention_alignment
-from course_lib.decoding import beam_trace
 from course_lib.masking import check_mask, check_tokens, open_empty_rows
-from course_lib.multi_head import named_attentions
 
 IDS = torch.tensor([[3, 4, 0], [3, 3, 4]])
 OPEN = torch.tensor([True, False, True])
@@ -63,7 +64,7 @@ CALLS = {
         open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
     ),
     "fused_attention": Call(
-        cl.fused_attention,
+        full.fused_attention,
         {
             "query": QUERY,
             "key": KEY,
@@ -139,27 +140,27 @@ CALLS = {
     "shift_matrix": Call(cl.shift_matrix, {"offset": 2, "d_model": 4}, open={"offset": "half"}),
     "apply_rotary": Call(cl.apply_rotary, {"x": floats(2, 3, 4), "positions": torch.arange(3), "base": 100.0}),
     "alibi_bias": Call(cl.alibi_bias, {"num_heads": 2, "length": 3}),
-    "SinusoidalPositionalEncoding": Call(cl.SinusoidalPositionalEncoding, {"d_model": 4}),
+    "SinusoidalPositionalEncoding": Call(full.SinusoidalPositionalEncoding, {"d_model": 4}),
     "SinusoidalPositionalEncoding.forward": Call(
-        cl.SinusoidalPositionalEncoding(4), {"x": floats(2, 3, 4), "offset": 1}, open={"x": BATCHES}
+        full.SinusoidalPositionalEncoding(4), {"x": floats(2, 3, 4), "offset": 1}, open={"x": BATCHES}
     ),
-    "LearnedPositionalEmbedding": Call(cl.LearnedPositionalEmbedding, {"max_length": 5, "d_model": 4}, draws=True),
+    "LearnedPositionalEmbedding": Call(full.LearnedPositionalEmbedding, {"max_length": 5, "d_model": 4}, draws=True),
     "LearnedPositionalEmbedding.forward": Call(
-        cl.LearnedPositionalEmbedding(5, 4),
+        full.LearnedPositionalEmbedding(5, 4),
         {"x": floats(2, 3, 4), "offset": 1},
         called={"offset": "x"},
         open={"x": BATCHES},
     ),
-    "RotaryPosition": Call(cl.RotaryPosition, {"base": 100.0}),
+    "RotaryPosition": Call(full.RotaryPosition, {"base": 100.0}),
     "RotaryPosition.rotate": Call(
-        cl.RotaryPosition().rotate,
+        full.RotaryPosition().rotate,
         {"query": floats(2, 2, 3, 4), "key": floats(2, 2, 5, 4), "positions": torch.arange(5)},
         called={"query": "x", "key": "x"},
     ),
     "AlibiPosition.bias": Call(
-        cl.AlibiPosition().bias,
+        full.AlibiPosition().bias,
         {"query": floats(2, 2, 3, 4), "key": floats(2, 2, 5, 4), "positions": torch.arange(5)},
-        covers=(cl.AlibiPosition,),
+        covers=(full.AlibiPosition,),
     ),
     # heads
     "split_heads": Call(
@@ -167,37 +168,37 @@ CALLS = {
     ),
     "merge_heads": Call(cl.merge_heads, {"x": floats(2, 2, 3, 4)}, open={"x": ANY_DTYPE}),
     "multi_head_parameter_count": Call(cl.multi_head_parameter_count, {"d_model": 8, "num_heads": 2}),
-    "MultiHeadAttention": Call(cl.MultiHeadAttention, {"d_model": 4, "num_heads": 2, "dropout": 0.1}, draws=True),
+    "MultiHeadAttention": Call(full.MultiHeadAttention, {"d_model": 4, "num_heads": 2, "dropout": 0.1}, draws=True),
     "MultiHeadAttention.forward": Call(
-        cl.MultiHeadAttention(4, 2),
+        full.MultiHeadAttention(4, 2),
         {"query": QUERY, "key": KEY, "value": floats(2, 5, 4), "mask": torch.ones(3, 5).bool()},
         open=dict.fromkeys(("query", "key", "value"), WEIGHTS_DTYPE),
     ),
-    "named_attentions": Call(named_attentions, {"model": cl.MultiHeadAttention(4, 2)}),
+    "named_attentions": Call(named_attentions, {"model": full.MultiHeadAttention(4, 2)}),
     # layers
     "layer_norm": Call(cl.layer_norm, {"x": floats(2, 3, 4), "gain": floats(4), "bias": floats(4), "eps": 1e-5}),
     "FeedForward": Call(
-        cl.FeedForward,
+        full.FeedForward,
         {"d_model": 4, "d_ff": 8, "dropout": 0.1, "activation": torch.relu},
         open={"activation": "returns None"},
         draws=True,
     ),
-    "FeedForward.forward": Call(cl.FeedForward(4, 8), {"x": floats(2, 3, 4)}, open={"x": WEIGHTS_DTYPE}),
+    "FeedForward.forward": Call(full.FeedForward(4, 8), {"x": floats(2, 3, 4)}, open={"x": WEIGHTS_DTYPE}),
     "EncoderLayer": Call(
-        cl.EncoderLayer,
+        full.EncoderLayer,
         {"d_model": 4, "num_heads": 2, "d_ff": 8, "dropout": 0.1, "activation": torch.relu, "norm_eps": 1e-5},
         open={"activation": "returns None"},
         draws=True,
     ),
     "EncoderLayer.forward": Call(
-        cl.EncoderLayer(4, 2, 8),
+        full.EncoderLayer(4, 2, 8),
         {"x": floats(2, 3, 4), "mask": torch.ones(3, 3).bool()},
         called={"x": "query"},
         open={"x": WEIGHTS_DTYPE},
     ),
-    "DecoderLayer": Call(cl.DecoderLayer, {"d_model": 4, "num_heads": 2, "d_ff": 8, "dropout": 0.1}, draws=True),
+    "DecoderLayer": Call(full.DecoderLayer, {"d_model": 4, "num_heads": 2, "d_ff": 8, "dropout": 0.1}, draws=True),
     "DecoderLayer.forward": Call(
-        cl.DecoderLayer(4, 2, 8),
+        full.DecoderLayer(4, 2, 8),
         {
             "x": floats(2, 3, 4),
             "memory": floats(2, 5, 4),
@@ -223,9 +224,7 @@ CALLS = {
     "beam_search": Call(cl.beam_search, {**SEARCH, "beam_size": 2, "length_penalty": 0.5}),
     "beam_trace": Call(beam_trace, {**SEARCH, "beam_size": 2, "length_penalty": 0.5}),
     "top_p_filter": Call(cl.top_p_filter, {"logits": floats(3, 5), "p": 0.9}),
-    "corpus_bleu": Call(
-        cl.corpus_bleu, {"hypotheses": [["a", "b"], ["c"]], "references": [["a", "b"], ["c", "d"]], "max_order": 2}
-    ),
+    "corpus_bleu": Call(cl.corpus_bleu, {"hypotheses": [["a", "b"], ["c"]], "references": [["a", "b"], ["c", "d"]]}),
     "cached_attention": Call(
         cl.cached_attention,
         {

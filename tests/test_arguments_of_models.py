@@ -11,6 +11,7 @@ from wrong_arguments import Call, floats, right_and_wrong
 
 import course_kit as ck
 import course_lib as cl
+from course_kit import nn as full
 from course_kit.costs.activations import language_model_activations, transformer_activations
 from course_kit.costs.training import language_model_flops, training_flops, training_memory, transformer_flops
 from course_kit.interpret.importance import gradient_times_input, leave_one_out
@@ -18,14 +19,13 @@ from course_kit.interpret.interventions import heads_off, patch_heads, patch_out
 from course_kit.interpret.readouts import logit_lens
 from course_kit.interpret.weighted_values import record_value_norms, value_norms
 from course_kit.measuring import numbers_kept, peak_numbers
+from course_kit.nn import Decoder, DecoderCache, Encoder, KeyValueCache, TokenEmbedding
 from course_kit.shared_key_attention import GroupedQueryAttention, LatentAttention
 from course_kit.speculative import expected_tokens_per_step, speculative_sample
 from course_kit.window_cache import SlidingWindowCache
 from course_kit.workshop.tasks import AnomalyTask, SequenceTask, copy, greedy_tokens, sort
-from course_lib.cache import DecoderCache, KeyValueCache
-from course_lib.models import Decoder, Encoder, TokenEmbedding
 
-CONFIG = cl.TransformerConfig(vocab_size=9, d_model=4, num_heads=2, num_layers=1, d_ff=8)
+CONFIG = full.TransformerConfig(vocab_size=9, d_model=4, num_heads=2, num_layers=1, d_ff=8)
 UNDROPPED = dataclasses.replace(CONFIG, dropout=0.0)
 IDS, TARGET = torch.tensor([[3, 4, 0], [3, 3, 4]]), torch.tensor([[1, 5], [1, 6]])
 FEATURES, SEEN = floats(2, 3, 4), torch.ones(3, 3).bool()
@@ -50,7 +50,7 @@ def inside(manager, function):
 
 
 def transformer():
-    return cl.Transformer(CONFIG).eval()
+    return full.Transformer(CONFIG).eval()
 
 
 def begun():
@@ -108,13 +108,13 @@ SETS = {"set_size": 4, "num_features": 3, "num_classes": 6, "noise": 0.1}
 CALLS = {
     # models
     "TransformerConfig": Call(
-        cl.TransformerConfig,
+        full.TransformerConfig,
         {**SIZES, "dropout": 0.1, "norm": "pre", "positions": "rotary", "max_length": 7, "pad_id": 0},
         open={"target_vocab_size": "None"},
     ),
-    "Transformer": Call(cl.Transformer, {"config": CONFIG}, draws=True),
-    "TransformerEncoder": Call(cl.TransformerEncoder, {"config": CONFIG}, draws=True),
-    "LanguageModel": Call(cl.LanguageModel, {"config": CONFIG}, draws=True),
+    "Transformer": Call(full.Transformer, {"config": CONFIG}, draws=True),
+    "TransformerEncoder": Call(full.TransformerEncoder, {"config": CONFIG}, draws=True),
+    "LanguageModel": Call(full.LanguageModel, {"config": CONFIG}, draws=True),
     "Encoder": Call(Encoder, {"config": CONFIG}, draws=True),
     "Decoder": Call(Decoder, {"config": CONFIG}, draws=True),
     "TokenEmbedding": Call(TokenEmbedding, {"embedding": nn.Embedding(9, 4), "config": CONFIG}),
@@ -133,9 +133,9 @@ CALLS = {
         begun(), {"tokens": TARGET[:, :1], "parents": torch.zeros(2, 1).long()}, called={"tokens": "token|width"}
     ),
     "TransformerEncoder.forward": Call(
-        cl.TransformerEncoder(CONFIG).eval(), {"tokens": IDS}, called={"tokens": "token"}
+        full.TransformerEncoder(CONFIG).eval(), {"tokens": IDS}, called={"tokens": "token"}
     ),
-    "LanguageModel.forward": Call(cl.LanguageModel(CONFIG).eval(), {"tokens": IDS}, called={"tokens": "token"}),
+    "LanguageModel.forward": Call(full.LanguageModel(CONFIG).eval(), {"tokens": IDS}, called={"tokens": "token"}),
     "Encoder.forward": Call(
         Encoder(CONFIG).eval(), {"x": FEATURES, "mask": SEEN}, called={"x": "query"}, open={"x": DOUBLE}
     ),
@@ -181,7 +181,7 @@ CALLS = {
         called=dict.fromkeys(("source", "target"), "tokens?"),
     ),
     # interpreting
-    "record_attention": Call(inside(cl.record_attention, run), {"model": MODEL}, covers=(cl.record_attention,)),
+    "record_attention": Call(inside(full.record_attention, run), {"model": MODEL}, covers=(full.record_attention,)),
     "record_heads": Call(inside(record_heads, run), {"model": MODEL}, covers=(record_heads,)),
     "record_value_norms": Call(inside(record_value_norms, run), {"model": MODEL}, covers=(record_value_norms,)),
     "record_outputs": Call(
@@ -216,7 +216,7 @@ CALLS = {
         called=dict.fromkeys(("source", "target"), "tokens?|query"),
     ),
     "value_norms": Call(
-        value_norms, {"attention": cl.MultiHeadAttention(4, 2), "value": FEATURES}, open={"value": DOUBLE}
+        value_norms, {"attention": full.MultiHeadAttention(4, 2), "value": FEATURES}, open={"value": DOUBLE}
     ),
     "leave_one_out": Call(leave_one_out, {"output": lambda present: present.float(), "length": 4}),
     "gradient_times_input": Call(

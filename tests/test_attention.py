@@ -6,6 +6,7 @@ import math
 import runpy
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -228,19 +229,25 @@ def test_arguments_and_random_state_stay_and_the_dtype_is_kept(function, shapes,
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: dot_product_score(torch.randn(5, 11), torch.randn(7, 13)), r"\(5, 11\).*\(7, 13\).*project"),
-        (lambda: attend(torch.randn(5, 7), torch.randn(3, 11)), r"one column.*\(5, 7\).*\(3, 11\).*each key has"),
+        (
+            lambda: dot_product_score(torch.randn(5, 11), torch.randn(7, 13)),
+            r"query and key must agree in d_k, got .*\(5, 11\).*\(7, 13\).*project",
+        ),
+        (
+            lambda: attend(torch.randn(5, 7), torch.randn(3, 11)),
+            r"scores and value must agree in len_k, got .*\(5, 7\).*\(3, 11\).*each key has",
+        ),
         (
             lambda: additive_score(
                 torch.randn(5, 11), torch.randn(7, 13), torch.randn(17, 2), torch.randn(17, 13), torch.randn(17)
             ),
-            r"w_query must be .*\(17, 11\), got \(17, 2\); d_attn",
+            r"query and w_query must agree in d_q, got .*\(5, 11\).*\(17, 2\).*w_query multiplies",
         ),
         (
             lambda: additive_score(
                 torch.randn(5, 11), torch.randn(7, 13), torch.randn(17, 11), torch.randn(13, 17), torch.randn(17)
             ),
-            r"w_key must be .*\(17, 13\), got \(13, 17\); d_attn",
+            r"w_query and w_key must agree in d_attn, got .*\(17, 11\).*\(13, 17\).*the hidden layer",
         ),
     ],
 )
@@ -258,12 +265,15 @@ def test_a_bandwidth_that_is_not_positive_and_finite_is_refused(bandwidth):
 # --- annotations ------------------------------------------------------------------------------------------------------
 
 
-def test_without_jaxtyping_an_annotation_reads_as_a_plain_tensor(monkeypatch):
+def test_without_jaxtyping_an_annotation_is_a_plain_tensor_with_a_note(monkeypatch):
     monkeypatch.delitem(sys.modules, "jaxtyping")
     names = runpy.run_path(str(Path(course_lib.__file__).with_name("_typing.py")))
-    assert all(names[kind][Tensor, "... len_q d_k"] is Tensor for kind in ("Bool", "Float", "Int"))
+    for kind, dtype in (("Bool", "bool"), ("Float", "floating-point"), ("Int", "integer")):
+        tensor, note = get_args(names[kind][Tensor, "... len_q d_k"])
+        assert tensor is Tensor
+        assert note == names["Shape"](dtype, "... len_q d_k")
 
 
 def test_the_tests_check_shapes_at_run_time():
-    with pytest.raises(Exception, match="attend"):
-        attend(torch.randn(5, 7), torch.randn(3, 11))
+    with pytest.raises(Exception, match=r"Type-check error .*attend"):
+        attend.__wrapped__(torch.randn(5, 7), torch.randn(3, 11))  # without the library's own check

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from oracles import no_side_effects
 from torch import nn
 
+from course_kit.nn import LanguageModel, TransformerConfig, TransformerEncoder
 from course_lib.debugging import (
     fit_one_batch,
     idle_parameters,
@@ -19,7 +20,6 @@ from course_lib.debugging import (
     start_loss,
     token_influence,
 )
-from course_lib.models import LanguageModel, TransformerConfig, TransformerEncoder
 
 VOCAB, PAD = 11, 0
 

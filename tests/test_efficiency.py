@@ -12,7 +12,7 @@ from torch import nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_lib.cache import KeyValueCache
+from course_kit.nn import KeyValueCache
 from course_lib.efficiency import (
     cache_bytes,
     convolution_layers,
@@ -199,11 +199,10 @@ def quadratic_form(query, key, value):
 
 
 @pytest.mark.parametrize("batch", LEADING)
-@pytest.mark.parametrize("chunk_size", [1, 2, 3, 7, 50])
-def test_every_chunk_size_equals_the_masked_matrix(batch, chunk_size):
+def test_linear_attention_equals_the_masked_matrix(batch):
     leaves = query, key, value = leaf(*batch, 7, 11), leaf(*batch, 7, 11), leaf(*batch, 7, 3)
     with no_side_effects(*leaves):
-        ours = linear_attention(query, key, value, chunk_size=chunk_size)
+        ours = linear_attention(query, key, value)
     assert_same_gradients(ours, quadratic_form(query, key, value), leaves)
 
 
@@ -215,9 +214,9 @@ def test_linear_attention_by_hand():
 
 def test_linear_attention_is_causal():
     query, key, value = torch.randn(3, 9, 5).unbind(0)
-    before = linear_attention(query, key, value, chunk_size=4)
+    before = linear_attention(query, key, value)
     key[6], value[6] = 1.0, 9.0
-    after = linear_attention(query, key, value, chunk_size=4)
+    after = linear_attention(query, key, value)
     assert ((before - after).abs().amax(-1) > 0).tolist() == [False] * 6 + [True] * 3
 
 
@@ -281,22 +280,36 @@ def test_the_same_distribution_keeps_every_token():
 @pytest.mark.usefixtures("unchecked")
 def test_what_does_not_fit_is_refused():
     q, k = torch.randn(1, 6, 5, 7), torch.randn(1, 4, 3, 7)
-    with pytest.raises(ValueError, match="heads of the queries must be a multiple of those of the keys, got 6 and 4"):
+    with pytest.raises(ValueError, match="heads of query must be a multiple of those of key, got 6 and 4; each head"):
         grouped_query_attention(q, k, k)
-    with pytest.raises(ValueError, match="same number of features"):
+    with pytest.raises(
+        ValueError, match=r"query and key must agree in d, got .* 7\) .* 5\) .*; queries, keys and values"
+    ):
         grouped_query_attention(q, k[..., :5], k[..., :5])
-    with pytest.raises(ValueError, match=r"\(B, H, L_q, d\)"):
+    with pytest.raises(ValueError, match=r"key and value must agree in d|query and value must agree in d"):
         grouped_query_attention(q, k, k[..., :5])
-    with pytest.raises(ValueError, match="one query per key, got 5 queries and 3 keys"):
+    with pytest.raises(ValueError, match=r"key and value must agree in groups, got .*; keys and values have the same"):
+        grouped_query_attention(q, k, k[:, :2])
+    with pytest.raises(
+        ValueError, match=r"query and key must agree in length, got .* \(5, 2\) .* \(3, 2\) .* one query"
+    ):
         linear_attention(torch.randn(5, 2), torch.randn(3, 2), torch.randn(3, 2))
+    with pytest.raises(ValueError, match=r"query must have at least one position, got \(0, 2\); pass a longer"):
+        linear_attention(torch.randn(0, 2), torch.randn(0, 2), torch.randn(0, 2))
+    with pytest.raises(ValueError, match="kernel_size must be at least 2, got 1"):
+        convolution_layers(5, 1)
     with pytest.raises(ValueError, match="draft must be probabilities"):
         speculative_acceptance(torch.tensor([0.5, 0.5]), torch.tensor([0.5, 0.6]))
     with pytest.raises(ValueError, match="target must be probabilities"):
         speculative_acceptance(torch.tensor([1.5, -0.5]), torch.tensor([0.5, 0.5]))
     state = torch.zeros(3), torch.zeros(3), torch.zeros(3, 2)
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match=r"scores must be those of at least one key, got \(3, 0\); leave out empty"):
         online_softmax_step(*state, torch.zeros(3, 0), torch.zeros(0, 2))
-    with pytest.raises(ValueError, match="begin with zeros"):
+    with pytest.raises(
+        ValueError, match=r"output and value must agree in d_v, .* 2\) .* 5\) .*begin with an output of"
+    ):
         online_softmax_step(*state, torch.zeros(3, 4), torch.zeros(4, 5))
-    with pytest.raises(ValueError, match="one number per query"):
+    with pytest.raises(ValueError, match=r"scores and value must agree in block, got .*; cut both at the same keys"):
+        online_softmax_step(*state, torch.zeros(3, 4), torch.zeros(5, 2))
+    with pytest.raises(ValueError, match="must agree in len_q"):
         online_softmax_step(torch.zeros(3, 1), *state[1:], torch.zeros(3, 4), torch.zeros(4, 2))

@@ -9,10 +9,10 @@ import torch
 from oracles import CLOSE, randomise
 from torch.testing import assert_close
 
+from course_kit.nn import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
 from course_kit.recurrent import RecurrentEncoderDecoder
 from course_kit.translator import search as generating
 from course_lib import attention, masking, multi_head, positional_encoding, scaled_dot_product, transformer
-from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
 
 pytestmark = [
     pytest.mark.gpu,

@@ -10,6 +10,7 @@ from oracles import CLOSE, leaf, no_side_effects, randomise
 from torch.testing import assert_close
 
 from course_kit.interpret.interventions import heads_off, record_heads
+from course_kit.nn import MultiHeadAttention
 from course_lib.inspection import (
     attention_between_words,
     attention_entropy,
@@ -19,7 +20,6 @@ from course_lib.inspection import (
     previous_token_score,
 )
 from course_lib.masking import decoder_mask, padding_mask
-from course_lib.multi_head import MultiHeadAttention
 
 LAYERS, BATCH, HEADS, LENGTH = 3, 2, 5, 7
 
@@ -148,9 +148,19 @@ def test_a_query_that_attends_to_nothing_keeps_what_it_has():
     assert_close(rollout[:, 4], torch.eye(LENGTH, dtype=torch.float64)[4].expand(BATCH, -1), **CLOSE)
 
 
-@pytest.mark.parametrize("shape", [(BATCH, HEADS, 7, 7), (LAYERS, BATCH, HEADS, 5, 7), (0, BATCH, HEADS, 7, 7)])
-def test_rollout_of_other_shapes_is_an_error(shape, unchecked):
-    with pytest.raises(ValueError, match=r"weights must be those of self-attention.*got \("):
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((BATCH, HEADS, 7, 7), r"\(num_layers, batch, heads, length, length\), got \(2, 5, 7, 7\); stack the layers"),
+        (
+            (LAYERS, BATCH, HEADS, 5, 7),
+            r"\(num_layers, .*length, length\), got \(3, 2, 5, 5, 7\); .* of self-attention",
+        ),
+        ((0, BATCH, HEADS, 7, 7), r"those of at least one layer, got \(0, 2, 5, 7, 7\); stack the layers"),
+    ],
+)
+def test_rollout_of_other_shapes_is_an_error(shape, message, unchecked):
+    with pytest.raises(ValueError, match=f"weights must be {message}"):
         attention_rollout(torch.ones(shape))
 
 
@@ -217,10 +227,21 @@ def test_in_a_decoder_nothing_comes_after_and_the_first_token_counts_neither_for
 
 def test_head_scores_of_other_tokens_or_of_a_wrong_mask_are_errors(unchecked):
     weights = random_weights(BATCH, HEADS, LENGTH, LENGTH)
-    with pytest.raises(ValueError, match=r"tokens must be one for each key, .*\(2, 7\), got \(2, 5\)"):
-        head_scores(weights, torch.zeros(2, 5, dtype=torch.long))
-    with pytest.raises(TypeError, match=r"mask must be bool with True = may attend, got torch\.int64"):
-        head_scores(weights, torch.zeros(2, 7, dtype=torch.long), mask=torch.ones(7, 7, dtype=torch.long))
+    tokens = torch.zeros(2, 7, dtype=torch.long)
+    with pytest.raises(
+        ValueError, match=r"tokens must agree in length, got .*tokens \(2, 5\) .*; one token for each key"
+    ):
+        head_scores(weights, tokens[:, :5])
+    with pytest.raises(
+        TypeError, match=r"mask must be a bool tensor, got torch\.int64 \(7, 7\); True where a query may"
+    ):
+        head_scores(weights, tokens, mask=torch.ones(7, 7, dtype=torch.long))
+    with pytest.raises(
+        ValueError, match=r"mask must broadcast to \(batch, 1, length, length\) = \(2, 1, 7, 7\), got \(5, 7"
+    ):
+        head_scores(weights, tokens, mask=torch.ones(5, 7, 7, dtype=torch.bool))
+    with pytest.raises(TypeError, match="delimiters must be a whole number, got 1.5; pass an int, the ids of tokens"):
+        head_scores(weights, tokens, delimiters=[1.5])
 
 
 def test_previous_token_score_by_hand():
@@ -238,7 +259,7 @@ def test_without_delimiters_it_is_the_score_of_head_scores():
 
 @pytest.mark.parametrize("shape", [(5, 7), (3, 1, 1)])
 def test_a_previous_token_needs_two_tokens_and_a_square(shape, unchecked):
-    with pytest.raises(ValueError, match="at least two tokens, got"):
+    with pytest.raises(ValueError, match=r"weights must be .*(length, length\)|at least two tokens), got \("):
         previous_token_score(torch.ones(shape))
 
 
@@ -256,6 +277,10 @@ def test_a_head_switched_off_adds_nothing(off):
 def test_a_head_that_does_not_exist_cannot_be_switched_off():
     with pytest.raises(ValueError, match=r"one of the heads 0 … 1, got -1"):
         head_switched_off(torch.ones(3, 2, 5, 7), torch.ones(11, 14), torch.ones(11), -1)
+    with pytest.raises(
+        ValueError, match=r"weight must be \(d_out, 14\) for heads \(3, 2, 5, 7\), got \(14, 11\); pass"
+    ):
+        head_switched_off(torch.ones(3, 2, 5, 7), torch.ones(14, 11), torch.ones(14), 0)
 
 
 # --- from pieces to words ---------------------------------------------------------------------------------------------
@@ -278,11 +303,13 @@ def test_words_of_one_piece_change_nothing_and_rows_still_sum_to_one():
 
 def test_word_numbers_with_gaps_or_of_another_length_are_errors(unchecked):
     weights = random_weights(3, 2)
-    with pytest.raises(ValueError, match=r"query_words must have one word number per token, 3 of them, got \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"weights and query_words must agree in len_q, got .* \(2,\) .*; number the word"
+    ):
         attention_between_words(weights, torch.tensor([0, 1]), torch.tensor([0, 1]))
-    with pytest.raises(ValueError, match=r"key_words must number the words .* without gaps, .*missing: \[0\]"):
+    with pytest.raises(ValueError, match=r"key_words must number the words .* without gaps, got \[1\]"):
         attention_between_words(weights, torch.tensor([0, 1, 2]), torch.tensor([1, 1]))
-    with pytest.raises(ValueError, match="missing: all of them"):
+    with pytest.raises(ValueError, match=r"query_words must number the words .* without gaps, got \[\]"):
         attention_between_words(weights, torch.tensor([-1, -1, -1]), torch.tensor([0, 1]))
 
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-import subprocess
-import sys
-
 import pytest
 import torch
 from oracles import CLOSE, DTYPES, leaf, no_side_effects
 from torch.testing import assert_close
 
 from course_lib.masking import (
-    broadcasts_to,
     causal_mask,
-    check_mask,
     decoder_mask,
     masked_softmax,
     padding_mask,
@@ -85,10 +79,9 @@ def test_a_decoder_mask_allows_what_both_of_its_parts_allow():
         assert mask[sentence, 0, query, key] == (key <= query and tokens[sentence, key] != PAD)
 
 
-def test_masks_are_made_where_they_are_wanted():
+def test_masks_of_tokens_are_made_where_the_tokens_are():
     tokens = torch.empty(2, 5, dtype=torch.long, device="meta")
-    masks = causal_mask(5, device="meta"), sliding_window_mask(5, 2, device="meta")
-    assert {mask.device.type for mask in (*masks, padding_mask(tokens, 0), decoder_mask(tokens, 0))} == {"meta"}
+    assert {mask.device.type for mask in (padding_mask(tokens, 0), decoder_mask(tokens, 0))} == {"meta"}
 
 
 def test_mask_makers_leave_tokens_and_random_state_as_they_are():
@@ -185,38 +178,17 @@ def test_scores_mask_and_random_state_stay_as_they_are():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8])
 def test_a_mask_that_is_not_bool_is_refused(dtype, unchecked):
-    with pytest.raises(TypeError, match=rf"bool tensor with True .*got {dtype}; .*mask\.bool\(\).*mask == 0"):
+    with pytest.raises(TypeError, match=rf"bool tensor, got {dtype} .*; True where .*mask\.bool\(\).*mask == 0"):
         masked_softmax(torch.randn(5, 7), torch.ones(5, 7, dtype=dtype))
 
 
 @pytest.mark.parametrize("shape", [(7, 5), (5,), (3, 5), (2, 5, 7), (11, 3, 5, 7)])
 def test_a_mask_that_does_not_fit_or_would_enlarge_the_scores_is_refused(shape):
-    with pytest.raises(ValueError, match=r"broadcast to the scores .*\(3, 5, 7\), got .*padding mask is \(B, 1, 1, L"):
+    with pytest.raises(ValueError, match=r"broadcast to .*\(3, 5, 7\), got .*padding mask is \(B, 1, 1, L"):
         masked_softmax(torch.randn(3, 5, 7), torch.ones(shape, dtype=torch.bool))
-
-
-def test_a_mask_that_fits_is_let_through():
-    assert check_mask(torch.ones(1, 7, dtype=torch.bool), (3, 5, 7)) is None
 
 
 @pytest.mark.parametrize("window", [0, -1])
 def test_a_window_without_even_the_position_itself_is_refused(window):
     with pytest.raises(ValueError, match=rf"window must be at least 1, got {window}.*sees itself"):
         sliding_window_mask(5, window)
-
-
-def test_what_broadcasts_is_what_pytorch_says():
-    shapes = [shape for count in range(4) for shape in itertools.product((0, 1, 2, 3), repeat=count)]
-    for shape, target in itertools.product(shapes, repeat=2):
-        try:
-            expected = torch.ones(shape).expand(target).shape == torch.Size(target)
-        except RuntimeError:
-            expected = False
-        assert broadcasts_to(shape, target) == expected, (shape, target)
-
-
-def test_a_mask_that_does_not_fit_is_refused_without_loading_a_computer_algebra_system():
-    code = (
-        "import sys, torch, course_lib.masking as m; m.broadcasts_to((2, 3), (4, 3)); sys.exit('sympy' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

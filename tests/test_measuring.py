@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from course_kit.measuring import numbers_kept, peak_numbers
-from course_lib import fused_attention, scaled_dot_product_attention
+from course_kit.nn import fused_attention
+from course_lib import scaled_dot_product_attention
 
 
 def test_a_product_keeps_both_factors():

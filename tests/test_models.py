@@ -13,19 +13,20 @@ from oracles import CLOSE, DTYPES, gradients, leaf, no_side_effects, randomise, 
 from torch import nn
 from torch.testing import assert_close
 
-from course_lib.masking import causal_mask
-from course_lib.models import (
+from course_kit.nn import (
     Decoder,
     Encoder,
+    FeedForward,
     LanguageModel,
     TokenEmbedding,
     Transformer,
     TransformerConfig,
     TransformerEncoder,
+    record_attention,
 )
-from course_lib.multi_head import record_attention
+from course_lib.masking import causal_mask
 from course_lib.positional_encoding import sinusoidal_encoding
-from course_lib.transformer import FeedForward, transformer_parameter_count
+from course_lib.transformer import transformer_parameter_count
 
 PAD = 1
 SMALL = TransformerConfig(

@@ -11,16 +11,9 @@ from oracles import CLOSE, DTYPES, gradients, leaf, no_side_effects, randomise, 
 from torch import nn
 from torch.testing import assert_close
 
+from course_kit.nn import AlibiPosition, AttentionPosition, MultiHeadAttention, RotaryPosition, record_attention
 from course_lib.masking import causal_mask
-from course_lib.multi_head import (
-    AttentionPosition,
-    MultiHeadAttention,
-    merge_heads,
-    multi_head_parameter_count,
-    record_attention,
-    split_heads,
-)
-from course_lib.positional_encoding import AlibiPosition, RotaryPosition
+from course_lib.multi_head import merge_heads, multi_head_parameter_count, split_heads
 
 LEADING = [(), (3,), (3, 13)]
 D_MODEL, HEADS = 22, 2  # two heads of 11 features

@@ -10,16 +10,8 @@ import torch
 from oracles import CLOSE, DTYPES, leaf, no_side_effects
 from torch.testing import assert_close
 
-from course_lib.positional_encoding import (
-    AlibiPosition,
-    LearnedPositionalEmbedding,
-    RotaryPosition,
-    SinusoidalPositionalEncoding,
-    alibi_bias,
-    apply_rotary,
-    shift_matrix,
-    sinusoidal_encoding,
-)
+from course_kit.nn import AlibiPosition, LearnedPositionalEmbedding, RotaryPosition, SinusoidalPositionalEncoding
+from course_lib.positional_encoding import alibi_bias, apply_rotary, shift_matrix, sinusoidal_encoding
 
 LEADING = [(), (3,), (3, 2)]
 

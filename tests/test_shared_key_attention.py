@@ -7,11 +7,10 @@ from oracles import CLOSE, gradients, leaf, randomise, torch_names
 from torch import nn
 from torch.testing import assert_close
 
+from course_kit.nn import KeyValueCache, MultiHeadAttention, RotaryPosition
 from course_kit.shared_key_attention import GroupedQueryAttention, LatentAttention
-from course_lib.cache import KeyValueCache
 from course_lib.masking import causal_mask, padding_mask
-from course_lib.multi_head import MultiHeadAttention, split_heads
-from course_lib.positional_encoding import RotaryPosition
+from course_lib.multi_head import split_heads
 
 BATCH, LENGTH, HEADS, D_HEAD, D_LATENT = 2, 7, 6, 5, 11
 D_MODEL = HEADS * D_HEAD

@@ -11,10 +11,10 @@ import torch
 from oracles import no_side_effects
 
 from course_kit import speculative
+from course_kit.nn import LanguageModel, TransformerConfig
 from course_kit.speculative import expected_tokens_per_step, speculative_sample
 from course_lib.decoding import greedy_decode
 from course_lib.efficiency import speculative_acceptance
-from course_lib.models import LanguageModel, TransformerConfig
 
 BOS, EOS = 3, 2  # the vocabulary is 0, 1, 2; bos lies outside it
 LENGTH = 3

@@ -64,7 +64,7 @@ def test_pairs_are_views_of_all_but_one_column(rows, length):
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 4), (3, 0)])
 def test_a_pair_of_anything_else_is_refused(unchecked, shape):
-    with pytest.raises(ValueError, match=r"must be \(B, L\).*got \(.*pass tokens\[None\]"):
+    with pytest.raises(ValueError, match=r"tokens must (be \(batch, length\)|have the start token in column 0), got \(.*; "):
         teacher_forcing_pair(torch.zeros(shape, dtype=torch.long))
 
 
@@ -139,13 +139,13 @@ def test_the_least_loss_is_the_entropy_of_the_label():
 
 def test_loss_refuses_shapes_that_do_not_fit(unchecked):
     for logits, targets in (((2, 3, 5), (2, 3)), ((6, 5), (2, 3)), ((6, 5), (5,)), ((5,), ()), ((2, 3, 5), (2,))):
-        with pytest.raises(ValueError, match=r"logits must be \(N, V\) and targets \(N,\), got .* flatten"):
+        with pytest.raises(ValueError, match=r"(logits must be \(count, vocab\)|targets must be \(count,\)|agree in count), got .*; flatten"):
             label_smoothing_loss(torch.zeros(logits), torch.zeros(targets, dtype=torch.long), 0.1, 0)
 
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.1, math.nan])
 def test_loss_refuses_a_smoothing_that_is_no_share(smoothing):
-    with pytest.raises(ValueError, match=r"between 0 and 1, got .*; the paper has 0\.1"):
+    with pytest.raises(ValueError, match=r"smoothing must be in \[0, 1\], got .*; the paper has 0\.1"):
         label_smoothing_loss(torch.zeros(2, 5), torch.tensor([1, 3]), smoothing, 0)
 
 
@@ -158,33 +158,6 @@ def test_loss_refuses_padding_alone():
 def test_loss_refuses_targets_that_are_no_classes(wrong):
     with pytest.raises(ValueError, match=rf"classes 0 … 4 or pad_id = 2, got {wrong}; .*vocabulary"):
         label_smoothing_loss(torch.zeros(3, 5), torch.tensor([0, wrong, PAD]), 0.1, PAD)
-
-
-def test_off_the_cpu_no_value_is_waited_for():
-    # Tensors on "meta" have no values: whatever would make a host wait for a GPU raises here.
-    logits = torch.empty(6, 5, device="meta", requires_grad=True)
-    loss = label_smoothing_loss(logits, torch.empty(6, dtype=torch.long, device="meta"), 0.1, PAD)
-    assert loss.shape == ()
-    loss.backward()
-    assert logits.grad.shape == (6, 5)
-
-
-class Elsewhere(torch.Tensor):
-    """A tensor with values, which says of itself that it lies on a GPU."""
-
-    device = property(lambda self: torch.device("cuda"))
-
-
-@pytest.mark.parametrize("pad_id", [0, 3, 7, -100])
-def test_off_the_cpu_padding_counts_as_little_and_a_batch_of_padding_gives_nan(pad_id):
-    logits, targets = torch.randn(11, 7), torch.randint(7, (11,))
-    targets[2:5] = pad_id
-    loss = label_smoothing_loss(logits, targets.as_subclass(Elsewhere), 0.1, pad_id)
-    assert_close(
-        loss.as_subclass(torch.Tensor), F.cross_entropy(logits, targets, label_smoothing=0.1, ignore_index=pad_id)
-    )
-    nothing = label_smoothing_loss(logits, torch.full((11,), pad_id).as_subclass(Elsewhere), 0.1, pad_id)
-    assert bool(nothing.isnan())
 
 
 # --- the rate ---------------------------------------------------------------------------------------------------------

@@ -12,10 +12,9 @@ from oracles import CLOSE, DTYPES, gradients, leaf, no_side_effects, randomise, 
 from torch import nn
 from torch.testing import assert_close
 
+from course_kit.nn import AlibiPosition, DecoderLayer, EncoderLayer, FeedForward, RotaryPosition, record_attention
 from course_lib.masking import causal_mask
-from course_lib.multi_head import record_attention
-from course_lib.positional_encoding import AlibiPosition, RotaryPosition
-from course_lib.transformer import DecoderLayer, EncoderLayer, FeedForward, layer_norm, transformer_parameter_count
+from course_lib.transformer import layer_norm, transformer_parameter_count
 
 LEADING = [(), (3,), (3, 2)]
 SIZES = {"d_model": 22, "num_heads": 2, "d_ff": 13}  # two heads of 11 features

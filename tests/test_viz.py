@@ -1,3 +1,5 @@
+from course_kit import nn as full
+
 """Static figures: what a map of attention shows, says and refuses."""
 
 import os
@@ -147,10 +149,9 @@ def test_nan_is_refused_with_its_row_and_its_usual_cause():
 
 
 def test_the_weights_of_a_model_on_the_fused_path_are_asked_for(unchecked):
-    import course_lib as cl
 
     x = torch.randn(1, 3, 4)
-    _, weights = cl.MultiHeadAttention(4, 2)(x, x, x, need_weights=False)
+    _, weights = full.MultiHeadAttention(4, 2)(x, x, x, need_weights=False)
     with pytest.raises(TypeError, match=r"got None.*need_weights=True"):
         heads_map(weights)
 

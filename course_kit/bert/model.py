@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from course_kit.bert.config import ACTIVATIONS, BertConfig, Pooling
 from course_kit.bert.tokens import SentenceTokenizer, TokenBatch
+from course_kit.nn import EncoderLayer, record_attention
 from course_lib._typing import Bool, Float, Int
-from course_lib.multi_head import record_attention
-from course_lib.transformer import EncoderLayer
 
 __all__ = ["BertEmbedding", "BertEncoder", "EncoderOutput"]
 

@@ -6,7 +6,7 @@ The counts are those of `course_kit.measuring.numbers_kept`, without the model's
 from __future__ import annotations
 
 from course_kit._checks import check_instance, check_whole
-from course_lib.models import TransformerConfig
+from course_kit.nn import TransformerConfig
 
 __all__ = ["language_model_activations", "transformer_activations"]
 

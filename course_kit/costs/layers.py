@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_kit._checks import check_axes, check_whole, check_width
+from course_kit.nn.attention import attention_with_bias
 from course_lib._typing import Float
-from course_lib.scaled_dot_product import scaled_dot_product_attention
 
 __all__ = [
     "KERNEL",
@@ -98,7 +98,7 @@ class CausalAttention(nn.Module):
             return self.out_proj(window_attention(query, key, value, self.window))
         length = x.shape[1]
         future = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)  # (L, L)
-        output, _ = scaled_dot_product_attention(query, key, value, bias=_closed(x, future))
+        output, _ = attention_with_bias(query, key, value, bias=_closed(x, future))
         return self.out_proj(output)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from course_kit._checks import check_instance, check_whole
-from course_lib.models import TransformerConfig
+from course_kit.nn import TransformerConfig
 from course_lib.scaled_dot_product import attention_flops
 
 __all__ = ["TrainingMemory", "language_model_flops", "training_flops", "training_memory", "transformer_flops"]

@@ -64,7 +64,8 @@ def _changes(source: str, lines: list[str]) -> Iterator[tuple[int, int, list[str
             new = f"{' ' * node.col_offset}{ast.unparse(node.target)} = {ast.unparse(node.value)}"
             yield node.lineno, node.end_lineno, [new]
         if isinstance(node, ast.FunctionDef):
-            yield from ((line.lineno, line.end_lineno, []) for line in node.body if _is_check(line))
+            ends = ((line.lineno, line.end_lineno) for line in node.body if _is_check(line))
+            yield from ((first, last + (not lines[last].strip()), []) for first, last in ends)
 
 
 def _is_checked(decorator: ast.expr) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from course_kit._checks import check_instance, check_whole
-from course_lib.multi_head import MultiHeadAttention, merge_heads, named_attentions, split_heads
+from course_kit.nn import MultiHeadAttention, named_attentions
+from course_lib.multi_head import merge_heads, split_heads
 
 __all__ = [
     "heads_off",

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from course_kit._checks import check_floats, check_ids
+from course_kit.nn import LanguageModel, Transformer
 from course_lib._typing import Float, Int
-from course_lib.models import LanguageModel, Transformer
 
 __all__ = ["leave_one_out_labels", "logit_lens"]
 

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from course_kit._checks import check_axes, check_floats, got
+from course_kit.nn import MultiHeadAttention, named_attentions
 from course_lib._typing import Float
-from course_lib.multi_head import MultiHeadAttention, named_attentions, split_heads
+from course_lib.multi_head import split_heads
 
 __all__ = ["distant_twin_weights", "record_value_norms", "twin_weights", "value_norms"]
 

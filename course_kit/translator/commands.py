@@ -101,7 +101,7 @@ def _beam(text: str) -> int:
 
 
 def _penalty(text: str) -> float:
-    from course_lib.decoding import check_length_penalty
+    from course_kit.translator.search_arguments import check_length_penalty
 
     try:
         check_length_penalty(float(text))

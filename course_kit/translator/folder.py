@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from course_kit._checks import check_instance, check_texts
 from course_kit._files import make_folder, read_whole, write_together
 from course_kit.data.vocabulary import Vocabulary
-from course_kit._checks import check_instance, check_texts
-from course_lib.models import Transformer, TransformerConfig
+from course_kit.nn import Transformer, TransformerConfig
 
 __all__ = ["CONFIG", "read_folder", "write_folder"]
 

@@ -11,9 +11,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
-from course_kit._files import read_whole
 from course_kit._checks import check_number, check_seed, check_whole
-from course_lib.models import TransformerConfig
+from course_kit._files import read_whole
+from course_kit.nn import TransformerConfig
 from course_lib.training import warmup_rate
 
 __all__ = ["Recipe", "check_shares"]

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 
 from course_kit.data.vocabulary import Vocabulary
+from course_kit.nn import Transformer
 from course_kit.translator.slices import padded, slices
-from course_lib.models import Transformer
 
 __all__ = ["Scores", "corpus_perplexity", "corpus_scores"]
 

@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_whole
+from course_kit.nn import Transformer
 from course_kit.translator.hypotheses import Hypotheses, Hypothesis, can_win, hypotheses
 from course_kit.translator.next_token import check_cuts, next_token_distribution
-from course_kit.translator.search_arguments import NOT_A_NUMBER, checked, evaluating
+from course_kit.translator.search_arguments import NOT_A_NUMBER, check_length_penalty, checked, evaluating
 from course_kit.translator.steps import Cached, Uncached, of_parents
-from course_kit._checks import check_whole
 from course_lib._typing import Int
-from course_lib.decoding import check_length_penalty
-from course_lib.models import Transformer
 
 __all__ = ["Hypotheses", "beam", "greedy", "next_token_distribution", "sample"]
 

@@ -10,16 +10,26 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from course_kit._checks import check_instance, check_whole
-from course_lib.models import Transformer, TransformerConfig
+from course_kit._checks import check_finite, check_instance, check_whole
+from course_kit.nn import Transformer, TransformerConfig
 
-__all__ = ["NOT_A_NUMBER", "checked", "evaluating"]
+__all__ = ["NOT_A_NUMBER", "check_length_penalty", "checked", "evaluating"]
 
 MOST_TOKENS = 1_000_000  # of a hypothesis; room for all of them is made at once
 NOT_A_NUMBER = (
     "expected logits that are numbers, got NaN from the model; look for NaN or infinity in its weights, or run it in a "
     "dtype of more range"
 )
+
+
+def check_length_penalty(length_penalty: float) -> None:
+    """Refuse an exponent for which tokens^length_penalty is NaN or beyond the range of a float.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is not between −10 and 10.
+    """
+    check_finite("length_penalty", length_penalty, -10, 10)
 
 
 @contextmanager

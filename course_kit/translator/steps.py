@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_lib.models import Transformer
+from course_kit.nn import Transformer
 
 __all__ = ["Cached", "Uncached", "of_parents"]
 

@@ -17,14 +17,14 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from course_kit._checks import check_instance, check_sequence, check_whole
 from course_kit.data.corpus import Pairs, ParallelCorpus
 from course_kit.data.vocabulary import Vocabulary
-from course_kit.translator.fast_loss import chunked_label_smoothing_loss
+from course_kit.translator.fast_loss import chunked_label_smoothing_loss, masked_label_smoothing_loss
 from course_kit.translator.recipe import Recipe, check_shares
 from course_kit.workshop.tasks import SequencePairs, Task, TokenTask
-from course_kit._checks import check_instance, check_sequence, check_whole
 from course_lib._typing import Float
-from course_lib.training import label_smoothing_loss, token_batches
+from course_lib.training import token_batches
 
 __all__ = ["FollowsRecipe", "SplitFigures", "TranslationTask"]
 
@@ -227,7 +227,7 @@ class TranslationTask(TokenTask):
         rows, labels = logits.flatten(0, 1), batch.labels.flatten()
         if rows.device.type == "cpu":
             return chunked_label_smoothing_loss(rows, labels, self.label_smoothing, self.pad_id)
-        return label_smoothing_loss(rows.float(), labels, self.label_smoothing, self.pad_id)
+        return masked_label_smoothing_loss(rows.float(), labels, self.label_smoothing, self.pad_id)
 
     def _batches(self, pairs: EncodedPairs) -> list[list[int]]:
         # Both sides have eos; the longer one decides.

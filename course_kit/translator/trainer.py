@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from course_kit._checks import check_instance, check_whole
+from course_kit.nn import Transformer
 from course_kit.translator.batches import batches_of_epoch, draw_seed, training_share, validation_share
 from course_kit.translator.checkpoints import History, RunFolder, RunState, description
 from course_kit.translator.devices import Fabric, best_precision, deterministic, fabric, is_first_process, on_cpu
@@ -27,8 +29,6 @@ from course_kit.translator.validation import validate
 from course_kit.workshop.progress_bar import ProgressBar
 from course_kit.workshop.tasks import Task
 from course_kit.workshop.training_loop import BadLossError, Objective, updates
-from course_kit._checks import check_instance, check_whole
-from course_lib.models import Transformer
 
 __all__ = ["train"]
 

@@ -11,15 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_instance, check_seed, check_sequence, check_whole
 from course_kit.data.vocabulary import Vocabulary
+from course_kit.nn import Transformer, record_attention
 from course_kit.translator.folder import CONFIG, read_folder, write_folder
 from course_kit.translator.scores import Scores, corpus_perplexity, corpus_scores
 from course_kit.translator.search import Hypotheses, beam, sample
+from course_kit.translator.search_arguments import check_length_penalty
 from course_kit.translator.slices import padded, slices
-from course_kit._checks import check_instance, check_seed, check_sequence, check_whole
-from course_lib.decoding import check_length_penalty
-from course_lib.models import Transformer
-from course_lib.multi_head import record_attention
 
 __all__ = ["Scores", "Translation", "Translator", "pretrained"]
 

@@ -77,8 +77,10 @@ def _feed_forward(module: nn.Module, record: Record) -> Wired:
     column = _Column(record)
     column.put("x", "input", narrow, shape=tuple(record.inputs[0].shape))
     column.put("linear1", "module", wide)
-    column.put(module.activation.__name__, "function", wide, shape=record.taken["dropout"][0])
-    column.put("dropout", "module", wide, note=f"p = {module.dropout.p:g}")
+    activation = module.activation.__name__ if hasattr(module, "activation") else "relu"
+    column.put(activation, "function", wide, shape=record.taken["linear2"][0])
+    if hasattr(module, "dropout"):
+        column.put("dropout", "module", wide, note=f"p = {module.dropout.p:g}")
     column.put("linear2", "module", narrow)
     column.put("output", "output", narrow, shape=tuple(record.output[0].shape))
     return type(module).__name__, column.nodes
@@ -102,7 +104,8 @@ def _multi_head(module: nn.Module, record: Record) -> Wired:
         name, axes, shape = f"split_heads {letter}", ("B", "H", length, "d_head"), (batch, heads, size, width // heads)
         nodes.append(Node(name, "function", ((f"{letter}_proj", ""),), axes, column, row, role, shape=shape))
         fed[letter] = name
-    if module.position is not None:
+    has_position = getattr(module, "position", None) is not None
+    if has_position:
         row += 1
         for role, letter, length, column in flows[:2]:
             name, shape = f"position.rotate {letter}", next(n.shape for n in nodes if n.name == fed[letter])
@@ -110,7 +113,7 @@ def _multi_head(module: nn.Module, record: Record) -> Wired:
             nodes.append(Node(name, "function", ((fed[letter], ""),), axes, column, row, role, title, shape=shape))
             fed[letter] = name
     scores, shape = ("B", "H", "L_q", "L_k"), tuple(record.output[1].shape)
-    bias = " + bias" if module.position is not None else ""
+    bias = " + bias" if has_position else ""
     masked = len(record.inputs) > 3 or record.options.get("mask") is not None
     softmax = "= masked_softmax(scores, mask)" if masked else "= softmax(scores)"
     attended = next(n.shape for n in nodes if n.name == "split_heads q")
@@ -167,7 +170,7 @@ def _layer(sublayers: Sequence[tuple[str, str]]) -> Callable[[nn.Module, Record]
     """An encoder or decoder layer: its sub-layers, each as (name, what it gets as q, k and v)."""
 
     def wire(module: nn.Module, record: Record) -> Wired:
-        pre = module.residual.norm_first
+        pre = hasattr(module, "residual") and module.residual.norm_first
         stream = ("B", "L", "d_model")
         column = _Column(record)
         column.put("x", "input", stream, shape=tuple(record.inputs[0].shape))

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from course_kit._checks import check_seed, check_whole
+from course_kit.nn import Encoder, Transformer, TransformerConfig
 from course_kit.workshop.learner_parts import Kit
 from course_kit.workshop.part_names import ALWAYS_THERE, POSITIONS, WITH_A_DECODER, YOURS
-from course_kit._checks import check_seed, check_whole
 from course_lib._typing import Float, Int
 from course_lib.masking import padding_mask
-from course_lib.models import Encoder, Transformer, TransformerConfig
 
 __all__ = ["AssembledSetEncoder", "AssembledTransformer", "assemble", "assemble_set_encoder"]
 
@@ -66,7 +66,7 @@ def assemble(
         seed: of the initial weights.
 
     Returns:
-        A `course_lib.Transformer` whose attribute `parts` says whose each part is.
+        A `full.Transformer` whose attribute `parts` says whose each part is.
 
     Raises:
         TypeError: a part is not a function or class, or a size is not a whole number.
@@ -181,7 +181,7 @@ class _Summary:
 class AssembledTransformer(_Summary, Transformer):
     """A `Transformer` whose layers, positions and masks come from a learner's kit; made by `assemble`.
 
-    Its weights have the names of `course_lib.Transformer`, so that each can load the other's.
+    Its weights have the names of `full.Transformer`, so that each can load the other's.
 
     Attributes:
         parts: from the name of a part to "yours", "the course's", or a longer text that begins with one of these.

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
+from course_kit.nn import AlibiPosition, MultiHeadAttention, RotaryPosition
+from course_kit.nn.attention import attention_with_bias
 from course_lib._typing import Bool, Float
 from course_lib.attention import dot_product_score
-from course_lib.multi_head import MultiHeadAttention, merge_heads, split_heads
-from course_lib.positional_encoding import AlibiPosition, RotaryPosition
-from course_lib.scaled_dot_product import scaled_dot_product_attention
+from course_lib.multi_head import merge_heads, split_heads
 
 __all__ = [
     "AlibiOfParts",
@@ -60,7 +60,7 @@ class AttentionOfParts(MultiHeadAttention):
         if self.attention is not None:
             return self.attention(q, k, v, mask)
         if not (self.attend or self.softmax or (self.masked_softmax and mask is not None)):
-            return scaled_dot_product_attention(q, k, v, mask, bias=bias)
+            return attention_with_bias(q, k, v, mask, bias=bias)
         scores = dot_product_score(q / q.shape[-1] ** 0.5, k)  # (B, H, L_q, L_k)
         if bias is not None:
             scores = scores + bias.to(scores.dtype)

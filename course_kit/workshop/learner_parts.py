@@ -8,6 +8,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from course_kit.nn import (
+    AlibiPosition,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    MultiHeadAttention,
+    RotaryPosition,
+    TransformerConfig,
+)
 from course_kit.workshop.blocks import (
     AlibiOfParts,
     AttentionOfParts,
@@ -19,10 +28,6 @@ from course_kit.workshop.blocks import (
 from course_kit.workshop.part_names import CLASSES, CONTAINS, INSIDE_ATTENTION, OURS, PLACES, POSITIONS, STUB, YOURS
 from course_kit.workshop.trials import WrongResultError, advice, try_part
 from course_lib.masking import causal_mask, decoder_mask, padding_mask
-from course_lib.models import TransformerConfig
-from course_lib.multi_head import MultiHeadAttention
-from course_lib.positional_encoding import AlibiPosition, RotaryPosition
-from course_lib.transformer import DecoderLayer, EncoderLayer, FeedForward
 
 __all__ = ["Kit"]
 

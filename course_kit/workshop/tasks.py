@@ -14,9 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_kit._checks import check_callable, check_finite, check_instance, check_seed, check_whole
+from course_kit._checks import check_callable, check_finite, check_instance, check_seed, check_tokens, check_whole
 from course_lib._typing import Bool, Float, Int
-from course_lib.masking import check_tokens
 
 __all__ = [
     "AnomalyTask",

@@ -8,8 +8,7 @@ from transformers import AutoTokenizer
 
 from course_kit.bert import BertEncoder, find_encoder, load_encoder
 from course_kit.bert.checkpoint import parameter_names
-from course_lib import record_attention
-from course_lib.transformer import EncoderLayer
+from course_kit.nn import EncoderLayer, record_attention
 
 from .conftest import MODELS, save_model
 

@@ -7,8 +7,9 @@ import torch
 from driving import clean, everywhere, said
 from shown import number_in
 
+from course_kit.nn import MultiHeadAttention
 from course_kit.viz import head_grid, head_split
-from course_lib.multi_head import MultiHeadAttention, split_heads
+from course_lib.multi_head import split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
 pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]

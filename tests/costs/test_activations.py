@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from course_kit.costs.activations import language_model_activations, transformer_activations
 from course_kit.measuring import numbers_kept
-from course_lib.models import LanguageModel, Transformer, TransformerConfig
+from course_kit.nn import LanguageModel, Transformer, TransformerConfig
 
 CHOICES = [
     {},

@@ -17,7 +17,8 @@ from course_kit.costs.layers import (
     mixing_layer,
     window_attention,
 )
-from course_lib import MultiHeadAttention, causal_mask, sliding_window_mask
+from course_kit.nn import MultiHeadAttention
+from course_lib import causal_mask, sliding_window_mask
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 

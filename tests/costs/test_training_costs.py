@@ -16,7 +16,7 @@ from course_kit.costs.training import (
     training_memory,
     transformer_flops,
 )
-from course_lib.models import LanguageModel, Transformer, TransformerConfig
+from course_kit.nn import LanguageModel, Transformer, TransformerConfig
 
 
 def small(**changes):

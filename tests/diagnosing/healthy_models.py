@@ -9,10 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_kit.nn import (
+    LanguageModel,
+    SinusoidalPositionalEncoding,
+    Transformer,
+    TransformerConfig,
+    TransformerEncoder,
+)
 from course_kit.recurrent import RecurrentEncoderDecoder
 from course_lib.masking import causal_mask
-from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
-from course_lib.positional_encoding import SinusoidalPositionalEncoding
 
 VOCAB, WIDTH, HEADS, LENGTH, ROWS = 47, 24, 4, 8, 3  # no two of them equal
 PAD = 0

@@ -6,8 +6,8 @@ import torch
 from wrong_arguments import Call, floats, right_and_wrong
 
 from course_kit.diagnosing import diagnose
+from course_kit.nn import LanguageModel, TransformerConfig
 from course_lib import debugging
-from course_lib.models import LanguageModel, TransformerConfig
 
 IDS = torch.tensor([[3, 4, 1], [3, 2, 4]])
 

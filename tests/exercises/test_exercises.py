@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import course_lib
+from course_kit.beam_trace import beam_trace
 from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.judge import judge
 from course_kit.checker.verdict.sheet import sheet_of
 from course_kit.exercises import STEMS, Case, Exercise, Misconception, all_exercises, find
 from course_kit.flash_attention import flash_attention
-from course_lib.decoding import beam_trace
 from tools.exercise_lint import gifts, problems_of
 
 # The contract of the course: names and signatures, which other parts rely on.

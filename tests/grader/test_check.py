@@ -11,6 +11,7 @@ import torch
 
 import course_lib
 from course_kit import check, hint, progress, solution
+from course_kit import nn as full
 from course_kit.checker import notebook
 from course_kit.checker import progress_file as progress_files
 from course_kit.checker.report.html_report import html_of
@@ -160,7 +161,7 @@ def test_a_check_leaves_the_learners_random_numbers_alone(capsys):
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
-    check(course_lib.FeedForward)
+    check(full.FeedForward)
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -169,7 +170,7 @@ def test_a_check_leaves_the_learners_random_numbers_alone(capsys):
     [
         ("softmax", TypeError, "without quotes"),
         (torch.zeros(2), TypeError, "not check\\(softmax\\(x\\)\\)"),
-        (course_lib.FeedForward(4, 8), TypeError, "leave out the parentheses"),
+        (full.FeedForward(4, 8), TypeError, "leave out the parentheses"),
         (lambda scores: scores, KeyError, "expected the name of an exercise"),
         (SimpleNamespace, KeyError, "expected the name"),
     ],

@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from course_kit.interpret.importance import gradient_times_input, leave_one_out
-from course_lib.models import TransformerConfig, TransformerEncoder
+from course_kit.nn import TransformerConfig, TransformerEncoder
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 7, 8, 9]])
 

@@ -17,8 +17,15 @@ from course_kit.interpret.interventions import (
     record_heads,
     record_outputs,
 )
-from course_lib.models import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
-from course_lib.multi_head import MultiHeadAttention, named_attentions, record_attention
+from course_kit.nn import (
+    LanguageModel,
+    MultiHeadAttention,
+    Transformer,
+    TransformerConfig,
+    TransformerEncoder,
+    named_attentions,
+    record_attention,
+)
 
 SIZES = {"vocab_size": 17, "d_model": 22, "num_heads": 2, "num_layers": 3, "d_ff": 13, "dropout": 0.0}
 SELF, CROSS = "encoder.layers.1.self_attention", "decoder.layers.2.cross_attention"

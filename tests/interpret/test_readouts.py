@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from course_kit.interpret.readouts import leave_one_out_labels, logit_lens
-from course_lib.models import LanguageModel, Transformer, TransformerConfig
+from course_kit.nn import LanguageModel, Transformer, TransformerConfig
 
 SIZES = {"vocab_size": 17, "d_model": 22, "num_heads": 2, "num_layers": 3, "d_ff": 13, "dropout": 0.0}
 SOURCE, TARGET = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]]), torch.tensor([[1, 3, 5, 7], [1, 2, 4, 0]])

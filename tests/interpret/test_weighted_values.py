@@ -11,8 +11,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from course_kit.interpret.weighted_values import distant_twin_weights, record_value_norms, twin_weights, value_norms
-from course_lib.models import Transformer, TransformerConfig
-from course_lib.multi_head import MultiHeadAttention, merge_heads, record_attention, split_heads
+from course_kit.nn import MultiHeadAttention, Transformer, TransformerConfig, record_attention
+from course_lib.multi_head import merge_heads, split_heads
 
 
 def test_value_norms_by_hand():

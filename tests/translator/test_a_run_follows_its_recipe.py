@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from course_kit.data import Vocabulary, built_in_corpus
+from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import TranslationTask
 from course_kit.translator.batches import batches_of_epoch, draw_seed, training_share, validation_share
 from course_kit.translator.recipe import Recipe
 from course_kit.translator.trainer import _with_dropout_seeds, train
 from course_kit.workshop.tasks import reversal
-from course_lib.models import Transformer, TransformerConfig
 
 TINY = Recipe(
     vocab_size=120, d_model=8, num_heads=2, num_layers=1, d_ff=6, dropout=0.0, max_tokens=101, epochs=2, warmup_steps=3,

@@ -10,12 +10,12 @@ from wrong_arguments import Call, floats, right_and_wrong
 
 from course_kit.bert import BertConfig
 from course_kit.data import Vocabulary, built_in_corpus, load_corpus
+from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import Recipe, TranslationTask, Translator, pretrained
 from course_kit.translator.alignments import alignment_counts
 from course_kit.translator.fast_loss import chunked_label_smoothing_loss
 from course_kit.translator.search import beam, greedy, next_token_distribution, sample
 from course_kit.translator.trainer import train
-from course_lib.models import Transformer, TransformerConfig
 
 torch.manual_seed(0)
 CORPUS = built_in_corpus(num_train=20, num_held_out=5)

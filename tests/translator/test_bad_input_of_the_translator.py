@@ -12,11 +12,11 @@ import torch
 from course_grade.command import main
 from course_kit import train_on
 from course_kit.data import Vocabulary, built_in_corpus
+from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import Translator
 from course_kit.translator.recipe import Recipe
 from course_kit.translator.trainer import train
 from course_kit.workshop.tasks import reversal
-from course_lib.models import Transformer, TransformerConfig
 
 PAIR = ("Ein Hund.", "A dog.")
 SIZES = {"vocab_size": 100, "d_model": 8, "num_heads": 2, "num_layers": 1, "d_ff": 8}

@@ -1,10 +1,10 @@
-"""The loss by rows: the same as PyTorch's cross-entropy and as the readable one, values and gradients."""
+"""The losses of training: the same as PyTorch's cross-entropy and as the readable one, values and gradients."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from course_kit.translator.fast_loss import ROWS, chunked_label_smoothing_loss
+from course_kit.translator.fast_loss import ROWS, chunked_label_smoothing_loss, masked_label_smoothing_loss
 from course_lib.training import label_smoothing_loss
 
 PAD = 0
@@ -29,10 +29,15 @@ def test_it_is_pytorchs(rows, smoothing):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
-def test_it_is_the_readable_one():
+@pytest.mark.parametrize("fast", [chunked_label_smoothing_loss, masked_label_smoothing_loss])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("pad_id", [PAD, 12, 13, -100])
+def test_they_are_the_readable_one(fast, smoothing, pad_id):
     logits, targets = case(31)
-    ours = chunked_label_smoothing_loss(logits, targets, 0.1, PAD)
-    torch.testing.assert_close(ours, label_smoothing_loss(logits, targets, 0.1, PAD), rtol=0, atol=1e-12)
+    targets[targets == PAD] = pad_id
+    losses = [loss(logits, targets, smoothing, pad_id) for loss in (fast, label_smoothing_loss)]
+    torch.testing.assert_close(*losses, rtol=0, atol=1e-12)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, logits)[0] for loss in losses), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("pad_id", [-100, 13, 1000])
@@ -59,15 +64,17 @@ def test_bfloat16_logits_lose_only_what_bfloat16_loses():
     torch.testing.assert_close(grad.float(), expected, rtol=2**-5, atol=2e-4)
 
 
-def test_a_class_that_is_ruled_out_does_no_harm_without_smoothing():
+@pytest.mark.parametrize("fast", [chunked_label_smoothing_loss, masked_label_smoothing_loss])
+def test_a_class_that_is_ruled_out_does_no_harm_without_smoothing(fast):
     logits = torch.tensor([[1.0, -float("inf"), 0.0]], requires_grad=True)
-    loss = chunked_label_smoothing_loss(logits, torch.tensor([2]), 0.0, PAD)
+    loss = fast(logits, torch.tensor([2]), 0.0, PAD)
     torch.testing.assert_close(loss, F.cross_entropy(logits, torch.tensor([2])))
 
 
-def test_padding_only_is_refused():
+@pytest.mark.parametrize("fast", [chunked_label_smoothing_loss, masked_label_smoothing_loss])
+def test_padding_only_is_refused(fast):
     with pytest.raises(ValueError, match=r"got padding \(0\) only"):
-        chunked_label_smoothing_loss(torch.zeros(2, 3), torch.tensor([0, 0]), 0.1, PAD)
+        fast(torch.zeros(2, 3), torch.tensor([0, 0]), 0.1, PAD)
 
 
 def test_huge_logits_stay_finite_and_the_argument_stays_as_it_was():
@@ -78,3 +85,30 @@ def test_huge_logits_stay_finite_and_the_argument_stays_as_it_was():
     assert torch.isfinite(loss)
     assert torch.isfinite(logits.grad).all()
     assert torch.equal(logits.detach(), before)
+
+
+def test_off_the_cpu_no_value_is_waited_for():
+    # Tensors on "meta" have no values: whatever would make a host wait for a GPU raises here.
+    logits = torch.empty(6, 5, device="meta", requires_grad=True)
+    loss = masked_label_smoothing_loss(logits, torch.empty(6, dtype=torch.long, device="meta"), 0.1, PAD)
+    assert loss.shape == ()
+    loss.backward()
+    assert logits.grad.shape == (6, 5)
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor with values, which says of itself that it lies on a GPU."""
+
+    device = property(lambda self: torch.device("cuda"))
+
+
+@pytest.mark.parametrize("pad_id", [0, 3, 7, -100])
+def test_off_the_cpu_padding_counts_as_little_and_a_batch_of_padding_gives_nan(pad_id):
+    logits, targets = torch.randn(11, 7), torch.randint(7, (11,))
+    targets[2:5] = pad_id
+    loss = masked_label_smoothing_loss(logits, targets.as_subclass(Elsewhere), 0.1, pad_id)
+    assert_close(
+        loss.as_subclass(torch.Tensor), F.cross_entropy(logits, targets, label_smoothing=0.1, ignore_index=pad_id)
+    )
+    nothing = masked_label_smoothing_loss(logits, torch.full((11,), pad_id).as_subclass(Elsewhere), 0.1, pad_id)
+    assert bool(nothing.isnan())

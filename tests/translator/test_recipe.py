@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
+from course_kit.nn import Transformer
 from course_kit.translator.recipe import Recipe
-from course_lib.models import Transformer
 from course_lib.training import warmup_rate
 
 

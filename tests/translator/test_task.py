@@ -10,10 +10,10 @@ import torch.nn.functional as F
 
 from course_kit.data import Vocabulary, built_in_corpus
 from course_kit.data.corpus import ParallelCorpus
+from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import TranslationTask
 from course_kit.workshop.tasks import Task
 from course_kit.workshop.train_on import train_on
-from course_lib.models import Transformer, TransformerConfig
 
 PAIRS = {"train": [("ab", "b"), ("a b", "a"), ("b", "ab a")] * 7, "val": [("ba", "a b"), ("a", "b")]}
 

@@ -18,6 +18,7 @@ from torch import nn
 
 from course_kit import train_on
 from course_kit.data import Vocabulary, built_in_corpus
+from course_kit.nn import Transformer
 from course_kit.translator import TranslationTask
 from course_kit.translator.batches import training_share, validation_share
 from course_kit.translator.checkpoints import RunFolder, RunState, load_checkpoint
@@ -28,7 +29,6 @@ from course_kit.translator.trainer import train
 from course_kit.translator.validation import validate
 from course_kit.workshop.assemble import assemble_set_encoder
 from course_kit.workshop.tasks import anomaly, reversal
-from course_lib.models import Transformer
 from tools.publisher import ROOT
 
 TINY = {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "dropout": 0.1, "precision": "32-true"}

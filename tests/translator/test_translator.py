@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from course_kit.data import Vocabulary, built_in_corpus, multi30k
+from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import PRETRAINED, Translator, pretrained
 from course_kit.translator import search as generating
 from course_kit.translator.recipe import Recipe
-from course_lib.models import Transformer, TransformerConfig
 from tools.publisher import ROOT
 
 SENTENCES = ["Ein Hund schläft.", "", "  ", "Zwei Kinder spielen im Park mit einem Ball.", "Ein Mann."]

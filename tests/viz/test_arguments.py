@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import torch
 from wrong_arguments import Call, floats, right_and_wrong, weights
 
-import course_lib as cl
+from course_kit import nn as full
 from course_kit import viz
 from course_kit.viz.view import View
 
@@ -20,7 +20,7 @@ LABELS = "None|another text inside"
 TITLED = {"title": FREE}
 ATTENTION = weights(2, 3, 4, 4)  # (num_layers, H, L, L)
 PAIR = ["[CLS]", "a", "[SEP]", "b"]
-LAYER = cl.EncoderLayer(4, 2, 8)
+LAYER = full.EncoderLayer(4, 2, 8)
 
 
 def html(view):

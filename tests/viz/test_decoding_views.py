@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from course_kit.nn import DecoderLayer, record_attention
 from course_kit.viz import beam_tree, cache_work, next_token_bars
 from course_kit.viz.view_numbers import fixed
 from course_lib.decoding import top_p_filter
-from course_lib.multi_head import merge_heads, record_attention, split_heads
+from course_lib.multi_head import merge_heads, split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
-from course_lib.transformer import DecoderLayer
 
 
 def drawings(view):

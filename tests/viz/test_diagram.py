@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import course_lib as cl
+from course_kit import nn as full
 from course_kit.viz import block_diagram
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -19,20 +20,20 @@ AXES |= {"L_q": L, "L_k": MEMORY, "L_source": MEMORY, "L_target": L}
 
 def cases():
     x, memory = torch.randn(B, L, D_MODEL), torch.randn(B, MEMORY, D_MODEL)
-    yield "feed_forward", cl.FeedForward(D_MODEL, D_FF, dropout=0.1), (x,)
-    yield "attention", cl.MultiHeadAttention(D_MODEL, HEADS), (x, memory, memory)
+    yield "feed_forward", full.FeedForward(D_MODEL, D_FF, dropout=0.1), (x,)
+    yield "attention", full.MultiHeadAttention(D_MODEL, HEADS), (x, memory, memory)
     yield (
         "rotary",
-        cl.MultiHeadAttention(D_MODEL, HEADS, position=cl.RotaryPosition()),
+        full.MultiHeadAttention(D_MODEL, HEADS, position=full.RotaryPosition()),
         (x, memory[:, :L], memory[:, :L]),
     )
     for norm_first in (False, True):
         options = {"norm_first": norm_first, "dropout": 0.1}
-        yield f"encoder_{norm_first}", cl.EncoderLayer(D_MODEL, HEADS, D_FF, **options), (x,)
-        yield f"decoder_{norm_first}", cl.DecoderLayer(D_MODEL, HEADS, D_FF, **options), (x, memory)
-    config = cl.TransformerConfig(vocab_size=VOCAB, d_model=D_MODEL, num_heads=HEADS, num_layers=2, d_ff=D_FF)
+        yield f"encoder_{norm_first}", full.EncoderLayer(D_MODEL, HEADS, D_FF, **options), (x,)
+        yield f"decoder_{norm_first}", full.DecoderLayer(D_MODEL, HEADS, D_FF, **options), (x, memory)
+    config = full.TransformerConfig(vocab_size=VOCAB, d_model=D_MODEL, num_heads=HEADS, num_layers=2, d_ff=D_FF)
     ids = (torch.randint(1, VOCAB, (B, MEMORY)), torch.randint(1, VOCAB, (B, L)))
-    yield "transformer", cl.Transformer(config), ids
+    yield "transformer", full.Transformer(config), ids
 
 
 CASES = [name for name, *_ in cases()]
@@ -56,7 +57,7 @@ def computed(diagram, module, inputs):
     d_head = D_MODEL / HEADS
     position = getattr(module, "position", None)
     masks = {"encoder": {}, "decoder": {}}
-    if isinstance(module, cl.Transformer):
+    if isinstance(module, full.Transformer):
         source, target = inputs
         masks["encoder"] = {"mask": cl.padding_mask(source, 0)}
         masks["decoder"] = {"self_mask": cl.decoder_mask(target, 0), "memory_mask": cl.padding_mask(source, 0)}
@@ -84,7 +85,7 @@ def computed(diagram, module, inputs):
             values[node.name] = function(*takes)
         else:
             part = getattr(module, node.name)
-            if isinstance(part, cl.MultiHeadAttention):  # as many arguments as the arrows' labels name
+            if isinstance(part, full.MultiHeadAttention):  # as many arguments as the arrows' labels name
                 labels = [label.split(", ") for _, label in node.sources]
                 assert [name for names in labels for name in names] == ["q", "k", "v"]
                 takes = [x for x, names in zip(takes, labels, strict=True) for _ in names]
@@ -185,14 +186,14 @@ def test_a_call_that_fails_leaves_no_hooks_behind():
 
 @pytest.mark.parametrize("lead", [(), (5,), (2, 5), (2, 3, 5)])
 def test_feed_forward_is_drawn_for_any_leading_axes(lead):
-    first = block_diagram(cl.FeedForward(4, 7), torch.zeros(*lead, 4)).nodes[0]
+    first = block_diagram(full.FeedForward(4, 7), torch.zeros(*lead, 4)).nodes[0]
     assert first.shape == (*lead, 4)
     assert first.axes == (*{0: (), 1: ("L",), 2: ("B", "L"), 3: ("B", "N0", "L")}[len(lead)], "d_model")
 
 
 @pytest.mark.parametrize(("activation", "name"), [(torch.relu, "relu"), (nn.functional.gelu, "gelu")])
 def test_the_activation_is_called_by_its_name(activation, name):
-    drawn = block_diagram(cl.FeedForward(3, 7, activation=activation), torch.randn(2, 3))
+    drawn = block_diagram(full.FeedForward(3, 7, activation=activation), torch.randn(2, 3))
     assert f"{name} takes linear1" in drawn._repr_mimebundle_()["text/plain"]
 
 
@@ -200,7 +201,7 @@ def test_self_attention_is_drawn_with_its_three_projections():
     x = torch.randn(2, 5, 12)
     mask = torch.ones(5, 5, dtype=torch.bool).tril()
     for given, options in (((x, x, x), {"mask": mask}), ((x, x, x, mask), {})):
-        nodes = {n.name: n for n in block_diagram(cl.MultiHeadAttention(12, 3), *given, **options).nodes}
+        nodes = {n.name: n for n in block_diagram(full.MultiHeadAttention(12, 3), *given, **options).nodes}
         assert {"q_proj", "k_proj", "v_proj"} <= nodes.keys()
         assert nodes["weights"].note == "= masked_softmax(scores, mask)"
 
@@ -212,7 +213,7 @@ class Sheep(nn.Linear):
     pass
 
 
-class Odd(cl.FeedForward):
+class Odd(full.FeedForward):
     def forward(self, x):
         return self.linear2(self.linear1(self.dropout(x)).relu())
 
@@ -225,7 +226,7 @@ class Partless(nn.Module):
 Partless.__name__ = "EncoderLayer"
 
 
-class Wide(cl.FeedForward):
+class Wide(full.FeedForward):
     def __init__(self):
         super().__init__(4, 7)
         self.linear2 = nn.Linear(7, 5)
@@ -241,13 +242,13 @@ class Wide(cl.FeedForward):
             TypeError,
             "one of DecoderLayer, .*, got Sheep; draw its parts",
         ),
-        (cl.FeedForward(2, 3), (), {}, TypeError, "tensors to call FeedForward with, got none; torch.zeros"),
-        (cl.FeedForward(2, 3), ("x",), {}, TypeError, "got str"),
+        (full.FeedForward(2, 3), (), {}, TypeError, "tensors to call FeedForward with, got none; torch.zeros"),
+        (full.FeedForward(2, 3), ("x",), {}, TypeError, "got str"),
         (Odd(2, 2), (torch.ones(1, 2),), {}, ValueError, "to call linear1, dropout, linear2, got dropout, linear1"),
         (Partless(), (torch.ones(1, 2),), {}, ValueError, "expected EncoderLayer to have .* without .*residual"),
         (Wide(), (torch.ones(1, 4),), {}, ValueError, r"linear2 of Wide to give \(L, d_model\).*got \(1, 5\)"),
         (
-            cl.MultiHeadAttention(4, 2),
+            full.MultiHeadAttention(4, 2),
             (torch.ones(1, 2, 4),) * 3,
             {"need_weights": False},
             ValueError,
@@ -261,11 +262,11 @@ def test_what_cannot_be_drawn_is_refused(unchecked, module, inputs, options, err
 
 
 def test_a_class_that_inherits_is_drawn_like_its_parent():
-    class Mine(cl.EncoderLayer):
+    class Mine(full.EncoderLayer):
         pass
 
     assert block_diagram(Mine(4, 2, 7), torch.zeros(1, 3, 4)).title == "Data flow of Mine, post-norm"
-    named = block_diagram(cl.EncoderLayer(4, 2, 7), torch.zeros(1, 3, 4), title="the first block")
+    named = block_diagram(full.EncoderLayer(4, 2, 7), torch.zeros(1, 3, 4), title="the first block")
     assert named.title == "Data flow of the first block"
 
 
@@ -351,7 +352,7 @@ def test_text_stays_in_its_box_and_the_picture_in_a_phone(name):
 
 def test_large_sizes_make_the_picture_wider_and_are_not_cut():
     query, memory = (torch.zeros(1000, length, 64, device="meta") for length in (12345, 2))  # shapes without numbers
-    diagram = block_diagram(cl.MultiHeadAttention(64, 16).to("meta"), query, memory, memory)
+    diagram = block_diagram(full.MultiHeadAttention(64, 16).to("meta"), query, memory, memory)
     assert 364 < diagram.size[0] < 400
     assert "(1000,16,12345,4)" in texts(parsed(diagram))
     assert diagram.boxes["split_heads q"].width > 0.602 * 10.5 * len("(1000,16,12345,4)")

@@ -4,10 +4,10 @@ import pytest
 import torch
 import transformers
 
+from course_kit.nn import MultiHeadAttention, Transformer, TransformerConfig, record_attention
 from course_kit.viz.inspection_inputs import attention_of, encoded, thousandths
 from course_kit.viz.inspection_patterns import patterns_of
 from course_kit.viz.view_numbers import fixed
-from course_lib import MultiHeadAttention, Transformer, TransformerConfig, record_attention
 from course_lib.inspection import head_scores
 
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from course_kit.interpret.readouts import logit_lens
+from course_kit.nn import LanguageModel, Transformer, TransformerConfig
 from course_kit.viz import logit_lens_view
 from course_kit.viz.view_numbers import fixed
-from course_lib.models import LanguageModel, Transformer, TransformerConfig
 
 READ = ["the", "cat", "sat"]
 SIZES = {"vocab_size": 17, "d_model": 22, "num_heads": 2, "num_layers": 3, "d_ff": 13, "dropout": 0.0}

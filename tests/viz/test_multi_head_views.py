@@ -6,9 +6,10 @@ import pytest
 import torch
 from shown import number_in
 
+from course_kit.nn import MultiHeadAttention
 from course_kit.viz import head_grid, head_split
 from course_kit.viz.view_numbers import _DIGITS, fixed
-from course_lib.multi_head import MultiHeadAttention, split_heads
+from course_lib.multi_head import split_heads
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
 TOKENS = ["the", "cat", "sat"]

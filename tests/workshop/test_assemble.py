@@ -15,6 +15,7 @@ from torch.testing import assert_close
 
 import course_lib as cl
 from course_kit import assemble, assemble_set_encoder
+from course_kit import nn as full
 from course_kit.exercises import find
 from course_kit.workshop.part_names import PLACES, POSITIONS
 from course_kit.workshop.tasks import copy as copy_task
@@ -89,7 +90,7 @@ def fitting(name):
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 def test_without_parts_it_is_the_course_s_transformer(positions):
     ours = build(positions=positions).double()
-    course = cl.Transformer(ours.config).double()
+    course = full.Transformer(ours.config).double()
     course.load_state_dict(ours.state_dict())
     results = [model(SOURCE, TARGET) for model in (ours, course)]
     assert_close(*results, **CLOSE)
@@ -159,7 +160,7 @@ def test_functions_come_into_your_layers_too(outer, inner):
 def test_a_layer_s_own_attention_stays():
     own = spy_class("MultiHeadAttention")
 
-    class EncoderLayer(cl.EncoderLayer):
+    class EncoderLayer(full.EncoderLayer):
         def __init__(self, d_model, num_heads, d_ff):
             super().__init__(d_model, num_heads, d_ff)
             self.self_attention = own(d_model, num_heads)
@@ -202,7 +203,7 @@ def test_the_count_is_that_of_the_exercise():
 
 
 def test_the_seed_decides_the_weights_and_the_global_state_stays():
-    class FeedForward(cl.FeedForward):  # draws in another order
+    class FeedForward(full.FeedForward):  # draws in another order
         def __init__(self, d_model, d_ff):
             super().__init__(d_model, d_ff)
             torch.rand(7)
@@ -232,7 +233,7 @@ def test_no_future_and_no_padding_is_seen():
 
 def test_attention_maps_can_be_recorded_with_functions_of_yours():
     model = build(Spy("softmax"), Spy("layer_norm"))
-    with cl.record_attention(model) as maps:
+    with full.record_attention(model) as maps:
         model(SOURCE, TARGET)
     assert len(maps) == 6
     assert_close(maps["decoder.layers.1.cross_attention"].sum(-1), torch.ones(2, 2, 4))
@@ -335,8 +336,8 @@ def test_what_has_no_place_in_a_set_encoder_may_be_given():
         (named("kernel_regression", "pass"), ValueError, r"a place in a transformer, got 'kernel_regression'.*softmax"),
         ("softmax", TypeError, "got the text 'softmax'; write softmax, without quotes"),
         (3, TypeError, "expected your functions and classes, got an object of type int"),
-        (cl.FeedForward(2, 3), TypeError, "an object of type FeedForward"),
-        ({"FeedForward": cl.FeedForward(2, 3)}, TypeError, "the class FeedForward itself, got an object of type Feed"),
+        (full.FeedForward(2, 3), TypeError, "an object of type FeedForward"),
+        ({"FeedForward": full.FeedForward(2, 3)}, TypeError, "the class FeedForward itself, got an object of type Feed"),
         (named("FeedForward", "pass"), TypeError, "expected the class FeedForward itself, got a function"),
         (type("softmax", (), {}), TypeError, "expected the function softmax itself, got a class"),
         (named("softmax", "return 3"), ValueError, r"your softmax must return weights .* int; check\(softmax\)"),
@@ -364,7 +365,7 @@ def test_a_layer_without_its_sub_modules_is_named():
     class EncoderLayer(nn.Module):
         def __init__(self, d_model, num_heads, d_ff):
             super().__init__()
-            self.attention = cl.MultiHeadAttention(d_model, num_heads)
+            self.attention = full.MultiHeadAttention(d_model, num_heads)
             self.norm1 = nn.LayerNorm(d_model)
 
         def forward(self, x, mask=None):
@@ -383,7 +384,7 @@ def test_a_part_that_fails_only_in_the_model_is_named():
             raise ZeroDivisionError("four")
         return scores.softmax(dim)
 
-    class FeedForward(cl.FeedForward):
+    class FeedForward(full.FeedForward):
         def forward(self, x):
             if x.shape[1] == 5:
                 raise ZeroDivisionError("five")
@@ -415,14 +416,14 @@ def test_a_part_whose_gradient_fails_is_named():
 
 
 def test_a_wrong_shape_that_comes_of_all_parts_together_is_found():
-    class DecoderLayer(cl.DecoderLayer):
+    class DecoderLayer(full.DecoderLayer):
         def forward(self, x, *args):
             return super().forward(x, *args)[:, :4]
 
     with pytest.raises(ValueError, match=r"must return logits of shape \(2, 5, 11\), got \(2, 4, 11\); check\(Decoder"):
         build(DecoderLayer, num_layers=1)
 
-    class EncoderLayer(cl.EncoderLayer):
+    class EncoderLayer(full.EncoderLayer):
         def forward(self, x, mask=None):
             return super().forward(x, mask)[:1] if mask is None else super().forward(x, mask)
 
@@ -446,7 +447,7 @@ def test_a_shape_that_is_right_by_chance_is_found_with_other_sizes(name, body, s
 
 
 def test_an_attention_that_adds_axes_to_a_mask_is_named():
-    class MultiHeadAttention(cl.MultiHeadAttention):
+    class MultiHeadAttention(full.MultiHeadAttention):
         def forward(self, query, key, value, mask=None):
             if mask is None or mask.dim() == 2:
                 return super().forward(query, key, value, mask)

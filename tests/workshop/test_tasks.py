@@ -12,7 +12,7 @@ from oracles import no_side_effects
 from torch import nn
 
 import course_kit as ck
-import course_lib as cl
+from course_kit import nn as full
 from course_kit.workshop import tasks
 from course_kit.workshop import train_on as loop
 from course_kit.workshop.tasks import AnomalyTask, SequencePairs, SequenceTask, Sets, Task
@@ -190,10 +190,10 @@ SMALL = {"steps": 4, "evaluate_every": 2, "num_fresh": 20, "batch_size": 8, "sho
 
 def test_an_encoder_decoder_of_the_course_learns_short_reversal():
     torch.manual_seed(0)
-    config = cl.TransformerConfig(vocab_size=6, d_model=32, num_heads=2, num_layers=1, d_ff=64, dropout=0.0)
+    config = full.TransformerConfig(vocab_size=6, d_model=32, num_heads=2, num_layers=1, d_ff=64, dropout=0.0)
     task = tasks.reversal(length=3, vocab_size=6, min_length=2)
     result = train_on(
-        cl.Transformer(config), task, steps=400, evaluate_every=40, num_fresh=200, warmup_steps=20, show_progress=False
+        full.Transformer(config), task, steps=400, evaluate_every=40, num_fresh=200, warmup_steps=20, show_progress=False
     )
     assert result.reached
     assert result.exact == result.accuracy == 1.0

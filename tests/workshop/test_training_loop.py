@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from course_kit.nn import Transformer
 from course_kit.translator.recipe import Recipe
 from course_kit.translator.trainer import train
 from course_kit.workshop.tasks import reversal
 from course_kit.workshop.train_on import train_on
 from course_kit.workshop.training_loop import BadLossError, Objective, OneDevice, updates
-from course_lib.models import Transformer
 
 RECIPE = Recipe(vocab_size=13, d_model=8, num_heads=1, num_layers=1, d_ff=8, precision="32-true")
 

@@ -40,7 +40,11 @@ def fix_loss(logits, targets, pad_id):
     reference=fix_loss,
     shapes={"logits": "batch length vocab", "targets": "batch length"},
     look="debugging: The loss at the start",
-    twins=("course_lib.label_smoothing_loss", "course_kit.translator.fast_loss.chunked_label_smoothing_loss"),
+    twins=(
+        "course_lib.label_smoothing_loss",
+        "course_kit.translator.fast_loss.chunked_label_smoothing_loss",
+        "course_kit.translator.fast_loss.masked_label_smoothing_loss",
+    ),
     returns=("loss",),
 )
 

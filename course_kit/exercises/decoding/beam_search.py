@@ -5,38 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from course_kit.beam_trace import beam_trace
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_kit.exercises._language_model import NextLogProbs
 from course_kit.exercises.decoding.random_models import CLEAR_LEAD, random_model
-from course_lib.decoding import beam_trace
+from course_lib.decoding import beam_search
 
-__all__ = ["beam_search", "exercise"]
+__all__ = ["exercise"]
 
 
 BEAMS = "beam_search: The algorithm"
 MOST_DRAWS = 2000  # until a case is found that tells right from wrong
-
-
-# Plainer on purpose: the library's reads the winner from `beam_trace`, which keeps every candidate for a view.
-def beam_search(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
-    open_, ended = [([], 0.0)], []  # (generated tokens, sum of log-probabilities)
-    for length in range(1, max_length + 1):
-        candidates = [
-            ([*tokens, token], total + log_prob)
-            for tokens, total in open_
-            for token, log_prob in enumerate(next_log_probs([bos_id, *tokens]).tolist())
-        ]
-        candidates.sort(key=lambda candidate: candidate[1], reverse=True)
-        open_ = []
-        for tokens, total in candidates[:beam_size]:
-            if tokens[-1] == eos_id:
-                ended.append((tokens[:-1], total / length**length_penalty))
-            else:
-                open_.append((tokens, total))
-    ended += [(tokens, total / max_length**length_penalty) for tokens, total in open_]
-    return max(ended, key=lambda hypothesis: hypothesis[1])[0]
 
 
 exercise = Exercise(
@@ -56,7 +37,7 @@ def beam_search(
     shapes={},
     returns=("ids",),
     look=BEAMS,
-    twins=("course_lib.decoding.beam_trace", "course_kit.translator.search.beam"),
+    twins=("course_kit.beam_trace.beam_trace", "course_kit.translator.search.beam"),
     differentiable=False,
 )
 

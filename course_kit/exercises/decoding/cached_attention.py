@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.decoding import cached_attention
 
-__all__ = ["cached_attention", "exercise"]
+__all__ = ["exercise"]
 
 
 CACHING = "key_value_cache: What has to be kept"
-
-
-# Plainer on purpose: the library's is built on `scaled_dot_product_attention`, and this one runs on its own.
-def cached_attention(query, key, value, cache=None):
-    if cache is not None:
-        key = torch.cat((cache[0], key), dim=-2)  # (B, H, past + 1, d)
-        value = torch.cat((cache[1], value), dim=-2)
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (B, H, 1, past + 1)
-    return scores.softmax(dim=-1) @ value, (key, value)
 
 
 exercise = Exercise(

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.decoding import corpus_bleu
 
-__all__ = ["corpus_bleu", "exercise"]
+__all__ = ["exercise"]
 
 
 SCORING = "bleu: Four ideas"
-
-
-# Plainer on purpose: the library's also takes other numbers of n-gram orders.
-def corpus_bleu(hypotheses, references):
-    def ngrams(tokens, n):
-        return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
-
-    logs = 0.0
-    for n in range(1, 5):
-        pairs = [(ngrams(h, n), ngrams(r, n)) for h, r in zip(hypotheses, references, strict=True)]
-        matches = sum(sum((found & wanted).values()) for found, wanted in pairs)  # & takes the smaller count
-        if matches == 0:
-            return 0.0
-        logs += math.log(matches / sum(sum(found.values()) for found, _ in pairs))
-    h, r = sum(map(len, hypotheses)), sum(map(len, references))
-    return 100 * min(1.0, math.exp(1 - r / h)) * math.exp(logs / 4)
 
 
 exercise = Exercise(

@@ -10,23 +10,13 @@ from course_kit.exercises._files import beside
 from course_kit.exercises._headings import GREEDY_DECODING
 from course_kit.exercises._language_model import NextLogProbs
 from course_kit.exercises.decoding.random_models import CLEAR_LEAD, random_model
+from course_lib.decoding import greedy_decode
 
-__all__ = ["exercise", "greedy_decode"]
+__all__ = ["exercise"]
 
 
 def _arguments(model: NextLogProbs, *between) -> tuple:
     return (model, model.bos_id, model.eos_id, *between[:-1], model.max_length, *between[-1:])
-
-
-# Plainer on purpose: the library's also checks what the model returns at every step.
-def greedy_decode(next_log_probs, bos_id, eos_id, max_length):
-    tokens = [bos_id]
-    for _ in range(max_length):
-        token = int(next_log_probs(tokens).argmax())
-        if token == eos_id:
-            break
-        tokens.append(token)
-    return tokens[1:]
 
 
 exercise = Exercise(
@@ -44,7 +34,7 @@ def greedy_decode(next_log_probs, bos_id, eos_id, max_length):
     shapes={},
     returns=("ids",),
     look=GREEDY_DECODING,
-    twins=("course_lib.beam_search", "course_lib.decoding.beam_trace", "course_kit.translator.search.greedy"),
+    twins=("course_lib.beam_search", "course_kit.beam_trace.beam_trace", "course_kit.translator.search.greedy"),
     differentiable=False,
 )
 

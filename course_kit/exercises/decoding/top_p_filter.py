@@ -7,20 +7,12 @@ import torch
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.decoding import top_p_filter
 
-__all__ = ["exercise", "top_p_filter"]
+__all__ = ["exercise"]
 
 
 TEMPERATURE_AND_TOP_P = "decoding: Temperature and top-p"
-
-
-# Plainer on purpose: the library's also takes batches, and loses nothing to rounding near p = 1.
-def top_p_filter(logits, p):
-    order = logits.argsort(descending=True)
-    probs = logits.softmax(-1)[order]
-    before = probs.cumsum(-1) - probs  # of the tokens that are more probable: 0 for the first, which is always kept
-    keep = before < p
-    return logits.masked_fill(~keep[order.argsort()], float("-inf"))
 
 
 exercise = Exercise(

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.efficiency import convolution_layers
 
 __all__ = ["exercise"]
-
-
-# Plainer on purpose: the library's has a `while`, and this loop ends whatever `tools.mutants` changes in it.
-def convolution_layers(length, kernel_size, dilated=False):
-    reach = 1  # positions that the last one depends on, itself included
-    for layers in range(length):
-        if reach >= length:
-            return layers
-        reach = reach * kernel_size if dilated else reach + kernel_size - 1
 
 
 exercise = Exercise(

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.efficiency import grouped_query_attention
 
-__all__ = ["exercise", "grouped_query_attention"]
-
-
-# Plainer on purpose: the library's does not copy the keys and values, and this one repeats them for each query head.
-def grouped_query_attention(query, key, value):
-    heads_per_group = query.shape[1] // key.shape[1]
-    key = key.repeat_interleave(heads_per_group, dim=1)  # (B, H, L_k, d)
-    value = value.repeat_interleave(heads_per_group, dim=1)
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (B, H, L_q, L_k)
-    return scores.softmax(dim=-1) @ value  # (B, H, L_q, d)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -7,15 +7,9 @@ import torch
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.efficiency import speculative_acceptance
 
-__all__ = ["exercise", "speculative_acceptance"]
-
-
-# Plainer on purpose: the library's also takes equal distributions, and has finite gradients where draft is 0.
-def speculative_acceptance(target, draft):
-    accept = (target / draft).clamp(max=1.0).masked_fill(draft == 0, 1.0)
-    excess = (target - draft).clamp(min=0.0)
-    return accept, excess / excess.sum(dim=-1, keepdim=True)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -9,26 +9,9 @@ import torch
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.efficiency import tiled_attention
 
-__all__ = ["exercise", "tiled_attention"]
-
-
-# Plainer on purpose: the library's is built on `online_softmax_step`, and this one runs on its own.
-def tiled_attention(query, key, value, block_size):
-    query = query / math.sqrt(query.shape[-1])
-    maximum = query.new_full(query.shape[:-1], -math.inf)  # (..., L_q)
-    total = torch.zeros_like(maximum)
-    output = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., L_q, d_v)
-    blocks = zip(key.split(block_size, -2), value.split(block_size, -2), strict=True)
-    for keys, values in blocks:
-        scores = query @ keys.transpose(-2, -1)  # (..., L_q, block)
-        larger = torch.maximum(maximum, scores.amax(dim=-1))
-        correction = torch.exp(maximum - larger)
-        weights = torch.exp(scores - larger[..., None])  # (..., L_q, block)
-        total = total * correction + weights.sum(dim=-1)
-        output = output * correction[..., None] + weights @ values
-        maximum = larger
-    return output / total[..., None]
+__all__ = ["exercise"]
 
 
 exercise = Exercise(
@@ -55,7 +38,7 @@ def tiled_attention(query, key, value, block_size):
         "multi_head_attention_forward",
         "_native_multi_head_attention",
         "torch.nn.attention.flex_attention.flex_attention",
-        "course_lib.fused_attention",
+        "course_kit.nn.attention.fused_attention",
         "course_kit.flash_attention.flash_attention",
     ),
 )

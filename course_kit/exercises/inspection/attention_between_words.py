@@ -7,18 +7,9 @@ import torch
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.inspection import attention_between_words
 
-__all__ = ["attention_between_words", "exercise"]
-
-
-# Plainer on purpose: the library's also checks how the words are numbered.
-def attention_between_words(weights, query_words, key_words):
-    def pieces(words):  # 1 where a token is a piece of a word, (L, number of words)
-        number = torch.arange(words.max() + 1, device=words.device)
-        return (words[:, None] == number).to(weights.dtype)
-
-    queries, keys = pieces(query_words), pieces(key_words)
-    return (queries / queries.sum(0)).T @ weights @ keys  # (..., query words, key words)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -6,18 +6,9 @@ import torch
 
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.inspection import attention_rollout
 
-__all__ = ["attention_rollout", "exercise"]
-
-
-# Plainer on purpose: the library's also takes queries that attend to nothing.
-def attention_rollout(weights):
-    identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
-    mixed = (weights.mean(2) + identity) / 2  # (num_layers, B, L, L)
-    rollout = mixed[0]  # (B, L, L)
-    for layer in mixed[1:]:
-        rollout = layer @ rollout
-    return rollout
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -7,16 +7,9 @@ import torch
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.inspection import head_switched_off
 
-__all__ = ["exercise", "head_switched_off"]
-
-
-# Plainer on purpose: the library's is built on `merge_heads`, and this one runs on its own.
-def head_switched_off(heads, weight, bias, off):
-    remaining = heads.clone()  # the caller's heads stay as they are
-    remaining[:, off] = 0
-    merged = remaining.transpose(1, 2).flatten(2)  # (B, L, H · d_head)
-    return merged @ weight.T + bias  # (B, L, d_out)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.masking import causal_mask
 
 __all__ = ["exercise"]
-
-
-# Plainer on purpose: the library's also takes a device.
-def causal_mask(length):
-    return torch.ones(length, length, dtype=torch.bool).tril()  # (L, L)
 
 
 exercise = Exercise(

@@ -7,16 +7,9 @@ import torch
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_kit.exercises.masking.padded_tokens import padded_tokens
+from course_lib.masking import decoder_mask
 
 __all__ = ["exercise"]
-
-
-# Plainer on purpose: the library's is built on `padding_mask` and `causal_mask`, and this one runs on its own.
-def decoder_mask(tokens, pad_id):
-    length = tokens.shape[1]
-    real = (tokens != pad_id)[:, None, None, :]  # (B, 1, 1, L)
-    past = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()  # (L, L)
-    return real & past  # (B, 1, L, L)
 
 
 exercise = Exercise(

@@ -7,16 +7,9 @@ import torch
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.masking import masked_softmax
 
-__all__ = ["exercise", "masked_softmax", "not_exactly_zero"]
-
-
-# Plainer on purpose: the library's shares steps with fused attention, and this one shows all of them.
-def masked_softmax(scores, mask):
-    has_key = mask.any(-1, keepdim=True)  # (..., L_q, 1), False where the whole row is masked
-    opened = mask | ~has_key  # such a row is opened, so that its softmax is finite in value and gradient
-    weights = scores.masked_fill(~opened, float("-inf")).softmax(dim=-1)
-    return weights.masked_fill(~has_key, 0.0)  # and closed again
+__all__ = ["exercise", "not_exactly_zero"]
 
 
 exercise = Exercise(

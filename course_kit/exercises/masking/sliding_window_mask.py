@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.masking import sliding_window_mask
 
-__all__ = ["exercise", "sliding_window_mask"]
-
-
-# Plainer on purpose: the library's saves memory by cutting a causal mask, and this one follows the formula.
-def sliding_window_mask(length, window):
-    position = torch.arange(length)
-    distance = position[:, None] - position  # (L, L): query minus key, how far back the key lies
-    return (distance >= 0) & (distance < window)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_kit.exercises.multi_head.sizes import HEADS_AND_WIDTHS, merged_by_chance
+from course_lib.multi_head import MultiHeadAttention
 
-__all__ = ["MultiHeadAttention", "exercise"]
-
-
-# Plainer on purpose: the library's also takes dropout, position codes and caches, and stacks projections.
-class MultiHeadAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads != 0:
-            raise ValueError(f"num_heads must divide d_model, got {num_heads} for d_model = {d_model}")
-        self.num_heads = num_heads
-        self.q_proj = nn.Linear(d_model, d_model)
-        self.k_proj = nn.Linear(d_model, d_model)
-        self.v_proj = nn.Linear(d_model, d_model)
-        self.out_proj = nn.Linear(d_model, d_model)
-
-    def forward(self, query, key, value, mask=None):
-        projected = (self.q_proj(query), self.k_proj(key), self.v_proj(value))  # (B, L, d_model) each
-        q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in projected)  # (B, H, L, d_head)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, L_q, L_k)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, float("-inf"))
-        weights = scores.softmax(dim=-1)
-        heads = weights @ v  # (B, H, L_q, d_head)
-        return self.out_proj(heads.transpose(1, 2).flatten(-2)), weights  # (B, L_q, d_model)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -8,17 +8,9 @@ from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_kit.exercises.multi_head.sizes import HEADS_AND_WIDTHS
+from course_lib.multi_head import split_heads
 
-__all__ = ["exercise", "split_heads"]
-
-
-# Plainer on purpose: the library's leaves the error to a check, and the error is part of this exercise.
-def split_heads(x, num_heads):
-    d_model = x.shape[-1]
-    if d_model % num_heads != 0:
-        raise ValueError(f"num_heads must divide d_model, got {num_heads} for d_model = {d_model}")
-    x = x.unflatten(-1, (num_heads, d_model // num_heads))  # (..., L, H, d_head)
-    return x.transpose(-3, -2)  # (..., H, L, d_head)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -8,19 +8,9 @@ from torch import Tensor
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.positional_encoding import apply_rotary
 
-__all__ = ["apply_rotary", "exercise"]
-
-
-# Plainer on purpose: the library's shares the turn with `RotaryPosition`, and this one shows it.
-def apply_rotary(x, positions, base=10000.0):
-    d = x.shape[-1]
-    two_i = torch.arange(0, d, 2, dtype=torch.float64, device=x.device)  # (d / 2,)
-    angle = positions[:, None] * base ** (-two_i / d)  # (L, d / 2), float64
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-    even, odd = x[..., 0::2], x[..., 1::2]  # (..., L, d / 2)
-    turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)  # (..., L, d / 2, 2)
-    return turned.flatten(-2)  # (..., L, d)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.positional_encoding import LearnedPositionalEmbedding
 
-__all__ = ["LearnedPositionalEmbedding", "exercise"]
-
-
-# Plainer on purpose: the library's can also begin at another position than 0.
-class LearnedPositionalEmbedding(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.embedding = nn.Embedding(max_length, d_model)
-
-    def forward(self, x):
-        length, max_length = x.shape[1], self.embedding.num_embeddings
-        if length > max_length:
-            raise ValueError(f"x must be at most {max_length} positions long, got {length}")
-        positions = torch.arange(length, device=x.device)  # (L,)
-        return x + self.embedding(positions)  # (B, L, d_model) + (L, d_model)
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.scaled_dot_product import scaled_dot_product_attention
 
 __all__ = ["exercise"]
-
-
-# Plainer on purpose: the library's also takes a bias and dropout.
-def scaled_dot_product_attention(query, key, value, mask=None):
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    weights = scores.softmax(dim=-1)
-    return weights @ value, weights  # (..., L_q, d_v)
 
 
 exercise = Exercise(
@@ -47,7 +37,8 @@ def scaled_dot_product_attention(query, key, value, mask=None):
         "multi_head_attention_forward",
         "_native_multi_head_attention",
         "torch.nn.attention.flex_attention.flex_attention",
-        "course_lib.fused_attention",
+        "course_kit.nn.attention.fused_attention",
+        "course_kit.nn.attention.attention_with_bias",
     ),
 )
 

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
+from course_lib.scaled_dot_product import self_attention
 
 __all__ = ["exercise"]
-
-
-# Plainer on purpose: the library's is built on `scaled_dot_product_attention`, and this one runs on its own.
-def self_attention(x, w_q, w_k, w_v, mask=None):
-    query, key, value = x @ w_q, x @ w_k, x @ w_v  # (..., L, d_k) twice, and (..., L, d_v)
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L, L)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    weights = scores.softmax(dim=-1)
-    return weights @ value, weights  # (..., L, d_v)
 
 
 exercise = Exercise(

@@ -8,7 +8,7 @@ from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_lib.scaled_dot_product import softmax_backward
 
-__all__ = ["exercise", "softmax_backward"]
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

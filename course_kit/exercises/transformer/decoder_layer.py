@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_kit.exercises._headings import DECODER_LAYER
 from course_kit.exercises.transformer.cases_of_layers import causal, layer_sizes
-from course_kit.exercises.transformer.feed_forward import FeedForward
 from course_kit.exercises.transformer.small_layers import DECODER_OF_FOUR, DECODER_OF_TWO
-from course_lib.multi_head import MultiHeadAttention
+from course_lib.transformer import DecoderLayer
 
-__all__ = ["DecoderLayer", "exercise", "true"]
-
-
-# Plainer on purpose: the library's also takes dropout, pre-norm, position codes and caches.
-class DecoderLayer(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, num_heads)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads)
-        self.feed_forward = FeedForward(d_model, d_ff)
-        self.norm1 = nn.LayerNorm(d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.norm3 = nn.LayerNorm(d_model)
-
-    def forward(self, x, memory, self_mask=None, memory_mask=None):
-        attended, _ = self.self_attention(x, x, x, self_mask)
-        x = self.norm1(x + attended)  # (B, L, d_model), as everywhere
-        attended, _ = self.cross_attention(x, memory, memory, memory_mask)  # weights (B, H, L, L_memory)
-        x = self.norm2(x + attended)
-        return self.norm3(x + self.feed_forward(x))
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

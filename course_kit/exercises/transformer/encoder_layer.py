@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_kit.exercises._headings import ENCODER_LAYER
 from course_kit.exercises.transformer.cases_of_layers import causal, layer_sizes
-from course_kit.exercises.transformer.feed_forward import FeedForward
 from course_kit.exercises.transformer.small_layers import ENCODER_OF_FOUR, ENCODER_OF_TWO
-from course_lib.multi_head import MultiHeadAttention
+from course_lib.transformer import EncoderLayer
 
-__all__ = ["EncoderLayer", "exercise"]
-
-
-# Plainer on purpose: the library's also takes dropout, pre-norm, position codes and caches.
-class EncoderLayer(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, num_heads)
-        self.feed_forward = FeedForward(d_model, d_ff)
-        self.norm1 = nn.LayerNorm(d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-
-    def forward(self, x, mask=None):
-        attended, _ = self.self_attention(x, x, x, mask)
-        x = self.norm1(x + attended)  # (B, L, d_model), as everywhere
-        return self.norm2(x + self.feed_forward(x))
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

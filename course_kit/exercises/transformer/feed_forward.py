@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import beside
 from course_kit.exercises.transformer.small_layers import rows
+from course_lib.transformer import FeedForward
 
-__all__ = ["FeedForward", "exercise"]
-
-
-# Plainer on purpose: the library's also takes dropout and other activations.
-class FeedForward(nn.Module):
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        self.linear1 = nn.Linear(d_model, d_ff)
-        self.linear2 = nn.Linear(d_ff, d_model)
-
-    def forward(self, x):
-        return self.linear2(self.linear1(x).relu())  # (..., d_ff) between, (..., d_model) at the end
+__all__ = ["exercise"]
 
 
 exercise = Exercise(

@@ -8,8 +8,8 @@ import pytest
 import torch
 from oracles import randomise
 
+from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator.search import Hypotheses, beam, greedy, sample
-from course_lib.models import Transformer, TransformerConfig
 
 BOS, PAD, EOS = 0, 1, 2
 IDS = {"bos_id": BOS, "eos_id": EOS}

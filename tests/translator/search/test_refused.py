@@ -17,8 +17,8 @@ from searching import (
     build,
 )
 
+from course_kit.nn import LanguageModel
 from course_kit.translator.search import beam, next_token_distribution, sample
-from course_lib.models import LanguageModel
 
 
 @EACH_WAY

@@ -25,13 +25,18 @@ from searching import (
 )
 from torch.testing import assert_close
 
+from course_kit.nn import (
+    AlibiPosition,
+    KeyValueCache,
+    LanguageModel,
+    MultiHeadAttention,
+    RotaryPosition,
+    Transformer,
+    record_attention,
+)
 from course_kit.translator.search import greedy
 from course_kit.workshop.assemble import assemble
 from course_lib.attention import softmax
-from course_lib.cache import KeyValueCache
-from course_lib.models import LanguageModel, Transformer
-from course_lib.multi_head import MultiHeadAttention, record_attention
-from course_lib.positional_encoding import AlibiPosition, RotaryPosition
 
 
 @POSITIONS

@@ -1,4 +1,4 @@
-"""Whole models from the blocks of `course_lib.transformer`: encoder–decoder, encoder only, decoder only."""
+"""Whole models that a configuration describes: encoder–decoder, encoder only, decoder only."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from course_kit._checks import check_finite, check_floats, check_instance, check_whole
-from course_lib._typing import Bool, Float, Int
-from course_lib.cache import DecoderCache
-from course_lib.masking import check_tokens, decoder_mask, padding_mask
-from course_lib.positional_encoding import (
+from course_kit._checks import check_finite, check_floats, check_instance, check_tokens, check_whole
+from course_kit.nn.cache import DecoderCache, KeyValueCache
+from course_kit.nn.layers import DecoderLayer, EncoderLayer, FeedForward
+from course_kit.nn.positions import (
     AlibiPosition,
     LearnedPositionalEmbedding,
     RotaryPosition,
     SinusoidalPositionalEncoding,
 )
-from course_lib.transformer import DecoderLayer, EncoderLayer, FeedForward
+from course_lib._typing import Bool, Float, Int
+from course_lib.masking import decoder_mask, padding_mask
 
 __all__ = [
     "Decoder",
@@ -307,7 +307,7 @@ class Transformer(nn.Module):
             )
         # All of them are at the same position, so each is a sequence of length one for the embedding.
         x = self.target_embedding(tokens.reshape(-1, 1), offset=cache.steps)  # (B * W, 1, d_model)
-        mask = cache.branch(width, parents)
+        mask = cache.mask_for_next_step(width, parents)
         x = x.view(batch, width, -1)  # (B, W, d_model)
         return self.output(self.decoder(x, cache.memory, mask, cache.memory_mask, cache=cache.layers))
 

@@ -9,29 +9,30 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_kit._checks import check_floats, check_ids, check_whole, got
-from course_lib._typing import Bool, Float, Int
+from course_lib._checks import checked
+from course_lib._typing import Bool, Float, Int, Size
 
 __all__ = ["DecoderCache", "KeyValueCache"]
 
 
+@checked
 class KeyValueCache:
     """Keys and values that a `MultiHeadAttention` has computed, kept for queries to come.
 
     `attention(x, x, x, cache=cache)` adds the keys and values of x after those of earlier calls, and lets the queries
-    of x attend to all of them. In cross-attention (`grows=False`) the first call fills the cache, and the others take
-    everything from it: their key and value are ignored. Use it without gradients, because it keeps writing to the
+    of x attend to all of them. In cross-attention (`is_static=True`) the first call fills the cache, and the others
+    take all from it: their key and value are ignored. Use it without gradients, because it keeps writing to the
     same memory.
 
     Args:
-        grows: whether each call adds to it.
-        abreast: whether the items added by one call share one position of the sequence, as the hypotheses of a
-            beam do; otherwise one after another.
+        is_static: whether only the first call adds to it.
+        parallel_hypotheses: whether what one call adds shares one position of the sequence, as the hypotheses of a beam
+            do; otherwise one after another.
     """
 
-    def __init__(self, *, grows: bool = True, abreast: bool = False):
-        self.grows = grows
-        self.abreast = abreast
+    def __init__(self, *, is_static: bool = False, parallel_hypotheses: bool = False):
+        self.is_static = is_static
+        self.parallel_hypotheses = parallel_hypotheses
         self._lengths: list[int] = []  # how many keys each call added
         self._keys: Tensor | None = None  # (B, H, capacity, d_head), of which `len(self)` are in use
         self._values: Tensor | None = None
@@ -40,9 +41,9 @@ class KeyValueCache:
         return sum(self._lengths)
 
     @property
-    def complete(self) -> bool:
+    def is_full(self) -> bool:
         """Whether it is full, so that nothing will be added."""
-        return not self.grows and self._keys is not None
+        return self.is_static and self._keys is not None
 
     @property
     def keys(self) -> Float[Tensor, "batch heads length d_head"]:
@@ -58,14 +59,14 @@ class KeyValueCache:
     def positions(self) -> Int[Tensor, " length"]:
         """The positions of the keys in the sequence, `(L,)`."""
         device = self._keys.device
-        if not self.abreast:
+        if not self.parallel_hypotheses:
             return torch.arange(len(self), device=device)
         calls = torch.arange(len(self._lengths), device=device)
         return calls.repeat_interleave(torch.tensor(self._lengths, device=device), output_size=len(self))
 
     def next_positions(self, number: int, device: torch.device | None = None) -> Int[Tensor, " number"]:
         """The positions of the keys of the next call, if there are `number` of them."""
-        if self.abreast:
+        if self.parallel_hypotheses:
             return torch.full((number,), len(self._lengths), device=device)
         return torch.arange(len(self), len(self) + number, device=device)
 
@@ -75,14 +76,8 @@ class KeyValueCache:
         """Add keys and values `(B, H, new, d_head)`, and return all: `(B, H, L, d_head)` each.
 
         Raises:
-            TypeError: keys or values are not a floating-point tensor.
-            ValueError: they are not `(B, H, new, d_head)`, or of another batch than those that are kept.
+            ValueError: they are of another batch than those that are kept.
         """
-        check_floats(axes=4, keys=keys, values=values)
-        if keys.shape != values.shape or keys.dim() > 4:
-            raise ValueError(
-                f"keys and values must be (B, H, new, d_head) alike, got {tuple(keys.shape)} and {tuple(values.shape)}"
-            )
         if self._keys is not None and len(keys) != len(self._keys):
             raise ValueError(
                 f"the cache holds keys of a batch of {len(self._keys)}, got a batch of {len(keys)}; select(rows) "
@@ -90,7 +85,7 @@ class KeyValueCache:
             )
         old, new = len(self), len(self) + keys.shape[-2]
         if self._keys is None:
-            # Cross-attention reads these again at every step: once in order is cheaper than strided each time.
+            # Contiguous, since cross-attention reads these again at every step.
             self._keys, self._values = keys.contiguous(), values.contiguous()
         else:
             if new > self._keys.shape[-2]:
@@ -107,6 +102,7 @@ class KeyValueCache:
             self._keys, self._values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
 
 
+@checked(len_source="pass what encode returns, and padding_mask(source, pad_id)")
 class DecoderCache:
     """All that a `Transformer` keeps from one step of decoding to the next: `Transformer.begin` makes it.
 
@@ -115,25 +111,20 @@ class DecoderCache:
     hypothesis. A beam can therefore be reordered without copying any key, and what hypotheses share is stored once.
 
     Args:
-        memory: `(B, L_source, d_model)`, from `encode`.
-        memory_mask: bool `(B, 1, 1, L_source)`, True = may attend.
+        memory: from `encode`.
+        memory_mask: True = may attend.
         num_layers: how many layers the decoder has.
-
-    Raises:
-        TypeError: memory is not a floating-point tensor, memory_mask is not bool, or num_layers is not a whole number.
-        ValueError: memory or memory_mask is of another shape, or num_layers is less than 1.
     """
 
     def __init__(
         self,
         memory: Float[Tensor, "batch len_source d_model"],
         memory_mask: Bool[Tensor, "batch 1 1 len_source"],
-        num_layers: int,
+        num_layers: Size,
     ):
-        _check_memory(memory, memory_mask, num_layers)
         self.memory = memory
         self.memory_mask = memory_mask
-        self.layers = [(KeyValueCache(abreast=True), KeyValueCache(grows=False)) for _ in range(num_layers)]
+        self.layers = [(KeyValueCache(parallel_hypotheses=True), KeyValueCache(is_static=True)) for _ in range(num_layers)]
         self.steps = 0
         self._past: Tensor | None = None  # bool (B, W, columns); None while there is one hypothesis, whose past is all
 
@@ -146,19 +137,15 @@ class DecoderCache:
             for cache in caches:
                 cache.select(rows)
 
-    def branch(self, width: int, parents: Int[Tensor, "batch width"] | None) -> Bool[Tensor, "..."] | None:
+    def mask_for_next_step(self, width: Size, parents: Int[Tensor, "batch width"] | None) -> Bool[Tensor, "..."] | None:
         """Begin a step: the self-attention mask `(B, 1, W, columns)` of W hypotheses that continue `parents`.
 
         None means a mask that allows everything.
 
         Raises:
-            TypeError: width is not a whole number, or parents is not a tensor of integers.
             ValueError: parents are missing where the number of hypotheses changes, have the wrong shape, or (on a CPU)
                 are not among the last step's hypotheses.
         """
-        check_whole(width=width)
-        if parents is not None:
-            check_ids(parents=parents)
         batch = self.memory.shape[0]
         before = 1 if self._past is None else self._past.shape[1]
         if parents is None and self.steps and width != before:
@@ -188,22 +175,6 @@ class DecoderCache:
         own = torch.eye(width, dtype=torch.bool, device=past.device).expand(batch, -1, -1)  # (B, W, W)
         self._past = torch.cat((past, own), dim=-1)  # (B, W, columns + W)
         return self._past[:, None]
-
-
-def _check_memory(memory: Tensor, memory_mask: Tensor, num_layers: int) -> None:
-    check_floats(memory=memory)
-    check_whole(num_layers=num_layers, most=10_000)
-    if memory.dim() != 3:
-        raise ValueError(
-            f"memory must be (batch, length, d_model), got {tuple(memory.shape)}; pass what encode returns"
-        )
-    if not isinstance(memory_mask, Tensor) or memory_mask.dtype != torch.bool:
-        raise TypeError(f"memory_mask must be a bool tensor, got {got(memory_mask)}; pass padding_mask(source, pad_id)")
-    wanted = (memory.shape[0], 1, 1, memory.shape[1])
-    if memory_mask.shape != wanted:
-        raise ValueError(
-            f"memory_mask must be (batch, 1, 1, length) = {wanted} for this memory, got {tuple(memory_mask.shape)}"
-        )
 
 
 def _with_room(x: Tensor, capacity: int) -> Tensor:
