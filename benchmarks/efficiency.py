@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.timing import compare
+from course_kit.chunked_linear_attention import chunked_linear_attention
 from course_kit.flash_attention import flash_attention
-from course_lib import linear_attention, scaled_dot_product_attention, tiled_attention
+from course_lib import scaled_dot_product_attention, tiled_attention
 from course_lib.masking import causal_mask
 
 LENGTHS = (256, 1024, 4096)
@@ -27,7 +28,7 @@ def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
             (f"tiled_attention, blocks of {BLOCK}", lambda q, k, v: tiled_attention(q, k, v, BLOCK), False),
             (f"flash_attention, blocks of {BLOCK}", lambda q, k, v: flash_attention(q, k, v, BLOCK), False),
             ("flash_attention, causal", lambda q, k, v: flash_attention(q, k, v, BLOCK, causal=True), True),
-            ("linear_attention, causal", linear_attention, True),
+            ("chunked_linear_attention", chunked_linear_attention, True),
         ):
             for way, run in (("forward", _forward), ("forward + backward", _training)):
                 inputs = torch.randn(3, 1, HEADS, length, D)

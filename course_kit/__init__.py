@@ -17,7 +17,7 @@ Import everything else from its module:
     bert, interpret         trained encoders in the course's blocks, and ways to examine them
     costs                   what layers and training cost, by formula and counted
     diagnosing              all measurements of the chapter on debugging, on any model
-    flash_attention         attention in tiles, with its backward pass
+    flash_attention         attention in tiles, with its backward pass; `chunked_linear_attention`
     beam_trace              all that a beam search considers, for a view of it
     shared_key_attention    grouped-query and latent attention; `window_cache`: a key–value cache of fixed size
     speculative             a small model that drafts for a large one

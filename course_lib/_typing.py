@@ -41,7 +41,7 @@ class Shape:
         before, self.star, after = re.fullmatch(r"([\w\s]*)(\*\w+|\.\.\.|)([\w\s]*)", self.axes).groups()
         self.before, self.names = len(before.split()), (*before.split(), *after.split())
         written = [*before.split(), *["..."][: len(self.star)], *after.split()]
-        self.shown = f"({', '.join(written)}{',' * (written == list(self.names[:1]))})"
+        self.shown = f"({', '.join(written)}{',' * (len(written) == 1 and not self.star)})"
 
 
 @dataclass(frozen=True)

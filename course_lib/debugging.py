@@ -2,7 +2,8 @@
 
 A *model* here is anything that maps tokens `(B, L)` to logits `(B, L, V)`; `course_kit.diagnosing.diagnose` takes all
 measurements on any module and explains them. A model that was passed is never changed: what needs training or another
-dtype works on a copy, and train or eval mode and the random state are restored.
+dtype works on a copy, and train or eval mode and the random state are restored. A module whose weights do not exist
+yet, or that cannot be copied where it has to be, is refused with a ValueError, and so is what returns no such logits.
 """
 
 from __future__ import annotations
@@ -16,17 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_kit._checks import (
-    check_callable,
-    check_finite,
-    check_floats,
-    check_ids,
-    check_instance,
-    check_sequence,
-    check_whole,
-    got,
-)
-from course_lib._typing import Float, Int
+from course_lib._checks import check_whole, checked, got
+from course_lib._typing import Count, Float, Int, NotNegative, Size
 
 __all__ = [
     "fit_one_batch",
@@ -41,70 +33,44 @@ __all__ = [
 _NO_TARGET = -100  # what PyTorch's cross-entropy leaves out
 
 
+@checked(batch="one target per position")
 def start_loss(
     logits: Float[Tensor, "*batch vocab"], targets: Int[Tensor, "*batch"], pad_id: int | None = None
 ) -> tuple[float, float]:
     """Cross-entropy per target in nats, and log V, which a model that knows nothing yet should be close to.
 
-    `loss = mean of log Σ_v exp(logit_v) − logit_target` over the targets that count. Logits with standard deviation s
-    start at about log V + s² / 2.
-
-    Args:
-        logits: `(..., V)`.
-        targets: int `(...)`; −100 where there is none.
-        pad_id: of targets that do not count either.
-
-    Returns:
-        `(loss, log V)`.
+    `loss = mean of log Σ_v exp(logit_v) − logit_target` over the targets that count: those that are neither `pad_id`
+    nor −100. Logits with standard deviation s start at about log V + s² / 2.
 
     Raises:
-        TypeError: logits are not floating-point numbers, or targets or pad_id are not integers.
-        ValueError: the shapes do not fit together, a target is not in the vocabulary, or no target counts.
+        ValueError: there is not one target per position, one is not in the vocabulary, or none counts.
     """
-    check_floats(axes=1, logits=logits)
-    if not logits.shape[-1]:
-        raise ValueError(f"logits must be (..., V) with V ≥ 1, got {tuple(logits.shape)}; pass the scores of a model")
-    flat = _counted(targets, logits.shape, pad_id)
-    return F.cross_entropy(logits.flatten(0, -2) if logits.dim() > 1 else logits[None], flat).item(), math.log(
-        logits.shape[-1]
-    )
+    _check_positions(logits, targets)
+    counted = _counted(targets, logits.shape[-1], pad_id)
+    loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), counted)
+    return loss.item(), math.log(logits.shape[-1])
 
 
+@checked(batch="one target per token", length="one target per token")
 def fit_one_batch(
     model: nn.Module,
     tokens: Int[Tensor, "batch length"],
     targets: Int[Tensor, "batch length"],
     *,
-    steps: int = 100,
-    learning_rate: float = 1e-3,
+    steps: Size = 100,
+    learning_rate: NotNegative = 1e-3,
     pad_id: int | None = None,
 ) -> list[float]:
-    """The loss of a copy of the model at each step of Adam on this one batch; a healthy model learns it by heart.
+    """The loss of a copy of the model before each step of Adam on this one batch; a healthy model learns it by heart.
 
-    The copy is in train mode, so dropout is active, and its random draws are the same in every call. A model in float16
-    gives NaN, since the 1e-8 in Adam's denominator is zero there; pass a copy in float32.
-
-    Args:
-        model: from tokens `(B, L)` to logits `(B, L, V)`.
-        tokens: int `(B, L)`.
-        targets: int `(B, L)`; −100 where there is none.
-        steps: how often the copy is updated.
-        learning_rate: of Adam.
-        pad_id: of targets that do not count either.
-
-    Returns:
-        One number per step: the loss before its update.
+    Targets that are `pad_id` or −100 do not count. The copy is in train mode, so dropout is active, and its random
+    draws are the same in every call. A model in float16 gives NaN, since the 1e-8 in Adam's denominator is zero there;
+    pass a copy in float32.
 
     Raises:
-        TypeError: model is not a module, tokens, targets, steps or pad_id are not integers, or learning_rate is not a
-            number.
-        ValueError: a shape or a number does not fit, no parameter can be trained, the logits are not `(B, L, V)`, or
-            the model has no weights yet or cannot be copied.
+        ValueError: no parameter can be trained, a target is not in the vocabulary, or none counts.
     """
-    check_instance(nn.Module, model=model)
     _check_tokens(tokens)
-    check_whole(steps=steps)
-    check_finite("learning_rate", learning_rate, 0)
     model = _copied(model).train()
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not parameters:
@@ -114,7 +80,7 @@ def fit_one_batch(
     with _same_random_numbers(parameters), torch.enable_grad():
         for _ in range(steps):
             logits = _logits(model, tokens)
-            loss = F.cross_entropy(logits.flatten(0, 1), _counted(targets, logits.shape, pad_id))
+            loss = F.cross_entropy(logits.flatten(0, 1), _counted(targets, logits.shape[-1], pad_id))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -122,6 +88,7 @@ def fit_one_batch(
     return losses
 
 
+@checked
 @torch.no_grad()
 def token_influence(
     model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch length"], columns: Sequence[int] | None = None
@@ -129,62 +96,38 @@ def token_influence(
     """Entry ij is the largest change of the logits at position i when token j is replaced by another one.
 
     `influence_ij = max over b, v of |logits(x with x_j + 1 mod V)_biv − logits(x)_biv|`. Above the diagonal, a model
-    that predicts the next token must have zeros.
+    that predicts the next token must have zeros. A module is run in eval mode.
 
     Args:
-        model: from tokens `(B, L)` to logits `(B, L, V)`; a module is run in eval mode.
-        tokens: int `(B, L)`.
         columns: the positions j to be changed, all of them if not given.
 
-    Returns:
-        `(L, L)`, or `(L, len(columns))`.
-
     Raises:
-        TypeError: model cannot be called, or tokens or columns are not integers.
-        ValueError: there are no tokens or columns, a column is not a position, the logits are not `(B, L, V)`, or the
-            model has no weights yet.
+        ValueError: there are no tokens or columns, or a column is not a position.
     """
     _check_tokens(tokens)
-    length = tokens.shape[1]
-    places = range(length) if columns is None else columns
-    check_sequence(columns=places)
-    for number, column in enumerate(places):
-        check_whole(**{f"columns[{number}]": column}, least=0, most=length - 1, hint="; pass positions of tokens")
-    if not len(places):
-        raise ValueError("columns must have at least one position, got none; leave it out to change every token")
+    columns = range(tokens.shape[1]) if columns is None else columns
+    _check_columns(columns, tokens.shape[1])
     with _silent(model):
         logits = _logits(model, tokens)  # (B, L, V)
         changes = []
-        for j in places:
+        for j in columns:
             changed = tokens.clone()
             changed[:, j] = (changed[:, j] + 1) % logits.shape[-1]
             changes.append((_logits(model, changed) - logits).abs().amax(dim=(0, 2)))  # (L,)
     return torch.stack(changes, dim=-1)  # (L, columns)
 
 
+@checked
 @torch.no_grad()
 def padding_effect(
-    model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch length"], pad_id: int, extra: int = 3
+    model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch length"], pad_id: Count, extra: Size = 3
 ) -> float:
     """The largest change of the logits at the given tokens when `extra` padding tokens are appended.
 
-    Args:
-        model: from tokens `(B, L)` to logits `(B, L, V)`; a module is run in eval mode.
-        tokens: int `(B, L)`; the logits at padding among them do not count.
-        pad_id: the padding token.
-        extra: how many are appended.
-
-    Returns:
-        `max |logits(tokens, padding) − logits(tokens)|` over the tokens that are not padding; 0 if all are.
-
-    Raises:
-        TypeError: model cannot be called, or tokens, pad_id or extra are not integers.
-        ValueError: there are no tokens, extra is less than 1, the logits are not `(B, L, V)`, or the model has no
-            weights yet.
+    `max |logits(tokens, padding) − logits(tokens)|` over the tokens that are not padding; 0 if all are. A module is run
+    in eval mode.
     """
     _check_tokens(tokens)
-    check_whole(pad_id=pad_id, least=0)
-    check_whole(extra=extra)
     padding = tokens.new_full((tokens.shape[0], extra), pad_id)
     with _silent(model):
         longer = _logits(model, torch.cat([tokens, padding], dim=1))[:, : tokens.shape[1]]  # (B, L, V)
@@ -192,26 +135,16 @@ def padding_effect(
     return torch.where(tokens == pad_id, torch.zeros_like(change), change).max().item()
 
 
+@checked(loss="take its mean")
 def idle_parameters(model: nn.Module, loss: Float[Tensor, ""]) -> dict[str, str]:
     """Parameters that this loss does not train: "unused" (no path to the loss) or "zero" (a gradient of zeros).
 
-    Gradients that the parameters have collected are left alone, and `loss.backward()` can still be called.
-
-    Args:
-        model: whose parameters are looked at; frozen ones are left out.
-        loss: a single number, computed with the model.
-
-    Returns:
-        Name to "unused" or "zero", empty where everything is trained.
+    The result is empty where everything is trained; frozen parameters are left out. Gradients that the parameters have
+    collected are left alone, and `loss.backward()` can still be called.
 
     Raises:
-        TypeError: model is not a module, or loss is not a floating-point tensor.
-        ValueError: loss is not a single number, or has no gradient at all.
+        ValueError: the loss has no gradient at all.
     """
-    check_instance(nn.Module, model=model)
-    check_floats(loss=loss)
-    if loss.numel() != 1:
-        raise ValueError(f"loss must be a single number, got {tuple(loss.shape)}; take its mean")
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not named:
         return {}
@@ -225,45 +158,27 @@ def idle_parameters(model: nn.Module, loss: Float[Tensor, ""]) -> dict[str, str]
     return {name: "unused" if grad is None else "zero" for name, grad in pairs if grad is None or not grad.any()}
 
 
+@checked
 @torch.no_grad()
 def order_effect(model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch length"]) -> float:
     """The largest change of a token's logits when the tokens are put into reverse order; 0 where order is ignored.
 
-    A causal mask makes a model depend on the order, too, so this finds a missing position code in an encoder only.
-
-    Args:
-        model: from tokens `(B, L)` to logits `(B, L, V)`; a module is run in eval mode.
-        tokens: int `(B, L)`.
-
-    Returns:
-        `max |reversed(logits(reversed(tokens))) − logits(tokens)|`.
-
-    Raises:
-        TypeError: model cannot be called, or tokens are not integers.
-        ValueError: there are no tokens, the logits are not `(B, L, V)`, or the model has no weights yet.
+    `max |reversed(logits(reversed(tokens))) − logits(tokens)|`. A causal mask makes a model depend on the order, too,
+    so this finds a missing position code in an encoder only. A module is run in eval mode.
     """
     _check_tokens(tokens)
     with _silent(model):
         return (_logits(model, tokens.flip(1)).flip(1) - _logits(model, tokens)).abs().max().item()
 
 
+@checked
 @torch.no_grad()
 def precision_gap(model: nn.Module, tokens: Int[Tensor, "batch length"]) -> float:
     """The largest difference between the logits in float32 and in float64, relative to the largest logit.
 
-    Args:
-        model: from tokens `(B, L)` to logits `(B, L, V)`; copies of it are run in eval mode.
-        tokens: int `(B, L)`.
-
-    Returns:
-        `max |logits_32 − logits_64| / max |logits_64|`, about 1e-6 for a healthy model; 0 if all logits are 0.
-
-    Raises:
-        TypeError: model is not a module, or tokens are not integers.
-        ValueError: there are no tokens, the logits are not `(B, L, V)`, or the model has no weights yet or cannot
-            be copied.
+    `max |logits_32 − logits_64| / max |logits_64|`, about 1e-6 for a healthy model; 0 if all logits are 0. Copies of
+    the model are run in eval mode.
     """
-    check_instance(nn.Module, model=model)
     _check_tokens(tokens)
     exact, rough = _copied(model).double().eval(), _copied(model).float().eval()
     with _same_random_numbers(model.parameters()):
@@ -272,38 +187,7 @@ def precision_gap(model: nn.Module, tokens: Int[Tensor, "batch length"]) -> floa
     return ((rough - exact).abs().max() / largest).item() if largest else 0.0
 
 
-def check_built(model: nn.Module) -> None:
-    """Refuse a module whose weights do not exist yet.
-
-    Raises:
-        ValueError: it is lazy and was never called, or it is on the device "meta".
-    """
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
-            raise ValueError(f"model must have weights, got a lazy module without `{name}`; call the model once before")
-        if tensor.is_meta:
-            raise ValueError(f"model must have weights, got `{name}` on the device 'meta'; load the weights before")
-
-
-def _copied(model: nn.Module) -> nn.Module:
-    check_built(model)
-    try:
-        return copy.deepcopy(model)
-    except Exception as error:
-        raise ValueError(
-            f"model must be copyable, got {type(error).__name__}: {error}; remove what copy.deepcopy refuses, such as "
-            f"outputs that were kept"
-        ) from error
-
-
-def _check_tokens(tokens: Tensor) -> None:
-    check_ids(axes=2, tokens=tokens)
-    if not tokens.numel():
-        raise ValueError(f"tokens must contain at least one token, got shape {tuple(tokens.shape)}; pass a batch")
-
-
 def _logits(model: Callable[[Tensor], Tensor], tokens: Tensor) -> Tensor:
-    check_callable(model=model)
     if isinstance(model, type):
         raise TypeError(f"model must be a module or a function, got the class {model.__name__}; build a model from it")
     logits = model(tokens)
@@ -315,27 +199,31 @@ def _logits(model: Callable[[Tensor], Tensor], tokens: Tensor) -> Tensor:
     return logits
 
 
-def _counted(targets: Tensor, shape: torch.Size, pad_id: int | None) -> Tensor:
+def _counted(targets: Tensor, vocab: int, pad_id: int | None) -> Tensor:
     """Targets in one row, −100 where none counts."""
-    check_ids(targets=targets)
-    if targets.shape != shape[:-1]:
-        raise ValueError(
-            f"targets must have the shape of the logits without the vocabulary, {tuple(shape[:-1])}, got "
-            f"{tuple(targets.shape)}; one target per position"
-        )
     flat = targets.flatten().long()
     if pad_id is not None:
-        check_whole(pad_id=pad_id, least=_NO_TARGET)
         flat = flat.masked_fill(flat == pad_id, _NO_TARGET)
     real = flat[flat != _NO_TARGET]
     if not len(real):
         raise ValueError("targets must include at least one that counts, got padding only; pass other targets")
-    if real.min() < 0 or real.max() >= shape[-1]:
+    if real.min() < 0 or real.max() >= vocab:
         raise ValueError(
-            f"targets must be in the vocabulary, 0 … {shape[-1] - 1}, got {int(real.min())} … {int(real.max())}; does "
-            f"the model have a logit for each token?"
+            f"targets must be in the vocabulary, 0 … {vocab - 1}, got {int(real.min())} … {int(real.max())}; does the "
+            f"model have a logit for each token?"
         )
     return flat
+
+
+def _copied(model: nn.Module) -> nn.Module:
+    check_built(model)
+    try:
+        return copy.deepcopy(model)
+    except Exception as error:
+        raise ValueError(
+            f"model must be copyable, got {type(error).__name__}: {error}; remove what copy.deepcopy refuses, such as "
+            f"outputs that were kept"
+        ) from error
 
 
 @contextmanager
@@ -360,3 +248,34 @@ def _same_random_numbers(tensors: object) -> Iterator[None]:
     with torch.random.fork_rng(devices=list(devices)):
         torch.manual_seed(0)
         yield
+
+
+def check_built(model: nn.Module) -> None:
+    """Refuse, with a ValueError, a module that is lazy and was never called, or that is on the device "meta"."""
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+            raise ValueError(f"model must have weights, got a lazy module without `{name}`; call the model once before")
+        if tensor.is_meta:
+            raise ValueError(f"model must have weights, got `{name}` on the device 'meta'; load the weights before")
+
+
+def _check_tokens(tokens: Tensor) -> None:
+    if not tokens.numel():
+        raise ValueError(f"tokens must contain at least one token, got shape {tuple(tokens.shape)}; pass a batch")
+
+
+def _check_positions(logits: Tensor, targets: Tensor) -> None:
+    if not logits.shape[-1]:
+        raise ValueError(f"logits must be (..., V) with V ≥ 1, got {tuple(logits.shape)}; pass the scores of a model")
+    if targets.shape != logits.shape[:-1]:
+        raise ValueError(
+            f"targets must have the shape of the logits without the vocabulary, {tuple(logits.shape[:-1])}, got "
+            f"{tuple(targets.shape)}; one target per position"
+        )
+
+
+def _check_columns(columns: Sequence[int], length: int) -> None:
+    if not len(columns):
+        raise ValueError("columns must have at least one position, got none; leave it out to change every token")
+    for number, column in enumerate(columns):
+        check_whole(**{f"columns[{number}]": column}, least=0, most=length - 1, hint="; pass positions of tokens")

@@ -98,11 +98,11 @@ def top_p_filter(
     Source: Holtzman et al. (2020), section 3.1 (nucleus sampling).
     """
     _check_logits(logits)
-    probs, order = logits.double().softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-    before = probs.cumsum(dim=-1) - probs  # (..., V), of the tokens that are more probable
+    probs, order = logits.double().softmax(-1).sort(descending=True, stable=True)
+    before = probs.cumsum(-1) - probs  # (..., V), of the tokens that are more probable
     keep = (before < p) | (p == 1)  # tokens of probability 1e-30 have 1 before them, rounded
     keep[..., 0] = True  # for p = 0
-    keep = keep.gather(-1, order.argsort(dim=-1))  # back into the order of the vocabulary
+    keep = keep.gather(-1, order.argsort())  # back into the order of the vocabulary
     return logits.masked_fill(~keep, float("-inf"))
 
 

@@ -17,7 +17,7 @@ __all__ = ["label_smoothing_loss", "teacher_forcing_pair", "token_batches", "war
 @checked
 def teacher_forcing_pair(
     tokens: Int[Tensor, "batch length"],
-) -> tuple[Int[Tensor, "batch length-1"], Int[Tensor, "batch length-1"]]:
+) -> tuple[Int[Tensor, "batch shifted"], Int[Tensor, "batch shifted"]]:
     """What a decoder reads and what it has to predict: the same sentences, one position apart.
 
     `inputs_t = y_t` and `targets_t = y_{t+1}`. A model that attends to inputs 0 … t (a causal mask ensures this) learns
@@ -89,7 +89,7 @@ def check_targets(targets: Tensor, num_classes: int, pad_id: int) -> None:
     if low < 0 or high >= num_classes:
         raise ValueError(
             f"targets must be classes 0 … {num_classes - 1} or pad_id = {pad_id}, got {low if low < 0 else high}; "
-            f"do vocabulary and output layer have the same size?"
+            f"logits have {num_classes} columns: do vocabulary and output layer have the same size?"
         )
 
 

@@ -19,7 +19,10 @@ _CHECKED = [
         for file in (_ROOT / p).glob("*.py")
         if file.stem != "__init__"
     ),
-    *(f"course_kit.{room}" for room in ("bert", "costs", "diagnosing", "interpret", "translator", "viz", "workshop")),
+    *(
+        f"course_kit.{room}"
+        for room in ("bert", "costs", "diagnosing", "interpret", "nn", "translator", "viz", "workshop")
+    ),
 ]
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 

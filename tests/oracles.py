@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.testing import assert_close
 
 CLOSE = {"rtol": 0.0, "atol": 1e-10}  # for float64: two right computations differ in the last bits only
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -42,6 +43,17 @@ def torch_names(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def gradients(module: nn.Module) -> dict[str, Tensor]:
     """Name to gradient, for every parameter."""
     return {name: parameter.grad for name, parameter in module.named_parameters()}
+
+
+def assert_same_function(output: Tensor, expected: Tensor, ours: nn.Module, theirs: nn.Module, inputs: tuple) -> None:
+    """Two modules with parameters of the same names gave the same output, and give the same gradients of everything."""
+    grad = torch.randn_like(expected)
+    assert_close(output, expected, **CLOSE)
+    of_inputs = [torch.autograd.grad(result, inputs, grad, retain_graph=True) for result in (output, expected)]
+    assert_close(*of_inputs, **CLOSE)
+    output.backward(grad, inputs=list(ours.parameters()))
+    expected.backward(grad, inputs=list(theirs.parameters()))
+    assert_close(gradients(ours), gradients(theirs), **CLOSE)
 
 
 @contextmanager

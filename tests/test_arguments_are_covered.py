@@ -26,7 +26,12 @@ ROOMS = (
     ),
     *(f"course_lib.{part}" for part in ("models", "cache")),
     "course_kit",
-    *(f"course_kit.{room}" for room in ("recurrent", "flash_attention", "beam_trace", "stats", "measuring", "speculative")),
+    "course_kit.nn.attention",
+    *(
+        f"course_kit.{room}"
+        for room in ("recurrent", "flash_attention", "beam_trace", "stats", "measuring", "speculative")
+    ),
+    "course_kit.chunked_linear_attention",
     *(f"course_kit.{room}" for room in ("shared_key_attention", "window_cache", "data", "bert", "viz", "diagnosing")),
     *(f"course_kit.costs.{part}" for part in ("activations", "counting", "formulas", "layers", "training")),
     *(f"course_kit.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),

@@ -8,14 +8,16 @@ from wrong_arguments import Call, check_call, floats, weights
 
 import course_lib as cl
 from course_kit import nn as full
+from course_kit._checks import check_tokens
 from course_kit.beam_trace import beam_trace
+from course_kit.chunked_linear_attention import chunked_linear_attention
 from course_kit.flash_attention import TiledAttention, flash_attention
 from course_kit.interpret.readouts import leave_one_out_labels
 from course_kit.interpret.weighted_values import distant_twin_weights, twin_weights
 from course_kit.nn import named_attentions
+from course_kit.nn.attention import attention_with_bias, check_mask, unmask_empty_rows
 from course_kit.stats import bootstrap_interval, rank_correlation
 from course_kit.translator.alignments import alignment_counts, alignment_error_rate, attention_alignment
-from course_lib.masking import check_mask, check_tokens, open_empty_rows
 
 IDS = torch.tensor([[3, 4, 0], [3, 3, 4]])
 OPEN = torch.tensor([True, False, True])
@@ -53,6 +55,11 @@ CALLS = {
     # scaled dot product
     "scaled_dot_product_attention": Call(
         cl.scaled_dot_product_attention,
+        {"query": QUERY, "key": KEY, "value": VALUE, "mask": torch.ones(3, 5).bool()},
+        open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
+    ),
+    "attention_with_bias": Call(
+        attention_with_bias,
         {
             "query": QUERY,
             "key": KEY,
@@ -86,7 +93,11 @@ CALLS = {
         },
         open={"x": BATCHES},
     ),
-    "softmax_backward": Call(cl.softmax_backward, {"weights": weights(3, 4), "grad_weights": floats(3, 4)}),
+    "softmax_backward": Call(
+        cl.softmax_backward,
+        {"weights": weights(3, 4), "grad_weights": floats(3, 4)},
+        open={"weights": BATCHES, "grad_weights": BATCHES},
+    ),
     "attention_flops": Call(cl.attention_flops, {"len_q": 2, "len_k": 3, "d_k": 4, "d_v": 5}),
     # efficiency
     "convolution_layers": Call(cl.convolution_layers, {"length": 9, "kernel_size": 3, "dilated": False}),
@@ -99,7 +110,7 @@ CALLS = {
             "scores": floats(2, 3, 5),
             "value": VALUE,
         },
-        open={"value": BATCHES},
+        open=dict.fromkeys(("maximum", "total", "output", "scores", "value"), BATCHES),
     ),
     "tiled_attention": Call(
         cl.tiled_attention,
@@ -116,10 +127,19 @@ CALLS = {
     ),
     "linear_attention": Call(
         cl.linear_attention,
+        {"query": floats(2, 5, 4), "key": KEY, "value": VALUE},
+        open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
+    ),
+    "chunked_linear_attention": Call(
+        chunked_linear_attention,
         {"query": floats(2, 5, 4), "key": KEY, "value": VALUE, "chunk_size": 2},
         open={"query": BATCHES, "key": BATCHES, "value": BATCHES},
     ),
-    "speculative_acceptance": Call(cl.speculative_acceptance, {"target": weights(2, 4), "draft": weights(2, 4)}),
+    "speculative_acceptance": Call(
+        cl.speculative_acceptance,
+        {"target": weights(2, 4), "draft": weights(2, 4)},
+        open={"target": BATCHES, "draft": BATCHES},
+    ),
     "flash_attention": Call(
         flash_attention,
         {"query": QUERY, "key": KEY, "value": VALUE, "block_size": 2, "causal": True},
@@ -134,7 +154,7 @@ CALLS = {
     "sliding_window_mask": Call(cl.sliding_window_mask, {"length": 4, "window": 2}),
     "check_mask": Call(lambda mask: check_mask(mask, (3, 3)), {"mask": OPEN}, covers=(check_mask,)),
     "check_tokens": Call(check_tokens, {"tokens": IDS}),
-    "open_empty_rows": Call(open_empty_rows, {"mask": torch.ones(3, 5).bool()}),
+    "unmask_empty_rows": Call(unmask_empty_rows, {"mask": torch.ones(3, 5).bool()}),
     # positions
     "sinusoidal_encoding": Call(cl.sinusoidal_encoding, {"length": 3, "d_model": 4}),
     "shift_matrix": Call(cl.shift_matrix, {"offset": 2, "d_model": 4}, open={"offset": "half"}),

@@ -53,5 +53,5 @@ def test_very_negative_features_keep_their_ratio_and_large_ones_have_finite_grad
 
 
 def test_one_query_per_key(unchecked):
-    with pytest.raises(ValueError, match="query and key must agree in length, got .* one query per key"):
+    with pytest.raises(ValueError, match=r"query and key must agree in length, got .* one query per key"):
         chunked_linear_attention(torch.randn(5, 2), torch.randn(3, 2), torch.randn(3, 2))

@@ -320,7 +320,11 @@ REFUSED = {
     "start_loss: float targets": (lambda: start_loss(torch.ones(3, 5), torch.ones(3)), TypeError, "targets must be"),
     "start_loss: shapes": (
         *(lambda: start_loss(torch.ones(2, 4, 5), IDS), ValueError),
-        r"targets must have the shape .* \(2, 4\), got \(2, 3\)",
+        r"logits and targets must have the same axes .*, got logits \(2, 4, 5\) and targets \(2, 3\); one target per",
+    ),
+    "start_loss: shapes that broadcast": (
+        *(lambda: start_loss(torch.ones(2, 1, 5), IDS), ValueError),
+        r"targets must have the shape .* \(2, 1\), got \(2, 3\); one target per position",
     ),
     "start_loss: vocabulary": (lambda: start_loss(torch.ones(2, 3, 1), IDS), ValueError, "0 … 0, got 1 … 1"),
     "start_loss: below the vocabulary": (
@@ -335,15 +339,19 @@ REFUSED = {
     "start_loss: padding only": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1), ValueError, "got padding only"),
     "start_loss: pad_id": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1.5), TypeError, "pad_id must be a whole"),
     "fit: model": (lambda: fit_one_batch(len, IDS, IDS), TypeError, "model must be of type Module"),
-    "fit: tokens": (lambda: fit_one_batch(MODEL, IDS.float(), IDS), TypeError, "tokens must be a tensor of integers"),
-    "fit: targets": (lambda: fit_one_batch(MODEL, IDS, IDS[:, 1:]), ValueError, r"\(2, 3\), got \(2, 2\)"),
+    "fit: tokens": (lambda: fit_one_batch(MODEL, IDS.float(), IDS), TypeError, "tokens must be an integer tensor"),
+    "fit: targets": (lambda: fit_one_batch(MODEL, IDS, IDS[:, 1:]), ValueError, r"agree in length, .*; one target per"),
     "fit: steps": (lambda: fit_one_batch(MODEL, IDS, IDS, steps=0), ValueError, "steps must be at least 1, got 0"),
     "fit: rate": (lambda: fit_one_batch(MODEL, IDS, IDS, learning_rate=-1), ValueError, "learning_rate must be"),
     "fit: frozen": (
         *(lambda: fit_one_batch(Sums([[1.0]]).requires_grad_(False), IDS, IDS), ValueError),
         "must have parameters to train",
     ),
-    "influence: one axis": (lambda: token_influence(MODEL, IDS[0]), ValueError, r"tokens must have 2 axes, got \(3,\)"),
+    "influence: one axis": (
+        lambda: token_influence(MODEL, IDS[0]),
+        ValueError,
+        r"tokens must be \(batch, length\), got \(3,\)",
+    ),
     "influence: empty": (
         lambda: token_influence(MODEL, IDS[:0]),
         ValueError,
@@ -370,6 +378,7 @@ REFUSED = {
     "padding: extra": (lambda: padding_effect(MODEL, IDS, 0, 0), ValueError, "extra must be at least 1, got 0"),
     "padding: tuple": (lambda: padding_effect(lambda x: (x, x), IDS, 0), ValueError, "got tuple; pass a function"),
     "idle: model": (lambda: idle_parameters(len, LOSS), TypeError, "model must be of type Module"),
+    "idle: one axis": (lambda: idle_parameters(MODEL, LOSS[None]), ValueError, r"loss must be \(\), got \(1,\)"),
     "idle: number": (lambda: idle_parameters(MODEL, 1.0), TypeError, "loss must be a floating-point tensor"),
     "idle: not reduced": (lambda: idle_parameters(MODEL, torch.ones(2)), ValueError, r"got \(2,\); take its mean"),
     "idle: no gradient": (
@@ -380,7 +389,7 @@ REFUSED = {
     "order: tokens": (
         lambda: order_effect(MODEL, [[1, 2]]),
         TypeError,
-        "tokens must be a tensor of integers, got list",
+        "tokens must be an integer tensor, got list",
     ),
     "precision: model": (lambda: precision_gap(len, IDS), TypeError, "model must be of type Module"),
     "precision: tokens": (lambda: precision_gap(MODEL, IDS.bool()), TypeError, "got torch.bool"),

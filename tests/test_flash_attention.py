@@ -231,10 +231,10 @@ def test_second_derivatives_are_refused():
 
 
 REFUSED = {
-    "features": ([(3, 4), (5, 2), (5, 4)], {}, ValueError, "features"),
-    "lengths": ([(3, 4), (5, 4), (6, 4)], {}, ValueError, "key and value must have the same length"),
-    "batches": ([(2, 3, 4), (3, 5, 4), (3, 5, 4)], {}, ValueError, "must have the same axes before"),
-    "a vector": ([(4,), (5, 4), (5, 4)], {}, ValueError, "query must have at least two axes"),
+    "features": ([(3, 4), (5, 2), (5, 4)], {}, ValueError, "query and key must agree in d_k"),
+    "lengths": ([(3, 4), (5, 4), (6, 4)], {}, ValueError, "key and value must agree in len_k"),
+    "batches": ([(2, 3, 4), (3, 5, 4), (3, 5, 4)], {}, ValueError, "must have the same axes in place"),
+    "a vector": ([(4,), (5, 4), (5, 4)], {}, ValueError, r"query must be \(..., len_q, d_k\), got \(4,\)"),
     "no block": ([(3, 4)] * 3, {"block_size": 0}, ValueError, "block_size must be at least 1, got 0"),
     "half a block": ([(3, 4)] * 3, {"block_size": 2.5}, TypeError, "block_size must be a whole number, got 2.5"),
 }

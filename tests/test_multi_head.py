@@ -1,4 +1,4 @@
-"""course_lib.multi_head: heads split and merged, the module against PyTorch's, and recorded attention maps."""
+"""course_lib.multi_head: heads split and merged, and the module against PyTorch's; so is the full one of course_kit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from oracles import CLOSE, DTYPES, gradients, leaf, no_side_effects, randomise, 
 from torch import nn
 from torch.testing import assert_close
 
-from course_kit.nn import AlibiPosition, AttentionPosition, MultiHeadAttention, RotaryPosition, record_attention
+import course_lib as cl
+from course_kit import nn as full
 from course_lib.masking import causal_mask
 from course_lib.multi_head import merge_heads, multi_head_parameter_count, split_heads
 
 LEADING = [(), (3,), (3, 13)]
 D_MODEL, HEADS = 22, 2  # two heads of 11 features
+KINDS = [pytest.param(cl.MultiHeadAttention, id="plain"), pytest.param(full.MultiHeadAttention, id="full")]
 
 # Masks against scores (3, 2, 5, 7), True = may attend. Every query has a key: PyTorch's module gives NaN without.
 MASKS = {
@@ -36,8 +38,8 @@ def inputs(dtype=torch.float64):
     return leaf(3, 5, D_MODEL, dtype=dtype), leaf(3, 7, D_MODEL, dtype=dtype), leaf(3, 7, D_MODEL, dtype=dtype)
 
 
-def attention(**options):
-    return randomise(MultiHeadAttention(D_MODEL, HEADS, **options)).double()
+def attention(kind):
+    return randomise(kind(D_MODEL, HEADS)).double()
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
@@ -49,24 +51,23 @@ def test_split_heads_by_hand():
     assert split_heads(x, 2).tolist() == [[[1, 2], [5, 6]], [[3, 4], [7, 8]]]
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_multi_head_attention_by_hand(need_weights):
+@pytest.mark.parametrize("kind", KINDS)
+def test_multi_head_attention_by_hand(kind):
     # Two heads of one feature, identity projections, d_k = 1. Head 0: scores ln 3 · (1, 0), weights 3/4 and 1/4,
     # 0.75 · 4 + 0.25 · 8 = 5. Head 1: scores 0 · (0, 1), weights 1/2 and 1/2, (10 + 20) / 2 = 15.
     # The output projection swaps the two and adds (1, -1): (16, 4).
-    module = MultiHeadAttention(2, 2)
+    module = kind(2, 2)
     for projection in (module.q_proj, module.k_proj, module.v_proj):
         projection.weight.data = torch.eye(2)
+    for bias in (module.q_proj.bias, module.k_proj.bias, module.v_proj.bias):
+        bias.data.zero_()
     module.out_proj.weight.data = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     module.out_proj.bias.data = torch.tensor([1.0, -1.0])
     query, key = torch.tensor([[[math.log(3.0), 0.0]]]), torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
     value = torch.tensor([[[4.0, 10.0], [8.0, 20.0]]])
-    output, weights = module(query, key, value, need_weights=need_weights)
+    output, weights = module(query, key, value)
     assert_close(output, torch.tensor([[[16.0, 4.0]]]))
-    if need_weights:
-        assert_close(weights, torch.tensor([[[[0.75, 0.25]], [[0.5, 0.5]]]]))
-    else:
-        assert weights is None
+    assert_close(weights, torch.tensor([[[[0.75, 0.25]], [[0.5, 0.5]]]]))
 
 
 def test_parameter_count_by_hand():
@@ -100,20 +101,19 @@ def test_splitting_copies_nothing():
     assert split_heads(x, 2).data_ptr() == x.data_ptr()
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_the_count_of_parameters_is_that_of_the_module(bias):
-    module = MultiHeadAttention(D_MODEL, HEADS, bias=bias)
-    assert multi_head_parameter_count(D_MODEL, HEADS, bias) == sum(p.numel() for p in module.parameters())
-    names = {f"{name}_proj.{kind}" for name in ("q", "k", "v", "out") for kind in (("weight", "bias")[: 1 + bias])}
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_count_of_parameters_is_that_of_the_module(kind):
+    module = kind(D_MODEL, HEADS)
+    assert multi_head_parameter_count(D_MODEL, HEADS) == sum(p.numel() for p in module.parameters())
+    names = {f"{name}_proj.{kind}" for name in ("q", "k", "v", "out") for kind in ("weight", "bias")}
     assert {name for name, _ in module.named_parameters()} == names
 
 
 # --- against PyTorch --------------------------------------------------------------------------------------------------
 
 
-def nn_attention(ours, **options):
-    theirs = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, bias=ours.q_proj.bias is not None, **options)
-    theirs = theirs.double()
+def nn_attention(ours):
+    theirs = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True).double()
     theirs.load_state_dict(torch_names(ours.state_dict()))
     return theirs
 
@@ -124,16 +124,14 @@ def their_mask(mask):
 
 
 @pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_output_weights_and_gradients_are_those_of_nn_multihead_attention(mask, bias, need_weights):
-    ours, mask, x = attention(bias=bias), MASKS[mask](), inputs()
+@pytest.mark.parametrize("kind", KINDS)
+def test_output_weights_and_gradients_are_those_of_nn_multihead_attention(mask, kind):
+    ours, mask, x = attention(kind), MASKS[mask](), inputs()
     theirs = nn_attention(ours)
-    output, weights = ours(*x, mask, need_weights=need_weights)
+    output, weights = ours(*x, mask)
     expected, expected_weights = theirs(*x, attn_mask=their_mask(mask), average_attn_weights=False)
     assert_close(output, expected, **CLOSE)
-    if need_weights:
-        assert_close(weights, expected_weights, **CLOSE)
+    assert_close(weights, expected_weights, **CLOSE)
 
     grad = torch.randn_like(output)
     our_gradients = torch.autograd.grad(output, x, grad, retain_graph=True)
@@ -143,8 +141,9 @@ def test_output_weights_and_gradients_are_those_of_nn_multihead_attention(mask, 
     assert_close(torch_names(gradients(ours)), gradients(theirs), **CLOSE)
 
 
-def test_self_attention_is_that_of_nn_multihead_attention_with_its_padding_mask():
-    ours, x = attention(), leaf(3, 7, D_MODEL)
+@pytest.mark.parametrize("kind", KINDS)
+def test_self_attention_is_that_of_nn_multihead_attention_with_its_padding_mask(kind):
+    ours, x = attention(kind), leaf(3, 7, D_MODEL)
     is_token = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 0, 0, 0]]).bool()
     output, weights = ours(x, x, x, is_token[:, None, None, :])
     expected, expected_weights = nn_attention(ours)(x, x, x, key_padding_mask=~is_token, average_attn_weights=False)
@@ -152,84 +151,29 @@ def test_self_attention_is_that_of_nn_multihead_attention_with_its_padding_mask(
     assert_close(weights, expected_weights, **CLOSE)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_from_torch_copies_weights_dropout_dtype_and_mode(bias, training, dtype):
-    theirs = randomise(nn.MultiheadAttention(D_MODEL, HEADS, dropout=0.25, bias=bias, batch_first=True)).to(dtype)
-    ours = MultiHeadAttention.from_torch(theirs.train(training))
-    assert_close(torch_names(ours.state_dict()), dict(theirs.state_dict()), rtol=0, atol=0)
-    assert (ours.dropout, ours.num_heads, ours.training) == (0.25, HEADS, training)
-    x = inputs(dtype)
-    assert_close(ours.eval()(*x)[0], theirs.eval()(*x)[0])
-    ours.q_proj.weight.data.zero_()
-    assert theirs.in_proj_weight.abs().min() > 0  # a copy
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_to_torch_copies_weights_dropout_dtype_and_mode(bias, training, dtype):
-    ours = randomise(MultiHeadAttention(D_MODEL, HEADS, dropout=0.25, bias=bias)).to(dtype)
-    theirs = ours.train(training).to_torch()
-    assert_close(dict(theirs.state_dict()), torch_names(ours.state_dict()), rtol=0, atol=0)
-    assert (theirs.dropout, theirs.num_heads, theirs.training) == (0.25, HEADS, training)
-    x = inputs(dtype)
-    assert_close(theirs.eval()(*x)[0], ours.eval()(*x)[0])
-    theirs.in_proj_weight.data.zero_()
-    assert ours.q_proj.weight.abs().min() > 0  # a copy
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_there_and_back_again_is_the_same_module(bias):
-    ours = randomise(MultiHeadAttention(D_MODEL, HEADS, bias=bias))
-    back = MultiHeadAttention.from_torch(ours.to_torch())
-    assert_close(dict(back.state_dict()), dict(ours.state_dict()), rtol=0, atol=0)
-
-
-# --- the two paths ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mask", [*MASKS, "nothing allowed"])
-@pytest.mark.parametrize("position", [None, RotaryPosition(), AlibiPosition()], ids=["no position", "rotary", "alibi"])
-def test_with_and_without_weights_agree_in_values_and_gradients(mask, position):
-    module = randomise(MultiHeadAttention(20, 2, position=position)).double()  # rotary needs an even width a head
-    mask = torch.zeros(5, 7, dtype=torch.bool) if mask == "nothing allowed" else MASKS[mask]()
-    x, grad = (leaf(3, 5, 20), leaf(3, 7, 20), leaf(3, 7, 20)), torch.randn(3, 5, 20, dtype=torch.float64)
-    results = []
-    for need_weights in (True, False):
-        module.zero_grad()
-        output, _ = module(*x, mask, need_weights=need_weights)
-        of_inputs = torch.autograd.grad(output, x, grad, retain_graph=True)
-        output.backward(grad, inputs=list(module.parameters()))
-        results.append((output.detach(), of_inputs, gradients(module)))
-    assert_close(results[0], results[1], **CLOSE)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("position", [None, RotaryPosition(), AlibiPosition()], ids=["no position", "rotary", "alibi"])
-def test_a_fully_masked_query_brings_home_the_output_bias_only(dtype, need_weights, position):
-    module = randomise(MultiHeadAttention(20, 2, position=position)).to(dtype)
-    x = leaf(3, 5, 20, dtype=dtype), leaf(3, 7, 20, dtype=dtype), leaf(3, 7, 20, dtype=dtype)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fully_masked_query_brings_home_the_output_bias_only(dtype, kind):
+    module, x = randomise(kind(D_MODEL, HEADS)).to(dtype), inputs(dtype)
     mask = torch.rand(5, 7) < 0.6
     mask[2], mask[3] = False, True
-    output, weights = module(*x, mask, need_weights=need_weights)
+    output, weights = module(*x, mask)
     assert output.dtype == dtype
-    assert_close(output[:, 2], module.out_proj.bias.expand(3, 20), rtol=0, atol=0)
-    assert weights is None or (weights[:, :, 2] == 0.0).all()
+    assert_close(output[:, 2], module.out_proj.bias.expand(3, D_MODEL), rtol=0, atol=0)
+    assert (weights[:, :, 2] == 0.0).all()
     output.sum().backward()
     assert all(tensor.grad.isfinite().all() for tensor in (*x, *module.parameters()))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_lower_precision_is_near_the_float64_result(dtype, need_weights):
-    module = MultiHeadAttention(D_MODEL, HEADS).to(dtype)
+@pytest.mark.parametrize("kind", KINDS)
+def test_lower_precision_is_near_the_float64_result(dtype, kind):
+    module = kind(D_MODEL, HEADS).to(dtype)
     x = [tensor.detach() for tensor in inputs(dtype)]
-    output, _ = module(*x, need_weights=need_weights)
+    output, _ = module(*x)
     exact, _ = copy.deepcopy(module).double()(*(tensor.double() for tensor in x))
-    # Xavier keeps numbers near 1 in size (4 at most). Three products in a row, each rounded to eps / 2 of up to 4 in
+    # Both begin with weights that keep numbers near 1 in size (4 at most). Three products in a row, each rounded to eps / 2
+    # of up to 4 in
     # its inputs, weights and result: about 3 · 3 · 2 eps.
     assert_close(output.double(), exact, rtol=0, atol=18 * torch.finfo(dtype).eps)
 
@@ -237,46 +181,33 @@ def test_lower_precision_is_near_the_float64_result(dtype, need_weights):
 # --- properties -------------------------------------------------------------------------------------------------------
 
 
-def test_self_attention_without_positions_is_permutation_equivariant():
-    module, x, order = attention(), torch.randn(3, 7, D_MODEL, dtype=torch.float64), torch.randperm(7)
+@pytest.mark.parametrize("kind", KINDS)
+def test_self_attention_without_positions_is_permutation_equivariant(kind):
+    module, x, order = attention(kind), torch.randn(3, 7, D_MODEL, dtype=torch.float64), torch.randperm(7)
     permuted = x[:, order]
     assert_close(module(permuted, permuted, permuted)[0], module(x, x, x)[0][:, order], **CLOSE)
 
 
-@pytest.mark.parametrize("position", [RotaryPosition(), AlibiPosition()])
-def test_self_attention_with_positions_is_not(position):
-    module = randomise(MultiHeadAttention(20, 2, position=position)).double()
-    x = torch.randn(3, 7, 20, dtype=torch.float64)
-    turned = x.flip(1)[:, [*range(1, 7), 0]]  # no mirror image: distances change
-    order = torch.arange(7).flip(0)[[*range(1, 7), 0]]
-    assert not torch.allclose(module(turned, turned, turned)[0], module(x, x, x)[0][:, order], atol=1e-3)
-
-
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("position", [None, RotaryPosition(), AlibiPosition()], ids=["no position", "rotary", "alibi"])
-def test_future_tokens_do_not_change_the_past(need_weights, position):
-    module = randomise(MultiHeadAttention(20, 2, position=position)).double()
-    x = torch.randn(3, 7, 20, dtype=torch.float64)
-    other = torch.cat((x[:, :4], torch.randn(3, 3, 20, dtype=torch.float64)), 1)
-    before, after = (module(y, y, y, causal_mask(7), need_weights=need_weights)[0] for y in (x, other))
+@pytest.mark.parametrize("kind", KINDS)
+def test_future_tokens_do_not_change_the_past(kind):
+    module, x = attention(kind), torch.randn(3, 7, D_MODEL, dtype=torch.float64)
+    other = torch.cat((x[:, :4], torch.randn(3, 3, D_MODEL, dtype=torch.float64)), 1)
+    before, after = (module(y, y, y, causal_mask(7))[0] for y in (x, other))
     assert_close(before[:, :4], after[:, :4], **CLOSE)
     assert (before[:, 4:] - after[:, 4:]).abs().amax(-1).min() > 1e-3
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("position", [None, RotaryPosition(), AlibiPosition()], ids=["no position", "rotary", "alibi"])
-def test_the_last_queries_alone_get_what_they_get_among_all(need_weights, position):
-    # Decoding with a cache: fewer queries than keys, and the last of both stand at the same place.
-    module = randomise(MultiHeadAttention(20, 2, position=position)).double()
-    x = torch.randn(3, 7, 20, dtype=torch.float64)
-    together, _ = module(x, x, x, causal_mask(7), need_weights=need_weights)
-    for last in (1, 2, 5):
-        alone, _ = module(x[:, -last:], x, x, causal_mask(7)[-last:], need_weights=need_weights)
-        assert_close(alone, together[:, -last:], **CLOSE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_padded_keys_change_nothing(kind):
+    module, (query, key, value), mask = attention(kind), inputs(), MASKS["padding"]()
+    real = mask[:, 0, 0, :, None]
+    other = [torch.where(real, x, torch.randn_like(x)) for x in (key, value)]
+    assert_close(module(query, *other, mask)[0], module(query, key, value, mask)[0], **CLOSE)
 
 
-def test_sentences_of_a_batch_do_not_see_each_other():
-    module, x = attention(), inputs()
+@pytest.mark.parametrize("kind", KINDS)
+def test_sentences_of_a_batch_do_not_see_each_other(kind):
+    module, x = attention(kind), inputs()
     together, weights = module(*x)
     for i in range(3):
         alone, alone_weights = module(*(tensor[i : i + 1] for tensor in x))
@@ -284,211 +215,114 @@ def test_sentences_of_a_batch_do_not_see_each_other():
         assert_close(alone_weights, weights[i : i + 1], **CLOSE)
 
 
-def test_rows_of_weights_sum_to_one():
-    _, weights = attention()(*inputs(), MASKS["4-D"]())
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_weights_sum_to_one(kind):
+    _, weights = attention(kind)(*inputs(), MASKS["4-D"]())
     assert weights.shape == (3, HEADS, 5, 7)
     assert_close(weights.sum(-1), torch.ones(3, HEADS, 5).double(), **CLOSE)
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_arguments_and_random_state_stay_as_they_are(need_weights):
-    module, x, mask = attention(dropout=0.5).eval(), inputs(), torch.rand(3, 1, 5, 7) < 0.5
+@pytest.mark.parametrize("kind", KINDS)
+def test_arguments_and_random_state_stay_as_they_are(kind):
+    module, x, mask = attention(kind), inputs(), torch.rand(3, 1, 5, 7) < 0.5
     with no_side_effects(*x, mask, *module.parameters()):
-        module(*x, mask, need_weights=need_weights)
+        module(*x, mask)
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_dropout_acts_in_training_only(need_weights):
-    module, x = attention(dropout=0.5), inputs()
-    whole, _ = attention_without_dropout(module)(*x, need_weights=need_weights)
-    assert_close(module.eval()(*x, need_weights=need_weights)[0], whole, **CLOSE)
-    assert not torch.allclose(module.train()(*x, need_weights=need_weights)[0], whole)
-
-
-def attention_without_dropout(module):
-    twin = MultiHeadAttention(D_MODEL, HEADS).double()
-    twin.load_state_dict(module.state_dict())
-    return twin
-
-
-def test_dropout_really_drops_weights():
-    module, x = attention(dropout=0.5), inputs()
-    _, weights = module(*x)
-    kept = weights != 0.0
-    assert 0.3 < kept.double().mean() < 0.7  # 210 draws: one standard deviation is 0.035
-    assert_close(weights[kept], 2.0 * module.eval()(*x)[1][kept], **CLOSE)
-
-
-def test_matrices_start_xavier_uniform_and_biases_at_zero():
-    module = MultiHeadAttention(106, 2)
-    for projection in (module.q_proj, module.k_proj, module.v_proj, module.out_proj):
-        bound = math.sqrt(6.0 / (106 + 106))
-        assert 0.95 * bound < projection.weight.abs().max() <= bound
-        assert (projection.bias == 0.0).all()
-
-
-def test_state_dict_and_deepcopy_carry_the_module_over():
-    module, x = attention(), inputs()
-    loaded = MultiHeadAttention(D_MODEL, HEADS).double()
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_dict_and_deepcopy_carry_the_module_over(kind):
+    module, x = attention(kind), inputs()
+    loaded = kind(D_MODEL, HEADS).double()
     loaded.load_state_dict(module.state_dict())
     for twin in (loaded, copy.deepcopy(module)):
         assert_close(twin(*x), module(*x), rtol=0, atol=0)
 
 
-def test_the_repr_shows_heads_dropout_and_position():
-    text = repr(MultiHeadAttention(8, 2, dropout=0.25, position=RotaryPosition(base=500.0)))
-    assert "num_heads=2, dropout=0.25, position=RotaryPosition(base=500.0)" in text
-
-
-def test_anything_with_rotate_and_bias_is_a_position_code():
-    class Favourite:
-        """Every query likes the first key."""
-
-        def rotate(self, query, key):
-            return query, key
-
-        def bias(self, query, key):
-            return torch.tensor([1e3] + [0.0] * (key.shape[-2] - 1), dtype=query.dtype).expand(query.shape[-2], -1)
-
-    assert isinstance(Favourite(), AttentionPosition)
-    _, weights = attention(position=Favourite())(*inputs())
-    assert_close(weights[..., 0], torch.ones(3, HEADS, 5).double(), **CLOSE)
-
-
-# --- recording --------------------------------------------------------------------------------------------------------
-
-
-class TwoAttentions(nn.Module):
-    """Like a layer: attends twice on the fused path and keeps no weights."""
-
-    def __init__(self):
-        super().__init__()
-        self.first = attention()
-        self.inner = nn.ModuleList([attention()])
-
-    def forward(self, query, key):
-        query = self.first(query, key, key, need_weights=False)[0]
-        return self.inner[0](query, key, key, need_weights=False)[0]
-
-
-def test_every_map_of_a_model_on_the_fused_path_is_recorded():
-    model, (query, key, _) = TwoAttentions(), inputs()
-    expected, first = model(query, key), model.first(query, key, key)
-    with record_attention(model) as maps:
-        output = model(query, key)
-    assert_close(output, expected, **CLOSE)
-    assert list(maps) == ["first", "inner.0"]
-    assert_close(maps["first"], first[1].detach(), **CLOSE)
-    assert_close(maps["inner.0"], model.inner[0](first[0], key, key)[1].detach(), **CLOSE)
-    assert not any(weights.requires_grad for weights in maps.values())
-
-
-def test_the_latest_map_is_kept():
-    module = attention()
-    first, second = inputs(), inputs()
-    with record_attention(module) as maps:
-        module(*first), module(*second)
-    assert_close(maps[""], module(*second)[1].detach(), **CLOSE)
-
-
-def test_after_the_block_nothing_is_recorded():
-    model, (query, key, _) = TwoAttentions(), inputs()
-    with record_attention(model) as maps:
-        model(query, key)
-    before = dict(maps)
-    model(key, query)
-    assert all(maps[name] is before[name] for name in before)
-    assert model.first(query, key, key, need_weights=False)[1] is None
-    assert not model.first._forward_hooks
-    assert not model.first._forward_pre_hooks
-
-
-def test_hooks_go_even_when_the_block_fails():
-    model = TwoAttentions()
-    with pytest.raises(ZeroDivisionError), record_attention(model):
-        1 / 0  # noqa: B018
-    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
-
-
-def test_a_model_without_attention_has_nothing_to_record():
-    with (
-        pytest.raises(ValueError, match=r"at least one .*MultiHeadAttention, got Linear with none; .*from_torch"),
-        record_attention(nn.Linear(2, 3)),
-    ):
-        pass
-
-
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("num_heads", [4, 44, 0, -2])
+@pytest.mark.parametrize("num_heads", [4, 44])
 @pytest.mark.parametrize(
     "function",
     [
         lambda num_heads: split_heads(torch.randn(3, 5, 22), num_heads),
         lambda num_heads: multi_head_parameter_count(22, num_heads),
-        lambda num_heads: MultiHeadAttention(22, num_heads),
+        lambda num_heads: cl.MultiHeadAttention(22, num_heads),
+        lambda num_heads: full.MultiHeadAttention(22, num_heads),
     ],
-    ids=["split_heads", "multi_head_parameter_count", "MultiHeadAttention"],
+    ids=["split_heads", "multi_head_parameter_count", "plain", "full"],
 )
 def test_a_number_of_heads_that_does_not_divide_is_refused(function, num_heads):
-    with pytest.raises(ValueError, match=rf"must divide d_model, got num_heads = {num_heads} for d_model = 22; each"):
+    with pytest.raises(ValueError, match=rf"num_heads must divide d_model, got {num_heads} for d_model = 22"):
         function(num_heads)
 
 
-@pytest.mark.parametrize("dropout", [-0.1, 1.0, 1.5, math.nan])
-def test_a_dropout_that_is_no_probability_is_refused(dropout):
-    with pytest.raises(ValueError, match=r"dropout must be a probability in \[0, 1\), got"):
-        MultiHeadAttention(D_MODEL, HEADS, dropout=dropout)
+@pytest.mark.parametrize("num_heads", [0, -2])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda num_heads: split_heads(torch.randn(3, 5, 22), num_heads),
+        lambda num_heads: cl.MultiHeadAttention(22, num_heads),
+        lambda num_heads: full.MultiHeadAttention(22, num_heads),
+    ],
+    ids=["split_heads", "plain", "full"],
+)
+def test_there_must_be_a_head(function, num_heads):
+    with pytest.raises(ValueError, match=rf"num_heads must be at least 1, got {num_heads}"):
+        function(num_heads)
+    with pytest.raises(ValueError, match=rf"num_heads must divide d_model, got {num_heads} for d_model = 22"):
+        multi_head_parameter_count(22, num_heads)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
         (
             [(5, 22), (3, 7, 22), (3, 7, 22)],
-            r"query must be \(batch, length, d_model = 22\), got \(5, 22\); .*x\[None\]",
+            r"query must be \(batch, len_q, d_model\), got \(5, 22\); add .*query\[None\]",
         ),
-        ([(3, 5, 22), (3, 7, 11), (3, 7, 22)], r"key must be .*got \(3, 7, 11\)"),
-        ([(3, 5, 22), (3, 7, 22), (2, 3, 7, 22)], r"value must be .*got \(2, 3, 7, 22\)"),
-        ([(3, 5, 22), (2, 7, 22), (2, 7, 22)], r"query and key .*same batch size, got \(3, 5, 22\) and \(2, 7, 22\)"),
-        ([(3, 5, 22), (3, 7, 22), (3, 5, 22)], r"key and value .*length, got \(3, 7, 22\) and \(3, 5, 22\); each key"),
-        ([(3, 5, 22), (3, 7, 22), (1, 7, 22)], r"key and value .*batch size .*got \(3, 7, 22\) and \(1, 7, 22\)"),
+        (
+            [(3, 5, 22), (3, 7, 11), (3, 7, 22)],
+            r"query and key must agree in d_model, got query \(3, 5, 22\) .* key \(3, 7, 11\) .*; build the module",
+        ),
+        (
+            [(3, 5, 11), (3, 7, 11), (3, 7, 11)],
+            r"query must be .* with d_model = 22, got \(3, 5, 11\); build the module with the width",
+        ),
+        (
+            [(3, 5, 22), (3, 7, 22), (2, 3, 7, 22)],
+            r"value must be \(batch, len_k, d_model\), got \(2, 3, 7, 22\); take away",
+        ),
+        (
+            [(3, 5, 22), (2, 7, 22), (2, 7, 22)],
+            r"query and key must agree in batch, got query \(3, 5, 22\) .* key \(2, 7, 22\) .*from the same batch",
+        ),
+        (
+            [(3, 5, 22), (3, 7, 22), (3, 5, 22)],
+            r"key and value must agree in len_k, got key \(3, 7, 22\) .* value \(3, 5, 22\) .*; each key",
+        ),
+        (
+            [(3, 5, 22), (3, 7, 22), (1, 7, 22)],
+            r"query and value must agree in batch, got query \(3, 5, 22\) .* value \(1, 7, 22\)",
+        ),
     ],
 )
-def test_shapes_that_do_not_fit_are_refused(shapes, words, unchecked):
+def test_shapes_that_do_not_fit_are_refused(kind, shapes, words):
     with pytest.raises(ValueError, match=words):
-        MultiHeadAttention(D_MODEL, HEADS)(*(torch.randn(shape) for shape in shapes))
+        kind(D_MODEL, HEADS)(*(torch.randn(shape) for shape in shapes))
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_a_float_mask_is_refused(need_weights, unchecked):
-    with pytest.raises(TypeError, match=r"mask must be a bool tensor"):
-        attention()(*inputs(), torch.ones(5, 7), need_weights=need_weights)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_float_mask_is_refused(kind):
+    with pytest.raises(
+        TypeError, match=r"mask must be a bool tensor, got torch.float32 \(5, 7\); True where .*mask.bool"
+    ):
+        attention(kind)(*inputs(), torch.ones(5, 7))
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("shape", [(3, 5, 7), (3, 1, 5), (2, 3, 2, 5, 7)])
-def test_a_mask_that_does_not_fit_the_scores_is_refused(need_weights, shape):
-    with pytest.raises(ValueError, match=r"broadcast to the scores .*\(3, 2, 5, 7\), got .*\(B, 1, 1, L_k\)"):
-        attention()(*inputs(), torch.ones(shape, dtype=torch.bool), need_weights=need_weights)
-
-
-@pytest.mark.parametrize("position", [RotaryPosition(), AlibiPosition()])
-def test_positions_inside_attention_need_a_key_for_every_query(position):
-    query, key = torch.randn(3, 7, 20), torch.randn(3, 5, 20)
-    with pytest.raises(ValueError, match=r"a key for every query, got 7 queries and 5 keys; .*self-attention only"):
-        MultiHeadAttention(20, 2, position=position)(query, key, key)
-
-
-@pytest.mark.parametrize(
-    "options", [{"kdim": 5}, {"vdim": 5}, {"add_bias_kv": True}, {"add_zero_attn": True}], ids=lambda o: next(iter(o))
-)
-def test_options_of_torch_without_a_counterpart_are_refused(options):
-    with pytest.raises(ValueError, match=r"only an nn.MultiheadAttention with kdim = vdim = embed_dim, without add_"):
-        MultiHeadAttention.from_torch(nn.MultiheadAttention(D_MODEL, HEADS, **options))
-
-
-def test_a_position_code_has_no_place_in_torch():
-    with pytest.raises(ValueError, match=r"no position code, got position=RotaryPosition"):
-        MultiHeadAttention(20, 2, position=RotaryPosition()).to_torch()
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(3, 5, 7), (3, 1, 5), (5, 6), (2, 3, 2, 5, 7)])
+def test_a_mask_that_does_not_fit_the_scores_is_refused(kind, shape, unchecked):
+    with pytest.raises(ValueError, match=r"mask must broadcast to \(.*\) = \(3, 2, 5, .*\), got .*\(B, 1, 1, L_k\)"):
+        attention(kind)(*inputs(), torch.ones(shape, dtype=torch.bool))

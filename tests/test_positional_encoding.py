@@ -1,4 +1,4 @@
-"""course_lib.positional_encoding: sine and cosine, learned, rotary and ALiBi positions."""
+"""course_lib.positional_encoding: sine and cosine, rotary and ALiBi positions, and the learned ones, also of course_kit."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from oracles import CLOSE, DTYPES, leaf, no_side_effects
 from torch.testing import assert_close
 
-from course_kit.nn import AlibiPosition, LearnedPositionalEmbedding, RotaryPosition, SinusoidalPositionalEncoding
+import course_lib as cl
+from course_kit import nn as full
 from course_lib.positional_encoding import alibi_bias, apply_rotary, shift_matrix, sinusoidal_encoding
 
 LEADING = [(), (3,), (3, 2)]
+KINDS = [
+    pytest.param(cl.LearnedPositionalEmbedding, id="plain"),
+    pytest.param(full.LearnedPositionalEmbedding, id="full"),
+]
+
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
 
@@ -96,75 +103,38 @@ def test_shifts_add_up_and_undo_each_other():
     assert_close(shift_matrix(3, 10) @ shift_matrix(-3, 10), torch.eye(10), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("d_model", [7, 10])
-def test_the_sinusoidal_module_adds_the_encoding_of_any_length(d_model):
-    module = SinusoidalPositionalEncoding(d_model)
-    for length in (3, 2, 13, 5, 0):  # growing, shrinking, growing again
-        x = torch.randn(2, length, d_model)
-        with no_side_effects(x):
-            assert_close(module(x), x + sinusoidal_encoding(length, d_model))
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_the_sinusoidal_module_keeps_the_dtype(dtype):
-    x = torch.zeros(2, 5, 7, dtype=dtype)
-    assert_close(SinusoidalPositionalEncoding(7)(x)[0], sinusoidal_encoding(5, 7).to(dtype))
-
-
-def test_the_sinusoidal_module_has_neither_parameters_nor_state():
-    module = SinusoidalPositionalEncoding(7)
-    module(torch.randn(2, 5, 7))
-    assert not list(module.parameters())
-    assert not module.state_dict()
-    SinusoidalPositionalEncoding(7).load_state_dict(module.state_dict())
-
-
-def test_the_table_is_not_rebuilt_at_every_step_of_decoding(monkeypatch):
-    module, made = SinusoidalPositionalEncoding(7), []
-
-    def counted(*args, **kwargs):
-        made.append(args)
-        return sinusoidal_encoding(*args, **kwargs)
-
-    monkeypatch.setattr("course_lib.positional_encoding.sinusoidal_encoding", counted)
-    for length in range(1, 65):
-        module(torch.zeros(1, length, 7))
-    assert 1 <= len(made) < 10
-
-
-def test_a_table_made_in_inference_mode_serves_training():
-    module = SinusoidalPositionalEncoding(7)
-    with torch.inference_mode():
-        module(torch.zeros(1, 5, 7))
-    x = torch.zeros(1, 5, 7, requires_grad=True)
-    module(x).sum().backward()
-    assert_close(x.grad, torch.ones(1, 5, 7))
-
-
-def test_going_to_half_precision_and_back_leaves_positions_exact():
-    module, x = SinusoidalPositionalEncoding(7), torch.zeros(1, 5, 7)
-    module(x)
-    assert_close(module.half().float()(x)[0], sinusoidal_encoding(5, 7))
-
-
 # --- learned ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [1, 5, 13])
-def test_learned_positions_are_added_from_zero_on(length):
-    module, x = LearnedPositionalEmbedding(13, 7), torch.randn(2, length, 7)
+@pytest.mark.parametrize("length", [0, 1, 5, 13])
+@pytest.mark.parametrize("kind", KINDS)
+def test_learned_positions_are_added_from_zero_on(kind, length):
+    module, x = kind(13, 7).double(), leaf(2, length, 7)
+    weight = module.embedding.weight
+    expected = x + F.embedding(torch.arange(length), weight)
     with no_side_effects(x):
-        assert_close(module(x), x + module.embedding(torch.arange(length)))
+        output = module(x)
+    assert_close(output, expected, **CLOSE)
+    grad = torch.randn_like(expected)
+    of_both = [torch.autograd.grad(result, (x, weight), grad) for result in (output, expected)]
+    assert_close(*of_both, **CLOSE)
     assert [name for name, _ in module.named_parameters()] == ["embedding.weight"]
-    assert module.embedding.weight.shape == (13, 7)
+    assert weight.shape == (13, 7)
 
 
-def test_learned_positions_are_trained_as_far_as_they_are_used():
-    module = LearnedPositionalEmbedding(13, 7)
+@pytest.mark.parametrize("kind", KINDS)
+def test_learned_positions_are_trained_as_far_as_they_are_used(kind):
+    module = kind(13, 7)
     module(torch.randn(2, 5, 7)).sum().backward()
     expected = torch.zeros(13, 7)
     expected[:5] = 2.0  # once a sentence
     assert_close(module.embedding.weight.grad, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_deep_copy_of_learned_positions_adds_the_same(kind):
+    module, x = kind(13, 7), torch.randn(2, 5, 7)
+    assert torch.equal(copy.deepcopy(module)(x), module(x))
 
 
 # --- rotary -----------------------------------------------------------------------------------------------------------
@@ -186,8 +156,6 @@ def test_rotary_is_multiplication_by_a_complex_number_of_length_one(leading, bas
 def test_the_base_is_ten_thousand_by_default():
     x, positions = torch.randn(5, 14), torch.arange(5)
     assert torch.equal(apply_rotary(x, positions), apply_rotary(x, positions, 10_000.0))
-    rotated, _ = RotaryPosition().rotate(x, x)
-    assert torch.equal(rotated, apply_rotary(x, positions, 10_000.0))
 
 
 def test_rotary_scores_depend_on_distance_only():
@@ -240,15 +208,6 @@ def test_rotary_keeps_dtype_arguments_and_random_state(dtype):
     assert_close(turned.double(), exact, rtol=0, atol=8 * torch.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("len_q", [1, 5, 7])
-def test_the_last_query_stands_where_the_last_key_stands(len_q):
-    position, query, key = RotaryPosition(base=100.0), torch.randn(3, 2, len_q, 14), torch.randn(3, 2, 7, 14)
-    turned_query, turned_key = position.rotate(query, key)
-    assert_close(turned_query, apply_rotary(query, torch.arange(7 - len_q, 7), 100.0))
-    assert_close(turned_key, apply_rotary(key, torch.arange(7), 100.0))
-    assert position.bias(query, key) is None
-
-
 # --- ALiBi ------------------------------------------------------------------------------------------------------------
 
 
@@ -268,71 +227,41 @@ def test_the_bias_is_the_formula(num_heads):
                 assert bias[h, i, j].item() == pytest.approx(-abs(i - j) * 2 ** (-8 * (h + 1) / num_heads), rel=1e-6)
 
 
-@pytest.mark.parametrize("len_q", [1, 5, 7])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_the_module_gives_the_last_queries_their_rows_in_their_dtype(len_q, dtype):
-    query, key = torch.randn(3, 2, len_q, 11).to(dtype), torch.randn(3, 2, 7, 11).to(dtype)
-    with no_side_effects(query, key):
-        bias = AlibiPosition().bias(query, key)
-    assert_close(bias, alibi_bias(2, 7)[:, 7 - len_q :].to(dtype))
-    rotated = AlibiPosition().rotate(query, key)
-    assert rotated[0] is query
-    assert rotated[1] is key
-
-
-def test_alibi_grows_with_the_sequence_that_is_decoded():
-    """Its table of penalties is made for twice the first length, and anew for longer ones."""
-    position = AlibiPosition()
-    for len_k in (2, 11):
-        query, key = torch.zeros(1, 4, 1, 3), torch.zeros(1, 4, len_k, 3)
-        bias = position.bias(query, key, positions=torch.arange(len_k))
-        assert torch.equal(bias, alibi_bias(4, len_k)[:, -1:])
-
-
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
-def test_tables_are_made_where_they_are_wanted():
-    tables = sinusoidal_encoding(5, 7, device="meta"), alibi_bias(2, 5, device="meta")
-    x = torch.empty(3, 2, 5, 14, device="meta")
-    rotated = RotaryPosition().rotate(x, x)
-    bias = AlibiPosition().bias(x, x)
-    assert {tensor.device.type for tensor in (*tables, *rotated, bias)} == {"meta"}
-    module = SinusoidalPositionalEncoding(14).to("meta")
-    assert module(x[0]).device.type == "meta"
-
-
-def test_the_table_follows_its_input_from_device_to_device():
-    module = SinusoidalPositionalEncoding(7)
-    for device in ("cpu", "meta", "cpu"):
-        assert module(torch.zeros(1, 5, 7, device=device)).device.type == device
+def test_rotary_angles_are_made_where_x_is():
+    assert apply_rotary(torch.empty(5, 14, device="meta"), torch.arange(5, device="meta")).device.type == "meta"
 
 
 def test_tables_need_no_random_numbers():
     with no_side_effects():
-        sinusoidal_encoding(5, 7), shift_matrix(3, 10), alibi_bias(2, 5), SinusoidalPositionalEncoding(7)
-
-
-@pytest.mark.parametrize(
-    "module", [SinusoidalPositionalEncoding(7), LearnedPositionalEmbedding(13, 7)], ids=["sinusoidal", "learned"]
-)
-def test_a_deep_copy_adds_the_same(module):
-    x = torch.randn(2, 5, 7)
-    assert torch.equal(copy.deepcopy(module)(x), module(x))
+        sinusoidal_encoding(5, 7), shift_matrix(3, 10), alibi_bias(2, 5)
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_sequence_longer_than_the_learned_positions_is_refused():
-    with pytest.raises(ValueError, match=r"at most max_length = 13 positions long, got 14; .*build it longer"):
-        LearnedPositionalEmbedding(13, 7)(torch.randn(2, 14, 7))
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (cl.LearnedPositionalEmbedding, "x must be at most 13 positions long, got 14"),
+        (
+            full.LearnedPositionalEmbedding,
+            "x must be at most max_length = 13 positions long, got 14; .*build it longer",
+        ),
+    ],
+    ids=["plain", "full"],
+)
+def test_a_sequence_longer_than_the_learned_positions_is_refused(kind, words):
+    with pytest.raises(ValueError, match=words):
+        kind(13, 7)(torch.randn(2, 14, 7))
 
 
-@pytest.mark.parametrize("module", [SinusoidalPositionalEncoding(7), LearnedPositionalEmbedding(13, 7)])
-def test_a_width_other_than_that_of_the_table_is_refused(module):
-    with pytest.raises(ValueError, match=r"d_model = 7 features .*got \(2, 5, 11\); build"):
-        module(torch.randn(2, 5, 11))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_width_other_than_that_of_the_learned_positions_is_refused(kind):
+    with pytest.raises(ValueError, match=r"x must be .* with d_model = 7, got \(2, 5, 11\); build"):
+        kind(13, 7)(torch.randn(2, 5, 11))
 
 
 def test_an_odd_width_cannot_be_shifted():
@@ -345,21 +274,34 @@ def test_an_odd_width_cannot_be_turned():
         apply_rotary(torch.randn(5, 7), torch.arange(5))
 
 
-@pytest.mark.parametrize("positions", [torch.arange(7), torch.arange(1), torch.arange(5)[None], torch.tensor(3)])
-def test_positions_that_are_not_one_a_row_are_refused(positions, unchecked):
-    with pytest.raises(ValueError, match=r"one per row of x, \(5,\), got .*torch.arange\(x.shape\[-2\]\)"):
+@pytest.mark.parametrize(
+    ("positions", "words"),
+    [
+        (
+            torch.arange(7),
+            r"agree in length, got x \(3, 5, 14\) .* positions \(7,\) .*pass torch.arange\(x.shape\[-2\]\)",
+        ),
+        (
+            torch.arange(1),
+            r"agree in length, got x \(3, 5, 14\) .* positions \(1,\) .*pass torch.arange\(x.shape\[-2\]\)",
+        ),
+        (torch.arange(5)[None], r"positions must be \(length,\), got \(1, 5\); take away an axis"),
+        (torch.tensor(3), r"positions must be \(length,\), got \(\); add the axis"),
+    ],
+)
+def test_positions_that_are_not_one_a_row_are_refused(positions, words):
+    with pytest.raises(ValueError, match=words):
         apply_rotary(torch.randn(3, 5, 14), positions)
 
 
-@pytest.mark.parametrize("num_heads", [3, 6, 12, 0, -2])
+@pytest.mark.parametrize("num_heads", [3, 6, 12])
 def test_a_number_of_heads_that_is_no_power_of_two_has_no_slopes(num_heads):
-    with pytest.raises(ValueError, match=rf"num_heads must be a power of two for ALiBi's slopes, got {num_heads}"):
+    words = rf"num_heads must be a power of two for ALiBi's slopes, got {num_heads}; take 1, 2, 4"
+    with pytest.raises(ValueError, match=words):
         alibi_bias(num_heads, 5)
 
 
-@pytest.mark.parametrize("act", [RotaryPosition().rotate, AlibiPosition().bias])
-def test_more_queries_than_keys_have_no_positions(act):
-    with pytest.raises(
-        ValueError, match=r"a key for every query, got 7 queries and 5 keys; use them in self-attention"
-    ):
-        act(torch.randn(3, 2, 7, 14), torch.randn(3, 2, 5, 14))
+@pytest.mark.parametrize("num_heads", [0, -2])
+def test_there_must_be_a_head(num_heads):
+    with pytest.raises(ValueError, match=rf"num_heads must be at least 1, got {num_heads}"):
+        alibi_bias(num_heads, 5)

@@ -1,4 +1,4 @@
-"""course_lib.scaled_dot_product: the equation, its gradient and its cost, and what its fuller versions share with it."""
+"""course_lib.scaled_dot_product: the equation, its gradient and its cost, and what its fuller versions share."""
 
 from __future__ import annotations
 
@@ -269,9 +269,7 @@ def test_a_mask_that_would_change_the_shape_of_the_scores_is_refused(attention, 
 
 @PATHS
 def test_keys_and_values_of_different_number_are_refused(attention, unchecked):
-    with pytest.raises(
-        ValueError, match=r"key and value must agree in len_k, .*\(7, 11\).*\(5, 13\).*; each key has one value"
-    ):
+    with pytest.raises(ValueError, match=r"key and value must agree in len_k, .*\(7, 11\).*\(5, 13\).*; each key has"):
         attention(torch.randn(5, 11), torch.randn(7, 11), torch.randn(5, 13))
 
 

@@ -64,7 +64,9 @@ def test_pairs_are_views_of_all_but_one_column(rows, length):
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 4), (3, 0)])
 def test_a_pair_of_anything_else_is_refused(unchecked, shape):
-    with pytest.raises(ValueError, match=r"tokens must (be \(batch, length\)|have the start token in column 0), got \(.*; "):
+    with pytest.raises(
+        ValueError, match=r"tokens must (be \(batch, length\)|have the start token in column 0), got \(.*; "
+    ):
         teacher_forcing_pair(torch.zeros(shape, dtype=torch.long))
 
 
@@ -139,7 +141,10 @@ def test_the_least_loss_is_the_entropy_of_the_label():
 
 def test_loss_refuses_shapes_that_do_not_fit(unchecked):
     for logits, targets in (((2, 3, 5), (2, 3)), ((6, 5), (2, 3)), ((6, 5), (5,)), ((5,), ()), ((2, 3, 5), (2,))):
-        with pytest.raises(ValueError, match=r"(logits must be \(count, vocab\)|targets must be \(count,\)|agree in count), got .*; flatten"):
+        with pytest.raises(
+            ValueError,
+            match=r"(logits must be \(count, vocab\)|targets must be \(count,\)|agree in count), got .*; flatten",
+        ):
             label_smoothing_loss(torch.zeros(logits), torch.zeros(targets, dtype=torch.long), 0.1, 0)
 
 

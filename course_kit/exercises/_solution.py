@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator, Mapping
-
-import course_lib
 
 __all__ = ["imports_of", "learners_code"]
 
@@ -40,7 +39,8 @@ def imports_of(code: str, names: Mapping[str, object]) -> str:
     ours = sorted(name for name, home in homes.items() if home.startswith("course_lib."))
     if not ours:
         return ""
-    public = [name for name in ours if name in course_lib.__all__]
+    face = importlib.import_module("course_lib").__all__
+    public = [name for name in ours if name in face]
     lines = [f"from course_lib import {', '.join(public)}"] if public else []
     lines += [f"from {homes[name]} import {name}" for name in ours if name not in public]
     return "\n".join(lines) + "\n\n\n"

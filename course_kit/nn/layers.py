@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-import course_lib as cl
 from course_kit.nn.cache import KeyValueCache
 from course_kit.nn.multi_head import MultiHeadAttention
 from course_kit.nn.positions import AttentionPosition
+from course_lib import transformer as plain
 from course_lib._checks import checked
 from course_lib._typing import Float, Mask, NotNegative, Probability, Size
 
@@ -18,7 +18,7 @@ __all__ = ["DecoderLayer", "EncoderLayer", "FeedForward"]
 
 
 @checked(d_model="build the module with the width of the input", activation="pass torch.relu, for example")
-class FeedForward(cl.FeedForward):
+class FeedForward(plain.FeedForward):
     """`course_lib.FeedForward` with dropout on the hidden features, and any activation: BERT takes `F.gelu`."""
 
     def __init__(
@@ -53,7 +53,7 @@ class _Residual(nn.Module):
 
 
 @checked(d_model="build the module with the width of the input", activation="pass torch.relu, for example")
-class EncoderLayer(cl.EncoderLayer):
+class EncoderLayer(plain.EncoderLayer):
     """`course_lib.EncoderLayer` with further features; without them it computes the same.
 
     Pre-norm puts each norm before its sub-layer, and the sum is not normed.
@@ -113,7 +113,7 @@ class EncoderLayer(cl.EncoderLayer):
 
 
 @checked(d_model="build the module with the width of the input", batch="memory is the encoder's output for this batch")
-class DecoderLayer(cl.DecoderLayer):
+class DecoderLayer(plain.DecoderLayer):
     """`course_lib.DecoderLayer` with further features; without them it computes the same.
 
     The arguments are those of `EncoderLayer`, without activation and norm_eps. The position code acts only in

@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import course_lib as cl
 from course_kit.nn.attention import attention_with_bias, fused_attention
 from course_kit.nn.cache import KeyValueCache
 from course_kit.nn.positions import AttentionPosition
+from course_lib import multi_head as plain
 from course_lib._checks import checked
 from course_lib._typing import Float, Mask, Probability, Size
 from course_lib.multi_head import merge_heads, split_heads
@@ -22,7 +22,7 @@ __all__ = ["MultiHeadAttention"]
     len_k="each key has one value",
     d_model="build the module with the width of the input",
 )
-class MultiHeadAttention(cl.MultiHeadAttention):
+class MultiHeadAttention(plain.MultiHeadAttention):
     """`course_lib.MultiHeadAttention` with further features; without them it computes the same.
 
     Its matrices start Xavier-uniform, which keeps the variance of signal and gradient, and its biases at zero.

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-import course_lib as cl
+from course_lib import positional_encoding as plain
 from course_lib._checks import checked
 from course_lib._typing import Count, Float, Int, Positive, Size
 from course_lib.positional_encoding import alibi_bias, apply_rotary, sinusoidal_encoding
@@ -62,7 +62,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
 
 @checked(d_model="build the position code with the width of x")
-class LearnedPositionalEmbedding(cl.LearnedPositionalEmbedding):
+class LearnedPositionalEmbedding(plain.LearnedPositionalEmbedding):
     """The embedding of `course_lib`, which can also begin at another position than 0."""
 
     def forward(

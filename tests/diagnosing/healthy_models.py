@@ -64,7 +64,7 @@ class PytorchLanguageModel(nn.Module):
         self.causal = causal
 
     def forward(self, tokens):
-        future = ~causal_mask(tokens.shape[1], device=tokens.device) if self.causal else None
+        future = ~causal_mask(tokens.shape[1]).to(tokens.device) if self.causal else None
         x = self.positions(self.embedding(tokens))
         return self.output(self.layers(x, mask=future, src_key_padding_mask=tokens == PAD))
 
@@ -80,7 +80,7 @@ class PytorchTransformer(nn.Module):
         self.output = nn.Linear(WIDTH, VOCAB)
 
     def forward(self, source, target):
-        future = ~causal_mask(target.shape[1], device=target.device)
+        future = ~causal_mask(target.shape[1]).to(target.device)
         padding = source == PAD
         x, y = self.positions(self.source(source)), self.positions(self.target(target))
         decoded = self.core(
@@ -106,7 +106,7 @@ class PytorchDecoder(nn.Module):
 
     def forward(self, source, target, source_padding_mask=None):
         memory, x = self.positions(self.embedding(source)), self.positions(self.embedding(target))
-        future = ~causal_mask(target.shape[1], device=target.device)
+        future = ~causal_mask(target.shape[1]).to(target.device)
         x = self.layers(x, memory, tgt_mask=future, memory_key_padding_mask=source_padding_mask)
         return self.output(x), memory
 

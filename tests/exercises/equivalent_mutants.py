@@ -7,7 +7,26 @@ TRANSPOSE = "exchanging two axes is the same in either order"
 DEVICE = "the same on a CPU; where tensors lie on a GPU, tests/test_gpu.py looks"
 ONE_AXIS = "logits have one axis, which is the first and the last"
 LARGER = "the larger of two numbers is the same in either order"
+HALF = "matters in half precision only, where tests/test_efficiency.py looks"
 INTEGERS = "integers are exact, and the float64 or Python numbers that they meet make float64 of them"
+
+EQUAL_MODELS = "there are no equal distributions by contract; for them, tests/test_efficiency.py looks"
+NO_KEYS = "there are keys by contract; without any, tests/test_efficiency.py looks"
+IN_HALF_PRECISION = {
+    **{
+        f"query, key, value = (query.to(wide), key.to(wide), value.to(wide)) → {new}": HALF
+        for new in (
+            "pass",
+            "query, key, value = (query, key.to(wide), value.to(wide))",
+            "query, key, value = (query.to(wide), key, value.to(wide))",
+            "query, key, value = (query.to(wide), key.to(wide), value)",
+        )
+    },
+    "dtype, wide = (query.dtype, torch.promote_types(query.dtype, torch.float32)) → "
+    "dtype, wide = (query.dtype, torch.promote_types(torch.float32, query.dtype))": (
+        "the wider of two dtypes is the same in either order"
+    ),
+}
 
 EQUIVALENT = {
     "kernel_regression": {
@@ -96,8 +115,13 @@ EQUIVALENT = {
         },
     },
     "label_smoothing_loss": {
-        "of_target = log_probs.gather(1, targets[:, None])[:, 0] → "
-        "of_target = log_probs.gather(1, targets[:, None])[:, -1]": "of one column, the first is the last",
+        "of_target = log_probs.gather(1, targets[real].long()[:, None])[:, 0] → "
+        "of_target = log_probs.gather(1, targets[real].long()[:, None])[:, -1]": "of one column, the first is the last",
+        "of_target = log_probs.gather(1, targets[real].long()[:, None])[:, 0] → "
+        "of_target = log_probs.gather(1, targets[real][:, None])[:, 0]": "the targets of the cases are int64",
+        "of_all = log_probs.mean(dim=-1) → of_all = log_probs.mean()": (
+            "rows of padding are out, and the mean of the rows' means is the mean of all"
+        ),
     },
     "warmup_rate": {
         "return min(1 / math.sqrt(step), step / warmup_steps ** 1.5) / math.sqrt(d_model) → "
@@ -111,7 +135,16 @@ EQUIVALENT = {
         )
         for least in ("0 <", "1 <=", "-1 <=")
     },
+    "greedy_decode": {
+        "token = int(next_log_probs(list(tokens)).argmax()) → token = int(next_log_probs(tokens).argmax())": (
+            "no model of a case changes the list that it is given"
+        ),
+    },
     "beam_search": {
+        **dict.fromkeys(
+            ("without: if max_length == 0:", "if max_length == 0: → if max_length == -1:"),
+            "the contract begins with one step",
+        ),
         "candidates = [([*tokens, token], total + log_prob) for tokens, total in open_ for token, log_prob in "
         "enumerate(next_log_probs([bos_id, *tokens]).tolist())] → "
         "candidates = [([*tokens, token], total + log_prob) for tokens, total in open_ for token, log_prob in "
@@ -120,11 +153,37 @@ EQUIVALENT = {
         ),
     },
     "top_p_filter": {
-        "keep = before < p → keep = before <= p": "the contract leaves a threshold met to the last bit open",
-        "before = probs.cumsum(-1) - probs → before = probs.cumsum(0) - probs": ONE_AXIS,
-        "before = probs.cumsum(-1) - probs → before = probs.cumsum(-0) - probs": ONE_AXIS,
-        "probs = logits.softmax(-1)[order] → probs = logits.softmax(0)[order]": ONE_AXIS,
-        "probs = logits.softmax(-1)[order] → probs = logits.softmax(-0)[order]": ONE_AXIS,
+        "keep[..., 0] = True → pass": "p is above 0 by contract, and nothing is before the first token",
+        **{
+            f"keep = (before < p) | (p == 1) → keep = {changed}": reason
+            for changed, reason in (
+                ("(before <= p) | (p == 1)", "the contract leaves a threshold met to the last bit open"),
+                ("(before < p) | (p == 2)", "p is below 1 by contract"),
+                ("(before < p) | (p == 0)", "p is between 0 and 1 by contract"),
+            )
+        },
+        **{
+            f"before = probs.cumsum(-1) - probs → before = probs.cumsum({axis}) - probs": ONE_AXIS
+            for axis in ("0", "-0")
+        },
+        **{
+            f"keep = keep.gather(-1, order.argsort()) → keep = keep.gather({axis}, order.argsort())": ONE_AXIS
+            for axis in ("0", "-0")
+        },
+        **{
+            "probs, order = logits.double().softmax(-1).sort(descending=True, stable=True) → "
+            f"probs, order = {changed}": reason
+            for changed, reason in (
+                ("logits.double().softmax(0).sort(descending=True, stable=True)", ONE_AXIS),
+                ("logits.double().softmax(-0).sort(descending=True, stable=True)", ONE_AXIS),
+                ("logits.double().softmax(-1).sort(descending=True)", "no two logits of a case are equal"),
+                ("logits.double().softmax(-1).sort(descending=True, stable=False)", "no two logits of a case are equal"),
+                (
+                    "logits.softmax(-1).sort(descending=True, stable=True)",
+                    "in float32, too, no case is as close to its p as rounding",
+                ),
+            )
+        },
     },
     "corpus_bleu": {
         "return 100 * min(1.0, math.exp(1 - r / h)) * math.exp(logs / 4) → "
@@ -138,10 +197,6 @@ EQUIVALENT = {
             )
             for strict in ("", ", strict=False")
         },
-    },
-    "cached_attention": {
-        "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
-        "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
     },
     "attention_entropy": {
         "logarithms = torch.where(weights > 0, weights, 1).log() → "
@@ -160,44 +215,53 @@ EQUIVALENT = {
     "attention_between_words": {
         "number = torch.arange(words.max() + 1, device=words.device) → number = torch.arange(words.max() + 1)": DEVICE,
     },
-    "head_switched_off": {
-        "merged = remaining.transpose(1, 2).flatten(2) → merged = remaining.transpose(2, 1).flatten(2)": TRANSPOSE,
-    },
-    "grouped_query_attention": {
-        "scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → "
-        "scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])": TRANSPOSE,
+    "speculative_acceptance": {
+        **{
+            f"return (accept, torch.where(same, target, excess / total.masked_fill(same, 1.0))) → {new}": EQUAL_MODELS
+            for new in (
+                "return (accept, torch.where(same, target, excess / total))",
+                "return (accept, torch.where(same, target, excess / total.masked_fill(same, 2.0)))",
+                "return (accept, torch.where(same, target, excess / total.masked_fill(same, -1.0)))",
+            )
+        },
+        "same = total == 0 → same = total == 1": EQUAL_MODELS,
+        "same = total == 0 → same = total == -1": EQUAL_MODELS,
+        **{
+            "accept = (target / draft.masked_fill(never, 1.0)).clamp(max=1.0).masked_fill(never, 1.0) → "
+            f"accept = (target / draft{divisor}).clamp(max=1.0).masked_fill(never, 1.0)": (
+                "what it divides by is masked afterwards; gradients at zeros are asked for in tests/test_efficiency.py"
+            )
+            for divisor in ("", ".masked_fill(never, 2.0)", ".masked_fill(never, -1.0)")
+        },
     },
     "linear_attention": {
-        "for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2), strict=True): → "
-        f"for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2){strict}):": (
-            "all three have the same length by contract"
-        )
-        for strict in ("", ", strict=False")
+        **IN_HALF_PRECISION,
+        "return torch.stack(outputs, dim=-2).to(dtype) → return torch.stack(outputs, dim=-2)": HALF,
+        **{
+            "for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2), strict=True): → "
+            f"for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2){strict}):": (
+                "all three have the same length by contract"
+            )
+            for strict in ("", ", strict=False")
+        },
     },
     "online_softmax_step": {
         "larger = torch.maximum(maximum, scores.amax(dim=-1)) → "
         "larger = torch.maximum(scores.amax(dim=-1), maximum)": LARGER,
     },
     "tiled_attention": {
+        **IN_HALF_PRECISION,
+        "return (output / total[..., None]).to(dtype) → return output / total[..., None]": HALF,
+        "without: if not key.shape[-2]:": NO_KEYS,
+        "if not key.shape[-2]: → if not key.shape[-1]:": NO_KEYS,
+        "return output.to(dtype) → return output": NO_KEYS,
         "scores = query @ keys.transpose(-2, -1) → scores = query @ keys.transpose(-1, -2)": TRANSPOSE,
-        "larger = torch.maximum(maximum, scores.amax(dim=-1)) → "
-        "larger = torch.maximum(scores.amax(dim=-1), maximum)": LARGER,
         **{
             "blocks = zip(key.split(block_size, -2), value.split(block_size, -2), strict=True) → "
             f"blocks = zip(key.split(block_size, -2), value.split(block_size, -2){strict})": (
                 "there are as many values as keys"
             )
             for strict in ("", ", strict=False")
-        },
-        **{
-            f"{line}query.shape[:-1]{rest} → {line}query.shape[:{end}]{rest}": (
-                "the axes that are missing at the start come with the first block, by broadcasting"
-            )
-            for line, rest in (
-                ("maximum = query.new_full(", ", -math.inf)"),
-                ("output = query.new_zeros(*", ", value.shape[-1])"),
-            )
-            for end in ("0", "-0")
         },
     },
     **{

@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 
+import course_lib
 from course_kit.checker.notebook import self_check
 from course_kit.checker.report.plain_report import text_of
 from course_kit.checker.verdict.judge import CONDUCT, judge
@@ -31,6 +33,15 @@ EDITED = [  # exercise, the fault that is left ("" for none), edits of the code 
     ("fix_layer_norm", "eps_outside_left", [BIASED]),
     ("fix_layer_norm", "", [*EPS_INSIDE, ("x.var(dim=-1,", "x.var(dim=-1, correction=0,")]),
 ]
+
+
+IN_THE_LIBRARY = {  # repairs that take the arguments of a library's function
+    "fix_softmax": "softmax",
+    "fix_masked_softmax": "masked_softmax",
+    "fix_layer_norm": "layer_norm",
+    "fix_head_split": "split_heads",
+    "fix_decoder_mask": "decoder_mask",
+}
 
 
 def solution_from(code, name):
@@ -152,3 +163,11 @@ def test_a_report_does_not_show_a_repaired_line(exercise):
     lines = {line.strip() for code in (exercise.stub, exercise.solution) for line in code.splitlines()}
     told = [*(p.says for p in exercise.properties), *(m.says for m in exercise.misconceptions), *exercise.hints]
     assert [line for line in lines if len(line) > 12 and any(line in text for text in told)] == []
+
+
+@pytest.mark.parametrize(("name", "function"), IN_THE_LIBRARY.items())
+def test_a_repaired_function_computes_what_the_librarys_does(name, function):
+    """Each is written as somebody else might have written it, so the texts differ."""
+    for trial in sheet_of(find(name), 0).trials:
+        args = trial.case.args
+        assert_close(find(name).reference(*args), getattr(course_lib, function)(*args))

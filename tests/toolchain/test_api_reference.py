@@ -127,7 +127,8 @@ def test_a_list_of_fields_has_all_of_them(name):
 def test_long_signatures_are_broken_into_lines():
     for entry in ENTRIES:
         assert max(map(len, entry.signature.split("\n"))) <= 88, entry.name
-    assert entry_of("check_tokens").signature == "check_tokens(tokens: Tensor, pad_id: int = 0) -> None"
+    signature = "broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool"
+    assert entry_of("broadcasts_to").signature == signature
     assert entry_of("RotaryPosition").signature == "RotaryPosition(base: float = 10_000.0)"
 
 

@@ -107,7 +107,7 @@ def test_off_the_cpu_padding_counts_as_little_and_a_batch_of_padding_gives_nan(p
     logits, targets = torch.randn(11, 7), torch.randint(7, (11,))
     targets[2:5] = pad_id
     loss = masked_label_smoothing_loss(logits, targets.as_subclass(Elsewhere), 0.1, pad_id)
-    assert_close(
+    torch.testing.assert_close(
         loss.as_subclass(torch.Tensor), F.cross_entropy(logits, targets, label_smoothing=0.1, ignore_index=pad_id)
     )
     nothing = masked_label_smoothing_loss(logits, torch.full((11,), pad_id).as_subclass(Elsewhere), 0.1, pad_id)
