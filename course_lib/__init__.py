@@ -1,23 +1,24 @@
-"""The library of the course "Attention, Proven": attention and transformers in PyTorch. `import course_lib as cl`.
+"""The reference of the course "Attention, Proven": attention and transformers in PyTorch. `import course_lib as cl`.
+
+What a learner writes, what the pages show and what stands here are one text, and all of it can be read in an hour. Each
+chapter is a module; in the order of the book:
 
     attention               softmax, attend, dot_product_score, additive_score, kernel_regression
-    scaled dot product      scaled_dot_product_attention, self_attention, fused_attention, softmax_backward
-    multi-head attention    MultiHeadAttention, split_heads, merge_heads, record_attention
-    masks                   causal_mask, padding_mask, decoder_mask, sliding_window_mask, masked_softmax
-    positions               sinusoidal_encoding, apply_rotary, alibi_bias, and the modules made of them
-    transformer             EncoderLayer, DecoderLayer, FeedForward, layer_norm
-    whole models            Transformer, TransformerEncoder, LanguageModel, TransformerConfig
+    scaled_dot_product      scaled_dot_product_attention, self_attention, softmax_backward
+    multi_head              MultiHeadAttention, split_heads, merge_heads
+    masking                 causal_mask, padding_mask, decoder_mask, sliding_window_mask, masked_softmax
+    positional_encoding     sinusoidal_encoding, apply_rotary, alibi_bias, LearnedPositionalEmbedding
+    transformer             layer_norm, FeedForward, EncoderLayer, DecoderLayer, and the whole model: Transformer
     training                teacher_forcing_pair, label_smoothing_loss, warmup_rate, token_batches
+    debugging               start_loss, fit_one_batch, token_influence, idle_parameters and other measurements
     decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
-    inside a model          attention_entropy, attention_rollout, head_scores, head_switched_off
-    costs                   tiled_attention, grouped_query_attention, cache_bytes, linear_attention
+    inspection              attention_entropy, attention_rollout, head_scores, head_switched_off
+    efficiency              tiled_attention, grouped_query_attention, cache_bytes, linear_attention
 
-Every mask is a bool tensor with True = may attend. The chapters are modules, `course_lib.attention` to
-`course_lib.debugging`, in the order of the book; `models` stacks their parts into whole models, and `cache` is the
-key–value cache for decoding. The package needs only PyTorch.
-
-Two other packages build on it: `course_kit` has the exercises and their `check`, views,
-small tasks, `diagnose`, the translator and trained encoders, and `course_grade` grades classes.
+Every mask is a bool tensor with True = may attend. Signatures say what shapes are meant, and every call is compared
+with them (`_checks.checked`). The package needs only PyTorch. Two others build on it: `course_kit` has the same layers
+with all that practice needs (`course_kit.nn`), the exercises and their `check`, views, `diagnose` and the translator;
+`course_grade` grades classes.
 """
 
 import importlib

@@ -24,8 +24,9 @@ ROOMS = (
             *("transformer", "training", "decoding", "inspection", "efficiency", "debugging"),
         )
     ),
-    *(f"course_lib.{part}" for part in ("models", "cache")),
     "course_kit",
+    "course_kit.nn",
+    *(f"course_kit.nn.{part}" for part in ("cache", "layers", "models", "multi_head", "positions", "recording")),
     "course_kit.nn.attention",
     *(
         f"course_kit.{room}"

@@ -164,6 +164,8 @@ CALLS = {
     "SinusoidalPositionalEncoding.forward": Call(
         full.SinusoidalPositionalEncoding(4), {"x": floats(2, 3, 4), "offset": 1}, open={"x": BATCHES}
     ),
+    "cl.LearnedPositionalEmbedding": Call(cl.LearnedPositionalEmbedding, {"max_length": 5, "d_model": 4}, draws=True),
+    "cl.LearnedPositionalEmbedding.forward": Call(cl.LearnedPositionalEmbedding(5, 4), {"x": floats(2, 3, 4)}),
     "LearnedPositionalEmbedding": Call(full.LearnedPositionalEmbedding, {"max_length": 5, "d_model": 4}, draws=True),
     "LearnedPositionalEmbedding.forward": Call(
         full.LearnedPositionalEmbedding(5, 4),
@@ -188,6 +190,12 @@ CALLS = {
     ),
     "merge_heads": Call(cl.merge_heads, {"x": floats(2, 2, 3, 4)}, open={"x": ANY_DTYPE}),
     "multi_head_parameter_count": Call(cl.multi_head_parameter_count, {"d_model": 8, "num_heads": 2}),
+    "cl.MultiHeadAttention": Call(cl.MultiHeadAttention, {"d_model": 4, "num_heads": 2}, draws=True),
+    "cl.MultiHeadAttention.forward": Call(
+        cl.MultiHeadAttention(4, 2),
+        {"query": QUERY, "key": KEY, "value": floats(2, 5, 4), "mask": torch.ones(3, 5).bool()},
+        open=dict.fromkeys(("query", "key", "value"), WEIGHTS_DTYPE),
+    ),
     "MultiHeadAttention": Call(full.MultiHeadAttention, {"d_model": 4, "num_heads": 2, "dropout": 0.1}, draws=True),
     "MultiHeadAttention.forward": Call(
         full.MultiHeadAttention(4, 2),
@@ -197,6 +205,25 @@ CALLS = {
     "named_attentions": Call(named_attentions, {"model": full.MultiHeadAttention(4, 2)}),
     # layers
     "layer_norm": Call(cl.layer_norm, {"x": floats(2, 3, 4), "gain": floats(4), "bias": floats(4), "eps": 1e-5}),
+    "cl.FeedForward": Call(cl.FeedForward, {"d_model": 4, "d_ff": 8}, draws=True),
+    "cl.FeedForward.forward": Call(cl.FeedForward(4, 8), {"x": floats(2, 3, 4)}, open={"x": WEIGHTS_DTYPE}),
+    "cl.EncoderLayer": Call(cl.EncoderLayer, {"d_model": 4, "num_heads": 2, "d_ff": 8}, draws=True),
+    "cl.EncoderLayer.forward": Call(
+        cl.EncoderLayer(4, 2, 8),
+        {"x": floats(2, 3, 4), "mask": torch.ones(3, 3).bool()},
+        open={"x": WEIGHTS_DTYPE},
+    ),
+    "cl.DecoderLayer": Call(cl.DecoderLayer, {"d_model": 4, "num_heads": 2, "d_ff": 8}, draws=True),
+    "cl.DecoderLayer.forward": Call(
+        cl.DecoderLayer(4, 2, 8),
+        {
+            "x": floats(2, 3, 4),
+            "memory": floats(2, 5, 4),
+            "self_mask": torch.ones(3, 3).bool(),
+            "memory_mask": torch.ones(3, 5).bool(),
+        },
+        open={"x": WEIGHTS_DTYPE, "memory": WEIGHTS_DTYPE},
+    ),
     "FeedForward": Call(
         full.FeedForward,
         {"d_model": 4, "d_ff": 8, "dropout": 0.1, "activation": torch.relu},

@@ -65,7 +65,7 @@ def cached(keys, values):
 
 
 def branched(memory, memory_mask, num_layers, width):
-    return DecoderCache(memory, memory_mask, num_layers).branch(width, None)
+    return DecoderCache(memory, memory_mask, num_layers).mask_for_next_step(width, None)
 
 
 def window_cached(window, sinks, keys, values):
@@ -94,6 +94,7 @@ def drafted(target_log_probs, draft_log_probs, bos_id, eos_id, max_length, num_d
 
 
 MODEL = transformer()
+PLAIN = cl.Transformer(9, d_model=4, num_heads=2, d_ff=8, num_layers=1)
 ATTENTION = "encoder.layers.0.self_attention"
 
 
@@ -106,6 +107,23 @@ TASK = {"length": 5, "vocab_size": 9, "min_length": 2}
 SETS = {"set_size": 4, "num_features": 3, "num_classes": 6, "noise": 0.1}
 
 CALLS = {
+    # the plain model
+    "cl.Transformer": Call(
+        cl.Transformer,
+        {"vocab_size": 9, "d_model": 4, "num_heads": 2, "d_ff": 8, "num_layers": 1, "pad_id": 0},
+        draws=True,
+    ),
+    "cl.Transformer.forward": Call(
+        PLAIN, {"source": IDS, "target": TARGET}, called=dict.fromkeys(("source", "target"), "tokens")
+    ),
+    "cl.Transformer.embed": Call(PLAIN.embed, {"tokens": IDS}),
+    "cl.Transformer.encode": Call(PLAIN.encode, {"source": IDS}, called={"source": "tokens"}),
+    "cl.Transformer.decode": Call(
+        PLAIN.decode,
+        {"target": TARGET, "memory": FEATURES, "source": IDS},
+        called={"target": "tokens"},
+        open={"memory": DOUBLE},
+    ),
     # models
     "TransformerConfig": Call(
         full.TransformerConfig,

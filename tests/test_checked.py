@@ -183,6 +183,8 @@ def test_axes_of_one_name_within_a_tensor_must_agree():
         "of them",
         *(checked(rows_and_square), torch.zeros(4, 5), torch.zeros(3, 3)),
     )
+    message = "square must be (n, n), got (4, 3); both axes are n"
+    refused(ValueError, message, checked(rows_and_square), torch.zeros(4, 5), torch.zeros(4, 3))
 
 
 def square_and_rows(square: Float[Tensor, "n n"], x: Float[Tensor, "n d"] | None = None) -> None:
@@ -478,7 +480,14 @@ def several(x: Float[Tensor, " n"] | int, *others: Float[Tensor, " n"], key: Siz
     return len(others)
 
 
+@checked
+def perhaps(x: Float[Tensor, " n"] | None) -> bool:
+    """Whether there is one."""
+    return x is not None
+
+
 def test_none_is_taken_where_the_annotation_or_the_default_says_so():
+    assert (perhaps(None), perhaps(torch.zeros(1))) == (False, True)
     assert options(torch.zeros(2), None, y=None) == (None, None, 3, {})
     assert options(torch.zeros(2), 4, y=torch.zeros(2), free="x", more=1)[0] == 4
     with pytest.raises(TypeError, match="x must be a floating-point tensor, got NoneType"):

@@ -9,7 +9,15 @@ import torch
 from oracles import CLOSE, randomise
 from torch.testing import assert_close
 
-from course_kit.nn import LanguageModel, Transformer, TransformerConfig, TransformerEncoder
+from course_kit.nn import (
+    AlibiPosition,
+    LanguageModel,
+    MultiHeadAttention,
+    SinusoidalPositionalEncoding,
+    Transformer,
+    TransformerConfig,
+    TransformerEncoder,
+)
 from course_kit.nn.attention import attention_with_bias, fused_attention
 from course_kit.recurrent import RecurrentEncoderDecoder
 from course_kit.translator import search as generating
@@ -113,6 +121,11 @@ def test_models_and_their_gradients_are_those_of_the_cpu(positions, norm):
     assert_same_model_on_both_devices(LanguageModel(config), SOURCE)
 
 
+def test_the_plain_model_and_its_gradients_are_those_of_the_cpu():
+    model = transformer.Transformer(17, d_model=32, num_heads=2, d_ff=13, num_layers=2, pad_id=PAD)
+    assert_same_model_on_both_devices(model, SOURCE, TARGET)
+
+
 @pytest.mark.parametrize("with_attention", [False, True])
 def test_the_recurrent_model_and_its_gradients_are_those_of_the_cpu(with_attention):
     model = RecurrentEncoderDecoder(17, 11, attention=with_attention, pad_id=PAD)
@@ -120,12 +133,12 @@ def test_the_recurrent_model_and_its_gradients_are_those_of_the_cpu(with_attenti
 
 
 def test_masks_and_tables_are_made_where_they_are_wanted():
-    tokens = SOURCE.to(DEVICE)
+    tokens, heads = SOURCE.to(DEVICE), torch.zeros(1, 2, 5, 7, device=DEVICE)
     tensors = {
         "padding": masking.padding_mask(tokens, PAD),
         "decoder": masking.decoder_mask(tokens, PAD),
-        "sinusoidal": positional_encoding.sinusoidal_encoding(5, 7, device=DEVICE),
-        "alibi": positional_encoding.alibi_bias(2, 5, device=DEVICE),
+        "sinusoidal": SinusoidalPositionalEncoding(7)(torch.zeros(1, 5, 7, device=DEVICE)),
+        "alibi": AlibiPosition().bias(heads, heads),
     }
     assert {name: tensor.device.type for name, tensor in tensors.items()} == dict.fromkeys(tensors, DEVICE)
     assert torch.equal(tensors["decoder"].cpu(), masking.decoder_mask(SOURCE, PAD))
@@ -135,7 +148,7 @@ def test_masks_and_tables_are_made_where_they_are_wanted():
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("masked", [False, True])
 def test_half_precision_is_near_float64_and_empty_rows_bring_home_the_bias_only(dtype, need_weights, masked):
-    module = multi_head.MultiHeadAttention(32, 2)
+    module = MultiHeadAttention(32, 2)
     torch.nn.init.normal_(module.out_proj.bias)
     module = module.to(DEVICE, dtype)
     query, key = torch.randn(3, 5, 32, device=DEVICE).to(dtype), torch.randn(3, 7, 32, device=DEVICE).to(dtype)

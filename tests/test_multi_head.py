@@ -172,9 +172,8 @@ def test_lower_precision_is_near_the_float64_result(dtype, kind):
     x = [tensor.detach() for tensor in inputs(dtype)]
     output, _ = module(*x)
     exact, _ = copy.deepcopy(module).double()(*(tensor.double() for tensor in x))
-    # Both begin with weights that keep numbers near 1 in size (4 at most). Three products in a row, each rounded to eps / 2
-    # of up to 4 in
-    # its inputs, weights and result: about 3 · 3 · 2 eps.
+    # Both begin with weights that keep numbers near 1 in size (4 at most). Three products in a row, each rounded to
+    # eps / 2 of up to 4 in its inputs, weights and result: about 3 · 3 · 2 eps.
     assert_close(output.double(), exact, rtol=0, atol=18 * torch.finfo(dtype).eps)
 
 

@@ -1,4 +1,4 @@
-"""course_lib.positional_encoding: sine and cosine, rotary and ALiBi positions, and the learned ones, also of course_kit."""
+"""course_lib.positional_encoding: sine and cosine, rotary and ALiBi positions, and learned ones, also of course_kit."""
 
 from __future__ import annotations
 

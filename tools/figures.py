@@ -15,30 +15,34 @@ from sphinx.writers.html5 import HTML5Translator
 
 from tools.pages import Page
 from tools.stacked_pictures import least_width, stacked
-from tools.text_sizes import sizes_of_pictures
 
 PHONE = "screen and (max-width: 600px)"  # as in book.css
-SMALL = 9.0  # points; text of a figure whose cell is not known is at least this large
+SMALL = 9.0  # points; text of a figure that does not say how small its text is
 
 
-def _give_texts_and_sizes(app: Sphinx, doctree: nodes.document) -> None:
+def said_of_pictures(notebook: nbformat.NotebookNode) -> dict[str, dict]:
+    """What each picture of an executed notebook says of itself, by its checksum (SHA-256): alt, points, panels."""
+    return {
+        hashlib.sha256(a2b_base64(png)).hexdigest(): output.get("metadata", {}).get("image/png", {})
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if (png := output.get("data", {}).get("image/png"))
+    }
+
+
+def _give_texts_and_layouts(app: Sphinx, doctree: nodes.document) -> None:
     """Pictures without a text written by hand get the one that came with the output, such as of `attention_map`.
 
-    Each picture learns from its cell how small its text is.
+    Each picture learns how small its text is and where its panels are.
     """
     path = Page(app.env.docname).notebook
     if not path.exists():
         return
-    notebook = nbformat.read(path, as_version=4)
-    sizes, texts = sizes_of_pictures(notebook), {}
-    for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
-            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
-                texts[hashlib.sha256(a2b_base64(output.data["image/png"])).hexdigest()] = alt
+    pictures = said_of_pictures(nbformat.read(path, as_version=4))
     for image in doctree.findall(nodes.image):
-        name = PurePosixPath(image["uri"]).stem
-        image["points"] = sizes.get(name, SMALL)
-        if not image.get("alt") and (alt := texts.get(name)):
+        said = pictures.get(PurePosixPath(image["uri"]).stem, {})
+        image["points"], image["panels"] = said.get("points", SMALL), said.get("panels", ())
+        if not image.get("alt") and (alt := said.get("alt")):
             image["alt"] = alt
 
 
@@ -69,7 +73,7 @@ def _visit_image(self: HTML5Translator, node: nodes.image) -> None:
     with Image.open(path) as picture:
         width, height = picture.size
         points, dpi = node.get("points", SMALL), picture.info.get("dpi", (100, 100))[0]
-        narrow = stacked(picture, points, dpi)
+        narrow = stacked(picture, points, dpi, node.get("panels", ()))
     least = least_width(narrow.width if narrow else width, points, dpi)
     self.body[-1] = self.body[-1].replace(
         "<img ",
@@ -94,5 +98,5 @@ def _depart_image(self: HTML5Translator, node: nodes.image) -> None:
 def setup(app: Sphinx) -> None:
     """Called by the book's Sphinx extension."""
     app.add_node(nodes.image, override=True, html=(_visit_image, _depart_image))
-    app.connect("doctree-read", _give_texts_and_sizes)
+    app.connect("doctree-read", _give_texts_and_layouts)
     app.connect("doctree-resolved", _link_pictures)

@@ -7,18 +7,18 @@ second picture. What is still too wide keeps the width that its smallest text ne
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from PIL import Image
-
-from tools.figure_panels import ENTRIES, Panel, Row, find_panels, runs
 
 COLUMN = 358  # pixels for a figure on a phone of 390
 LEGIBLE = 10  # pixels from line to line that text needs at least
 PAPER = 245  # what is paler is paper
 MARGIN, BETWEEN = 6, 18  # pixels around the stacked picture, and between its pieces
 WORTH = 0.85  # a stacked picture is at most this wide, as a share of the figure
-LABEL = 9  # how far a label of the vertical axis may reach beyond the axis' ends
+SLACK = 2  # pixels around a box: its numbers are rounded, and lines are smoothed
+Panel = Sequence[Sequence[float]]  # boxes, as `layout_of` of course_kit/viz/panels.py describes them
 
 
 def least_width(width: int, points: float, dpi: float) -> int:
@@ -26,22 +26,22 @@ def least_width(width: int, points: float, dpi: float) -> int:
     return math.ceil(width * LEGIBLE / (points / 72 * dpi))
 
 
-def stacked(picture: Image.Image, points: float, dpi: float) -> Image.Image | None:
-    """The figure with its panels stacked; None if it is narrow enough, has one panel only, or cannot be taken apart.
+def stacked(
+    picture: Image.Image, points: float, dpi: float, panels: Sequence[Sequence[Panel]] = ()
+) -> Image.Image | None:
+    """The figure with its panels stacked; None if it is narrow enough, would remain too wide, or has one panel only.
 
     Args:
         picture: the figure on white.
         points: size of its smallest text.
         dpi: pixels per inch.
+        panels: rows of panels, as the picture's metadata have them.
     """
-    if least_width(picture.width, points, dpi) <= COLUMN:
+    if not panels or least_width(picture.width, points, dpi) <= COLUMN:
         return None
     pixels = np.asarray(picture.convert("RGB"))
-    rows = find_panels(_ink(pixels))
-    if rows is None:
-        return None
     fits = int(COLUMN * (points / 72 * dpi) / LEGIBLE) - 2 * MARGIN
-    pieces = [_trimmed(piece) for row in rows for piece in (_beside if row.panels else _wrapped)(pixels, row, fits)]
+    pieces = [piece for row in panels for piece in _lines(pixels, row, fits)]
     width = max(piece.shape[1] for piece in pieces) + 2 * MARGIN
     if width > WORTH * picture.width:
         return None
@@ -53,56 +53,33 @@ def stacked(picture: Image.Image, points: float, dpi: float) -> Image.Image | No
     return Image.fromarray(sheet)
 
 
-def _ink(pixels: np.ndarray) -> np.ndarray:
-    red, green, blue = np.moveaxis(pixels, 2, 0)
-    return np.minimum(np.minimum(red, green), blue) < PAPER
-
-
-def _trimmed(piece: np.ndarray) -> np.ndarray:
-    """A piece without blank rows above and below."""
-    ((start, stop),) = runs(_ink(piece).any(axis=1), len(piece))
-    return piece[start:stop]
-
-
-def _beside(pixels: np.ndarray, row: Row, fits: int) -> list[np.ndarray]:
+def _lines(pixels: np.ndarray, row: Sequence[Panel], fits: int) -> list[np.ndarray]:
     """A row of panels in as few pieces as fit, of one panel or several."""
-    count = len(row.panels)
-    for pieces in range(1, count + 1):
-        each = math.ceil(count / pieces)
-        cut = [_piece(pixels, row, row.panels[i : i + each]) for i in range(0, count, each)]
-        if max(piece.shape[1] for piece in cut) <= fits:
+    for count in range(1, len(row) + 1):
+        each = math.ceil(len(row) / count)
+        pieces = [_piece(pixels, row[i : i + each]) for i in range(0, len(row), each)]
+        if max(piece.shape[1] for piece in pieces) <= fits:
             break
-    return cut
+    return pieces
 
 
-def _piece(pixels: np.ndarray, row: Row, panels: tuple[Panel, ...]) -> np.ndarray:
-    """Panels cut out, with the labels of the vertical axis where only another panel of the row has them."""
-    first = panels[0]
-    columns = slice(first.columns[0], panels[-1].columns[1])
-    cut = pixels[slice(*row.rows), columns]
-    if row.below:
-        cut = np.concatenate([cut, pixels[slice(*row.below), columns]])
-    source = next((panel for panel in row.panels if first.shares(panel)), None)
-    if source is None:
-        return cut
-    width, overhang = source.axis - source.columns[0], first.axis - first.columns[0]
-    piece = np.full((len(cut), max(width - overhang, 0) + cut.shape[1], 3), 255, np.uint8)
-    piece[:, max(width - overhang, 0) :] = cut
-    top, bottom = max(source.height[0] - LABEL, row.rows[0]), min(source.height[1] + LABEL, row.rows[1])
-    labels = pixels[top:bottom, source.columns[0] : source.axis - LABEL + 2]
-    left = max(overhang - width, 0)
-    place = piece[top - row.rows[0] : bottom - row.rows[0], left : left + labels.shape[1]]
-    np.minimum(place, labels, out=place)
-    return piece
-
-
-def _wrapped(pixels: np.ndarray, strip: Row, fits: int) -> list[np.ndarray]:
-    """A title or legend in as many lines as it needs; entries stay whole."""
-    band = pixels[slice(*strip.rows)]
-    lines: list[list[int]] = []
-    for start, stop in runs(_ink(band).any(axis=0), ENTRIES // 2 + 1):
-        if lines and stop - lines[-1][0] <= fits:
-            lines[-1][1] = stop
-        else:
-            lines.append([start, stop])
-    return [band[:, start:stop] for start, stop in lines]
+def _piece(pixels: np.ndarray, panels: Sequence[Panel]) -> np.ndarray:
+    """Panels cut out, with labels from elsewhere; those of a vertical axis are for the first panel only."""
+    height, width, _ = pixels.shape
+    moved = []
+    for number, panel in enumerate(panels):
+        for left, top, right, bottom, dx, dy in ((*box, 0, 0)[:6] for box in panel):
+            if dx and number:
+                continue
+            x, y = max(math.floor(left * width) - SLACK, 0), max(math.floor(top * height) - SLACK, 0)
+            cut = pixels[y : math.ceil(bottom * height) + SLACK, x : math.ceil(right * width) + SLACK]
+            moved.append((cut, x + round(dx * width), y + round(dy * height)))
+    left, top = min(x for _, x, _ in moved), min(y for _, _, y in moved)
+    right, bottom = (max(place[1 + i] + place[0].shape[1 - i] for place in moved) for i in (0, 1))
+    piece = np.full((bottom - top, right - left, 3), 255, np.uint8)
+    for cut, x, y in moved:
+        place = piece[y - top : y - top + cut.shape[0], x - left : x - left + cut.shape[1]]
+        np.minimum(place, cut, out=place)
+    ink = piece.min(axis=2) < PAPER
+    rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
+    return piece[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if rows.size else piece

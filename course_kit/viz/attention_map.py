@@ -12,12 +12,13 @@ import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.figure import FigureBase
+from matplotlib.figure import Figure, FigureBase
 from torch import Tensor
 
 from course_kit._files import write_whole
 from course_kit.viz.describing import MOST_CHARACTERS, checked, joined, sentences, shortened
 from course_kit.viz.labels import readable_labels
+from course_kit.viz.panels import layout_of
 from course_kit.viz.style import PALETTE, WEIGHTS
 from course_kit._checks import check_instance
 
@@ -122,26 +123,31 @@ def carry(mesh: QuadMesh, said: Sequence[str], axes: Sequence[Axes] = ()) -> Non
         said: the sentences of the description, the most important first.
         axes: where several heat maps are described at once; the axes of the mesh if empty.
     """
-    figure = mesh.axes.figure.figure  # of a sub-figure the whole one
-    carried = getattr(figure, "_repr_mimebundle_", None)
-    if not isinstance(carried, _Descriptions):
-        carried = figure._repr_mimebundle_ = _Descriptions()
-    carried.entries.append((mesh, tuple(said), tuple(axes)))
+    carried_by(mesh.axes.figure.figure).entries.append((mesh, tuple(said), tuple(axes)))  # of a sub-figure the whole
+
+
+def carried_by(figure: Figure) -> _Descriptions:
+    """What a figure says of itself, from now on. `use_style` makes matplotlib call this for every new figure."""
+    if not isinstance(getattr(figure, "_repr_mimebundle_", None), _Descriptions):
+        figure._repr_mimebundle_ = _Descriptions(figure)
+    return figure._repr_mimebundle_
 
 
 class _Descriptions:
-    """Descriptions of what is in a figure. As the figure's `_repr_mimebundle_` it adds the alternative text.
+    """Descriptions of what is in a figure. As its `_repr_mimebundle_` it adds them, and the layout, to its picture.
 
     IPython asks an object for `_repr_mimebundle_` before it draws it, and merges what it gets. This one gives no data,
-    only the metadata `image/png: {alt: …}`, which nbconvert puts into its pages.
+    only the metadata `image/png: {alt: …, points: …, panels: …}`: nbconvert puts the text into its pages, and the book
+    stacks the panels for a phone.
     """
 
-    def __init__(self):
+    def __init__(self, figure: Figure):
+        self.figure = figure
         self.entries: list[tuple[QuadMesh, tuple[str, ...], tuple[Axes, ...]]] = []
 
     def __call__(self, include=None, exclude=None) -> tuple[dict, dict]:
         text = self.text()
-        return {}, {"image/png": {"alt": text}} if text else {}
+        return {}, {"image/png": {**({"alt": text} if text else {}), **layout_of(self.figure)}}
 
     def text(self, ax: Axes | None = None) -> str:
         """What is in one of the axes; or in all of them, each with its title, and shorter the more there are."""

@@ -56,6 +56,7 @@ def use_style() -> None:
             "figure.dpi": 110,
             "figure.facecolor": "white",
             "figure.constrained_layout.use": True,
+            "figure.hooks": ["course_kit.viz.attention_map:carried_by"],
             "savefig.facecolor": "white",
             "font.family": "DejaVu Sans",  # comes with matplotlib, so it is the same on every machine
             "font.size": 10.5,

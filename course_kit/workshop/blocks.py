@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from course_kit.nn import AlibiPosition, MultiHeadAttention, RotaryPosition
 from course_kit.nn.attention import attention_with_bias
-from course_lib._typing import Bool, Float
+from course_lib._checks import checked
+from course_lib._typing import Float
 from course_lib.attention import dot_product_score
 from course_lib.multi_head import merge_heads, split_heads
 
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 
+@checked(d_model="build the module with the width of the input")
 class AttentionOfParts(MultiHeadAttention):
     """The course's multi-head attention, with its steps done by given functions."""
 
@@ -40,12 +42,11 @@ class AttentionOfParts(MultiHeadAttention):
         query: Float[Tensor, "batch len_q d_model"],
         key: Float[Tensor, "batch len_k d_model"],
         value: Float[Tensor, "batch len_k d_model"],
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Tensor | None = None,
         *,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "batch len_q d_model"], Float[Tensor, "batch heads len_q len_k"] | None]:
         """As in `MultiHeadAttention`; the weights are computed in any case."""
-        self._check_inputs(query=query, key=key, value=value)
         q, k, v = (self.split(x, self.num_heads) for x in self._project(query, key, value))  # (B, H, L, d_head)
         bias = None
         if self.position is not None:

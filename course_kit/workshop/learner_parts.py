@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+import course_lib as cl
 from course_kit.nn import (
     AlibiPosition,
     DecoderLayer,
     EncoderLayer,
-    FeedForward,
     MultiHeadAttention,
     RotaryPosition,
     TransformerConfig,
@@ -145,7 +145,7 @@ class Kit:
             if own is None:
                 continue
             # A layer of yours may hold an attention of its own; only an explicit one replaces that.
-            if "MultiHeadAttention" in self.given or type(own) is MultiHeadAttention:
+            if "MultiHeadAttention" in self.given or type(own) in (MultiHeadAttention, cl.MultiHeadAttention):
                 setattr(layer, place, self.attention(position if place == "self_attention" else None))
             elif position is not None and place == "self_attention":
                 raise ValueError(
@@ -237,7 +237,7 @@ class Kit:
                 found[name] = f"{YOURS}, not called: it has no place in this model"
             elif name in places and name not in done:
                 found[name] = OURS
-        for name, kind in (("MultiHeadAttention", MultiHeadAttention), ("FeedForward", FeedForward)):
+        for name, kind in (("MultiHeadAttention", cl.MultiHeadAttention), ("FeedForward", cl.FeedForward)):
             own = [m for layer in _layers(model) for m in layer.children() if _stands_for(name, layer, m)]
             if found.get(name) == OURS and not all(isinstance(module, kind) for module in own):
                 found[name] = f"{YOURS}, inside your layer"

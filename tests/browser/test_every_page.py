@@ -15,8 +15,8 @@ from playwright.sync_api import Error as PlaywrightError
 from visiting import Visit, built
 
 from course_kit.exercises import STEMS
+from tools.figures import SMALL, said_of_pictures
 from tools.pages import Page, all_pages, notebook_pages
-from tools.text_sizes import sizes_of_pictures
 
 pytestmark = [pytest.mark.browser, pytest.mark.site]
 
@@ -154,12 +154,12 @@ def text_in_figures_is_legible_on_a_phone(opened):
     """At least ten pixels high. A figure that is too wide for that scrolls, and says so."""
     if opened.width > 600 or opened.address not in LESSONS:
         return
-    sizes = sizes_of_pictures(nbformat.read(Page(opened.address.removesuffix(".html")).notebook, as_version=4))
+    said = said_of_pictures(nbformat.read(Page(opened.address.removesuffix(".html")).notebook, as_version=4))
     opened.page.locator("article .cell_output img").evaluate_all(_PICTURES)
     figures = opened.page.locator("article a.full-size").evaluate_all(_WIDTHS)
-    assert {figure["name"] for figure in figures} == set(sizes)
+    assert {figure["name"] for figure in figures} == set(said)
     for figure in figures:
-        text = sizes[figure["name"]] / 72 * DPI * figure["shown"] / figure["drawn"]
+        text = said[figure["name"]].get("points", SMALL) / 72 * DPI * figure["shown"] / figure["drawn"]
         assert text >= LEGIBLE - 0.01, (figure, text)
         assert figure["moves"] == (figure["shown"] > figure["room"] + 1), figure
 

@@ -177,7 +177,10 @@ EQUIVALENT = {
                 ("logits.double().softmax(0).sort(descending=True, stable=True)", ONE_AXIS),
                 ("logits.double().softmax(-0).sort(descending=True, stable=True)", ONE_AXIS),
                 ("logits.double().softmax(-1).sort(descending=True)", "no two logits of a case are equal"),
-                ("logits.double().softmax(-1).sort(descending=True, stable=False)", "no two logits of a case are equal"),
+                (
+                    "logits.double().softmax(-1).sort(descending=True, stable=False)",
+                    "no two logits of a case are equal",
+                ),
                 (
                     "logits.softmax(-1).sort(descending=True, stable=True)",
                     "in float32, too, no case is as close to its p as rounding",

@@ -138,7 +138,7 @@ def test_every_part_is_drawn_once_and_in_the_order_of_the_call(name):
 
 
 def test_split_heads_is_drawn_with_the_shapes_that_it_gives(monkeypatch):
-    from course_lib import multi_head
+    from course_kit.nn import multi_head
 
     module, inputs = case("attention")
     shapes, split = [], multi_head.split_heads
@@ -245,7 +245,7 @@ class Wide(full.FeedForward):
         (full.FeedForward(2, 3), (), {}, TypeError, "tensors to call FeedForward with, got none; torch.zeros"),
         (full.FeedForward(2, 3), ("x",), {}, TypeError, "got str"),
         (Odd(2, 2), (torch.ones(1, 2),), {}, ValueError, "to call linear1, dropout, linear2, got dropout, linear1"),
-        (Partless(), (torch.ones(1, 2),), {}, ValueError, "expected EncoderLayer to have .* without .*residual"),
+        (Partless(), (torch.ones(1, 2),), {}, ValueError, "expected EncoderLayer to have .* without .*self_attention"),
         (Wide(), (torch.ones(1, 4),), {}, ValueError, r"linear2 of Wide to give \(L, d_model\).*got \(1, 5\)"),
         (
             full.MultiHeadAttention(4, 2),

@@ -145,6 +145,23 @@ def test_how_often_each_class_is_built():
     assert all(isinstance(layer, decoder) for layer in model.decoder.layers)
 
 
+@pytest.mark.parametrize("library", [cl, full], ids=["plain", "full"])
+def test_classes_of_the_course_may_be_parts_too(library):
+    classes = (library.MultiHeadAttention, library.FeedForward, library.EncoderLayer, library.DecoderLayer)
+    model, course = build(*classes), build()
+    assert_close(model(SOURCE, TARGET), course(SOURCE, TARGET), rtol=0, atol=1e-5)
+    assert model.state_dict().keys() == course.state_dict().keys()
+    assert set(model.parts.values()) == {"the course's"}
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
+def test_positions_inside_attention_come_into_your_layers(positions):
+    options = {"positions": positions, "d_model": 8}
+    model = build(spy_class("EncoderLayer"), spy_class("DecoderLayer"), **options).double()
+    assert_close(model(SOURCE, TARGET), build(**options).double()(SOURCE, TARGET), **CLOSE)
+    assert model.parts["MultiHeadAttention"] == model.parts["FeedForward"] == "the course's"
+
+
 @pytest.mark.parametrize("outer", ["EncoderLayer", "DecoderLayer"])
 @pytest.mark.parametrize("inner", ["softmax", "merge_heads", "scaled_dot_product_attention", "layer_norm"])
 def test_functions_come_into_your_layers_too(outer, inner):
@@ -337,7 +354,7 @@ def test_what_has_no_place_in_a_set_encoder_may_be_given():
         ("softmax", TypeError, "got the text 'softmax'; write softmax, without quotes"),
         (3, TypeError, "expected your functions and classes, got an object of type int"),
         (full.FeedForward(2, 3), TypeError, "an object of type FeedForward"),
-        ({"FeedForward": full.FeedForward(2, 3)}, TypeError, "the class FeedForward itself, got an object of type Feed"),
+        ({"FeedForward": full.FeedForward(2, 3)}, TypeError, "the class FeedForward itself, got an object of type"),
         (named("FeedForward", "pass"), TypeError, "expected the class FeedForward itself, got a function"),
         (type("softmax", (), {}), TypeError, "expected the function softmax itself, got a class"),
         (named("softmax", "return 3"), ValueError, r"your softmax must return weights .* int; check\(softmax\)"),

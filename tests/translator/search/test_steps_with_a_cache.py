@@ -134,7 +134,7 @@ def test_attention_with_a_cache_is_attention(position):
 
 
 def test_a_cache_knows_where_its_keys_stand():
-    cache = KeyValueCache(abreast=True)
+    cache = KeyValueCache(parallel_hypotheses=True)
     for width in (1, 3, 2):
         assert cache.next_positions(2).tolist() == [len(cache._lengths)] * 2
         cache.append(torch.randn(2, 5, width, 7), torch.randn(2, 5, width, 7))
@@ -158,13 +158,13 @@ def test_a_cache_grows_without_copying_all_at_every_step():
 
 def test_cross_attention_looks_at_its_memory_once():
     attention = MultiHeadAttention(20, 2).eval()
-    memory, cache = torch.randn(3, 7, 20), KeyValueCache(grows=False)
+    memory, cache = torch.randn(3, 7, 20), KeyValueCache(is_static=True)
     with torch.no_grad():
-        assert not cache.complete
+        assert not cache.is_full
         for _ in range(2):
             x = torch.randn(3, 2, 20)
             output, _ = attention(x, memory, memory, cache=cache)
-            assert cache.complete
+            assert cache.is_full
             assert_close(output, attention(x, memory, memory)[0])
         assert_close(attention(x, memory * 0, memory * 0, cache=cache)[0], output)
 

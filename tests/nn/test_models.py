@@ -1,4 +1,4 @@
-"""course_lib.models: the encoder–decoder, the encoder alone and the decoder alone, from tokens to logits."""
+"""course_kit.nn.models: the encoder–decoder, the encoder alone and the decoder alone, from tokens to logits."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from oracles import CLOSE, DTYPES, gradients, leaf, no_side_effects, randomise, 
 from torch import nn
 from torch.testing import assert_close
 
+import course_lib as cl
 from course_kit.nn import (
     Decoder,
     Encoder,
@@ -179,6 +180,49 @@ def test_parameters_start_at_the_documented_sizes():
             assert 0.95 * bound < linear.weight.abs().max() <= bound
             assert (linear.bias == 0.0).all()
     assert model.output.weight.abs().max().item() == pytest.approx(math.sqrt(6.0 / (106 + 1009)), rel=0.05)
+
+
+# --- against the plain model ------------------------------------------------------------------------------------------
+
+
+def plain_names(tensors):
+    """Tensors of a full model under the names that the plain model has for them; one embedding stands for all."""
+    renamed = {name.replace("coder.layers.", "coder."): tensor for name, tensor in tensors.items() if "coder." in name}
+    return {**renamed, "embedding.weight": tensors["source_embedding.embedding.weight"]}
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_without_further_options_it_is_the_plain_transformer(training):
+    ours = build(Transformer).train(training)
+    plain = cl.Transformer(17, d_model=20, num_heads=2, d_ff=13, num_layers=2, pad_id=PAD).double()
+    plain.load_state_dict(plain_names(ours.state_dict()))
+    expected, output = plain(SOURCE, TARGET), ours(SOURCE, TARGET)
+    assert_close(output, expected, **CLOSE)
+    assert_close(ours.encode(SOURCE), plain.encode(SOURCE), **CLOSE)
+    grad = torch.randn_like(expected)
+    output.backward(grad), expected.backward(grad)
+    assert_close(plain_names(gradients(ours)), gradients(plain), **CLOSE)
+
+
+def test_step_by_step_with_a_cache_the_logits_are_those_of_the_plain_transformer():
+    ours = build(Transformer)
+    plain = cl.Transformer(17, d_model=20, num_heads=2, d_ff=13, num_layers=2, pad_id=PAD).double()
+    plain.load_state_dict(plain_names(ours.state_dict()))
+    target = torch.randint(2, 17, (3, 5))
+    with torch.no_grad():
+        cache = ours.begin(SOURCE)
+        steps = [ours.step(token[:, None], cache) for token in target.T]
+        assert_close(torch.cat(steps, 1), plain(SOURCE, target), **CLOSE)
+
+
+def test_both_base_models_have_the_same_parameters():
+    with torch.device("meta"):
+        ours, plain = Transformer(TransformerConfig()), cl.Transformer(37_000)
+    shapes = [
+        {name: tuple(parameter.shape) for name, parameter in tensors.items()}
+        for tensors in (plain_names(ours.state_dict()), plain.state_dict())
+    ]
+    assert shapes[0] == shapes[1]
 
 
 # --- against PyTorch --------------------------------------------------------------------------------------------------
