@@ -49,7 +49,7 @@ def shift_matrix(offset: float, d_model: Size) -> Float[Tensor, "d_model d_model
 
 @checked(length="for the usual order pass torch.arange(x.shape[-2])", base="the paper has 10000")
 def apply_rotary(
-    x: Float[Tensor, "*batch length d"], positions: Int[Tensor, " length"], base: Positive = 10_000.0
+    x: Float[Tensor, "*batch length d"], positions: Int[Tensor, " length"], base: Positive = 10000.0
 ) -> Float[Tensor, "*batch length d"]:
     """Turn each pair of features `(x_2i, x_2i+1)` by an angle that grows with the position.
 

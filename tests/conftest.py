@@ -17,7 +17,7 @@ _CHECKED = [
         f"{p}.{file.stem}"
         for p in ("course_lib", "course_kit")
         for file in (_ROOT / p).glob("*.py")
-        if file.stem != "__init__"
+        if file.stem not in ("__init__", "_checks")  # the checks are called with what they refuse
     ),
     *(
         f"course_kit.{room}"

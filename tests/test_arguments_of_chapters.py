@@ -178,6 +178,7 @@ CALLS = {
         full.RotaryPosition().rotate,
         {"query": floats(2, 2, 3, 4), "key": floats(2, 2, 5, 4), "positions": torch.arange(5)},
         called={"query": "x", "key": "x"},
+        open={"query": BATCHES, "key": BATCHES},
     ),
     "AlibiPosition.bias": Call(
         full.AlibiPosition().bias,

@@ -143,7 +143,7 @@ CALLS = {
     "Transformer.decode": Call(
         MODEL.decode,
         {"target": TARGET, "memory": FEATURES, "source": IDS},
-        called={"target": "tokens?|query", "source": "tokens?|memory"},
+        called={"target": "tokens?|x", "source": "tokens?|memory"},
         open={"memory": DOUBLE, "source": "bool|bytes"},
     ),
     "Transformer.begin": Call(MODEL.begin, {"source": IDS}, called={"source": "tokens?"}),
@@ -231,7 +231,7 @@ CALLS = {
         lambda model, source, target: logit_lens(model, source, target),
         {"model": MODEL, "source": IDS, "target": TARGET},
         covers=(logit_lens,),
-        called=dict.fromkeys(("source", "target"), "tokens?|query"),
+        called=dict.fromkeys(("source", "target"), "tokens?|x"),
     ),
     "value_norms": Call(
         value_norms, {"attention": full.MultiHeadAttention(4, 2), "value": FEATURES}, open={"value": DOUBLE}

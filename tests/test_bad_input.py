@@ -77,9 +77,9 @@ REFUSED = {
     "rotary of integers": (
         lambda: cl.apply_rotary(T(3, 4).long(), torch.arange(3)), TypeError, "floating-point tensor, got torch.int64",
     ),
-    "rotary of a vector": (lambda: cl.apply_rotary(T(4), torch.arange(1)), ValueError, r"x must be \(..., L, d\)"),
+    "rotary of a vector": (lambda: cl.apply_rotary(T(4), torch.arange(1)), ValueError, r"x must be \(..., length, d\)"),
     "negative base": (lambda: cl.apply_rotary(T(3, 4), torch.arange(3), -2.0), ValueError, "base must be positive"),
-    "NaN as base": (lambda: cl.apply_rotary(T(3, 4), torch.arange(3), math.nan), ValueError, "base must be a finite"),
+    "NaN as base": (lambda: cl.apply_rotary(T(3, 4), torch.arange(3), math.nan), ValueError, "base must be positive and finite"),
     "2.5 heads": (lambda: cl.alibi_bias(2.5, 3), TypeError, "num_heads must be a whole number, got 2.5"),
     "ALiBi length": (lambda: cl.alibi_bias(2, -3), ValueError, "length must be at least 0, got -3"),
     "offset of the table": (
@@ -90,11 +90,11 @@ REFUSED = {
     ),
     "a table without rows": (lambda: LearnedPositionalEmbedding(0, 4), ValueError, "max_length must be at least 1"),
     # heads and layers
-    "heads of a vector": (lambda: cl.split_heads(T(4), 2), ValueError, r"x must be \(..., L, d_model\)"),
+    "heads of a vector": (lambda: cl.split_heads(T(4), 2), ValueError, r"x must be \(..., length, d_model\)"),
     "2.0 heads": (lambda: cl.split_heads(T(3, 4), 2.0), TypeError, "num_heads must be a whole number, got 2.0"),
-    "merged without heads": (lambda: cl.merge_heads(T(3, 4)), ValueError, r"x must be \(..., H, L, d_head\)"),
+    "merged without heads": (lambda: cl.merge_heads(T(3, 4)), ValueError, r"x must be \(..., num_heads, length, d_head\)"),
     "negative width": (lambda: cl.multi_head_parameter_count(-8, 2), ValueError, "d_model must be at least 0, got -8"),
-    "gain": (lambda: cl.layer_norm(T(3, 4), T(3), T(4)), ValueError, r"gain must be \(d,\) = \(4,\).*got \(3,\)"),
+    "gain": (lambda: cl.layer_norm(T(3, 4), T(3), T(4)), ValueError, r"agree in d, got x \(3, 4\) .*gain \(3,\)"),
     "gain per position": (lambda: cl.layer_norm(T(3, 4), T(3, 4), T(4)), ValueError, "gain must be"),
     "negative layers": (lambda: cl.transformer_parameter_count(9, 8, -1, 4), ValueError, "num_layers must be at least"),
     "2.5 layers": (lambda: full.TransformerConfig(num_layers=2.5), TypeError, "num_layers must be a whole number"),

@@ -26,10 +26,11 @@ from pybtex.database import parse_file
 from course_kit.exercises import STEMS, all_exercises
 from tools.myst import Block, blocks, replaced
 from tools.publisher import ROOT
-from tools.signatures import Definition, arguments_of_class, fields, signature
+from tools.signatures import Definition, fields, is_record, laid_out, stub
 
 __all__ = ["Entry", "anchor", "api_sources", "entries", "expand_api", "public_names"]
 
+PACKAGES = {"cl": "course_lib", "ck": "course_kit", "ck.nn": "course_kit.nn"}  # as pages call them
 PARTS = {"Args": "Arguments", "Returns": "Returns", "Yields": "Yields", "Raises": "Raises", "Attributes": "Attributes"}
 _PART = re.compile(rf"^({'|'.join(PARTS)}):$")
 _ITEM = re.compile(r"^([\w.*, ]+): (.+)$", re.DOTALL)
@@ -43,21 +44,18 @@ class Entry:
     """A public name.
 
     Args:
-        name: as it is imported, or `Class.method`.
+        name: as it is imported, or `Class.method`; with `ck.nn.` in front if `course_lib` has one of the same name.
         file: where it is defined.
         node: its definition.
-        owner: the class, if it is a method.
+        is_method: whether a class has it.
+        signature: as it is called.
     """
 
     name: str
     file: Path
     node: Definition
-    owner: ast.ClassDef | None = None
-
-    @property
-    def signature(self) -> str:
-        """As it is called."""
-        return signature(self.name, self.node, method=self.owner is not None)
+    is_method: bool
+    signature: str
 
     @property
     def docstring(self) -> str:
@@ -85,12 +83,18 @@ def entries(module: str, names: list[str] | None = None) -> list[Entry]:
     """
     file = _file(module)
     defined = {node.name: node for node in _tree(file).body if isinstance(node, Definition)}
-    found = []
+    wanted = []
     for name in names or sorted(_listed(file), key=str.lower):
         if name not in defined:
             raise ValueError(f"{module} was expected to define {name}, and has {', '.join(defined)}")
-        found.append(Entry(name, file, defined[name]))
-        found += _methods(found[-1])
+        shown = _shown(module, name)
+        wanted.append((shown, defined[name] if shown == name else _with_init(defined[name]), False))
+        wanted += [(f"{shown}.{method.name}", method, True) for method in _methods(defined[name])]
+    stubs = tuple(stub(name, node, method=is_method) for name, node, is_method in wanted)
+    found = [
+        Entry(name, file, node, is_method, signature)
+        for (name, node, is_method), signature in zip(wanted, laid_out(stubs), strict=True)
+    ]
     if bare := [entry.name for entry in found if not entry.docstring]:
         raise ValueError(f"every public name has a docstring, and these of {module} have none: {', '.join(bare)}")
     return found
@@ -115,15 +119,29 @@ def _wanted(block: Block) -> list[Entry]:
     return entries(block.argument, block.body.split() or None)
 
 
-def _methods(entry: Entry) -> Iterator[Entry]:
-    if isinstance(entry.node, ast.ClassDef):
-        for node in entry.node.body:
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.name != "extra_repr":
-                yield Entry(f"{entry.name}.{node.name}", entry.file, node, entry.node)
+def _shown(module: str, name: str) -> str:
+    """`ck.nn.Transformer` for the fuller class of that name; `course_lib` has the plain one."""
+    return f"ck.nn.{name}" if module.startswith("course_kit.nn") and name in _listed(_file("course_lib")) else name
+
+
+def _with_init(node: ast.ClassDef) -> ast.ClassDef:
+    """A fuller class with the `__init__` that it takes over from the plain one of its name, if it has none."""
+    plain = [other for stem in STEMS for other in _tree(_file(f"course_lib.{stem}")).body
+             if isinstance(other, ast.ClassDef) and other.name == node.name]  # fmt: skip
+    first = next(
+        (inner for one in (node, *plain) for inner in one.body if getattr(inner, "name", "") == "__init__"), None
+    )
+    return ast.ClassDef(**{**vars(node), "body": [*node.body, *filter(None, [first])]})
+
+
+def _methods(node: Definition) -> Iterator[ast.FunctionDef]:
+    for inner in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_") and inner.name != "extra_repr":
+            yield inner
 
 
 def _index(shown: list[Entry]) -> str:
-    names = sorted((entry.name for entry in shown if entry.owner is None), key=str.lower)
+    names = sorted((entry.name for entry in shown if not entry.is_method), key=str.lower)
     return " · ".join(f"[`{name}`](#api-{anchor(name)})" for name in names)
 
 
@@ -131,17 +149,16 @@ def _index(shown: list[Entry]) -> str:
 
 
 def _written(entry: Entry) -> str:
-    level = "###" if entry.owner is None else "####"
     parts = [
-        f"(api-{anchor(entry.name)})=\n{level} `{entry.name}`",
+        f"(api-{anchor(entry.name)})=\n{'####' if entry.is_method else '###'} `{entry.name}`",
         f"```python\n{entry.signature}\n```",
+        _readable(entry.docstring),
     ]
-    parts.append(_readable(entry.docstring))
     if isinstance(entry.node, ast.ClassDef) and (commented := _comments(entry)):
         parts.append(
             "**Fields**\n\n" + "\n\n".join(f"`{name}`\n: {_escaped(text)}" for name, text in commented.items())
         )
-    if entry.owner is None and (places := _places(entry.name, entry.file)):
+    if not entry.is_method and (places := _places(entry.name, entry.file)):
         parts.append(places)
     return "\n\n".join(parts)
 
@@ -226,7 +243,7 @@ def _works() -> dict[tuple[str, str], str]:
 
 def _comments(entry: Entry) -> dict[str, str]:
     """What stands behind the fields of a class."""
-    found = fields(entry.node) if arguments_of_class(entry.node) else []
+    found = fields(entry.node) if is_record(entry.node) else []
     lines = _line_comments(entry.file) if found else {}
     return {field.target.id: lines[field.end_lineno] for field in found if field.end_lineno in lines}
 
@@ -276,14 +293,9 @@ def _used_by(source: str) -> set[str]:
         elif block.is_directive("code-cell") and re.search(r"\bcourse_(lib|kit)\b|\bc[lk]\.", block.body):
             for node in ast.walk(ast.parse(block.body)):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("course_lib", "course_kit")):
-                    names |= {alias.name for alias in node.names}
-                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in {
-                    "cl",
-                    "ck",
-                    "course_lib",
-                    "course_kit",
-                }:
-                    names.add(node.attr)
+                    names |= {_shown(node.module, alias.name) for alias in node.names}
+                elif isinstance(node, ast.Attribute) and (module := PACKAGES.get(ast.unparse(node.value))):
+                    names.add(_shown(module, node.attr))
     return names
 
 

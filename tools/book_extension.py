@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
 
-from tools import figures, formulas, site_search, title_page, unused_css
+from tools import figures, formulas, site_search, title_page
 from tools.api_reference import api_sources
 from tools.exercise_sections import fold, sources_of
 from tools.notebooks import OutOfStepError, render, write_notebook
@@ -121,11 +121,6 @@ def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, do
         context["body"] = body.replace(' role="doc-biblioentry"', "")
 
 
-def _plain_code(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    if body := context.get("body"):
-        context["body"] = unused_css.plain_code(body)
-
-
 def _name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """The arrow beside a chapter that opens its deeper pages is a picture; assistive software needs words."""
     generate = context.get("generate_toctree_html")
@@ -142,13 +137,11 @@ def setup(app: Sphinx) -> dict:
     formulas.setup(app)
     title_page.setup(app)
     site_search.setup(app)
-    unused_css.setup(app)
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings
     app.connect("source-read", _put_in_exercises)
     app.connect("html-page-context", _add_colab_button, priority=900)  # after the theme has made its buttons
     app.connect("html-page-context", _add_notebook_download, priority=900)
     app.connect("html-page-context", _remove_unused, priority=900)
     app.connect("html-page-context", _mend_roles, priority=900)
-    app.connect("html-page-context", _plain_code, priority=900)
     app.connect("html-page-context", _name_toggles, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

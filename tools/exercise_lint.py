@@ -155,11 +155,14 @@ def _misconceptions(sheet: Sheet, every: int) -> Iterator[str]:
     An inherited mistake need not show, and may do here what another one does: then either name is right.
     """
     exercise = sheet.exercise
+    lines: dict[str, bool] = {}  # of the report, by whether a mistake breaks them
     own = [mistake for mistake in exercise.misconceptions if not mistake.within]
     inherited = [mistake for mistake in exercise.misconceptions if mistake.within]
     for mistake in (*own, *inherited[::every]):
         seen = sheet.misconception(mistake.key)
         verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
+        for line in verdict.lines:
+            lines[line.says] = lines.get(line.says, line.conduct) or line.holds is False
         if verdict.status != "failed":
             if not mistake.within:
                 yield f"no case tells {mistake.key} from the reference ({verdict.status})"
@@ -174,6 +177,8 @@ def _misconceptions(sheet: Sheet, every: int) -> Iterator[str]:
             not _ends_in_exceptions(sheet, mistake.key, verdict) and not _alike_throughout(sheet, mistake.key, key)
         ):
             yield f"{mistake.key} is diagnosed as {key}"
+    if not exercise.repair:  # which has a mistake for each fault that may be left, and no others
+        yield from (f"no mistake breaks the line {says!r}" for says, broken in lines.items() if not broken)
     for a, b in itertools.combinations([mistake.key for mistake in own], 2):
         if _indistinguishable(sheet, a, b):
             yield f"no case tells {a} from {b}"

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 
 from lxml import html as lxml_html
@@ -19,8 +17,6 @@ from sphinx.application import Sphinx
 DATA = "_static/search-data.js"
 NO_TEXT = {"pre", "script", "style", "math", "svg", "button", "attention-view", "noscript"}
 _EXERCISE = re.compile(r"\w+: difficulty \d of 5")  # how an exercise begins, see tools/exercise_sections.py
-_CODES = [chr(number) for number in range(0x400, 0x800)]  # two bytes each, and in no text of the book
-_WORD = re.compile(r" ?[A-Za-z]{2,}")
 LONG = 40  # rows of a table that is data rather than something to look up
 
 
@@ -77,37 +73,8 @@ def _write(app: Sphinx, error: Exception | None) -> None:
         found = list(sections(folder / f"{name}.html"))
         if found:
             pages.append({"title": found[0][1], "address": f"{name}.html", "sections": found})
-    (folder / DATA).write_text(f"bookSearch({packed(pages)})\n", encoding="utf-8")
-
-
-def packed(pages: list[dict]) -> str:
-    """The pages as JSON in which a single character stands for each of the 1,024 words that save the most bytes.
-
-    `search.js` puts the words back. They are a second argument, in the order of their characters from U+0400 on.
-
-    Raises:
-        ValueError: a page contains one of these characters.
-    """
-    texts = [text for page in pages for text in (page["title"], page["address"], *chain(*page["sections"]))]
-    if used := set(_CODES) & set("".join(texts)):
-        raise ValueError(f"expected no page with {', '.join(sorted(used))}: they stand for words in the search data")
-    counts = Counter(word for text in texts for word in _WORD.findall(text))
-    saved = {word: (len(word) - 2) * count - len(word) - 3 for word, count in counts.items()}  # less its place below
-    words = sorted((word for word in saved if saved[word] > 0), key=lambda word: (-saved[word], word))[: len(_CODES)]
-    code = dict(zip(words, _CODES, strict=False))
-
-    def short(text: str) -> str:
-        return _WORD.sub(lambda found: code.get(found[0], found[0]), text)
-
-    data = [
-        {
-            "title": short(page["title"]),
-            "address": short(page["address"]),
-            "sections": [[short(text) for text in section] for section in page["sections"]],
-        }
-        for page in pages
-    ]
-    return ",".join(json.dumps(part, ensure_ascii=False, separators=(",", ":")) for part in (data, words))
+    data = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
+    (folder / DATA).write_text(f"bookSearch({data})\n", encoding="utf-8")
 
 
 def _instead_of_sphinx(app: Sphinx) -> None:

@@ -17,7 +17,7 @@ LEGIBLE = 10  # pixels from line to line that text needs at least
 PAPER = 245  # what is paler is paper
 MARGIN, BETWEEN = 6, 18  # pixels around the stacked picture, and between its pieces
 WORTH = 0.85  # a stacked picture is at most this wide, as a share of the figure
-SLACK = 2  # pixels around a box: its numbers are rounded, and lines are smoothed
+SLACK = 3  # pixels around a box: its numbers are rounded, and lines are smoothed
 Panel = Sequence[Sequence[float]]  # boxes, as `layout_of` of course_kit/viz/panels.py describes them
 
 

@@ -16,19 +16,16 @@ function load(then, failed = () => {}) {
   if (index) return then();
   waiting.push([then, failed]);
   if (waiting.length > 1) return;
-  window.bookSearch = (pages, frequent) => { index = build(pages, frequent); waiting.splice(0).forEach(([go]) => go()); };
+  window.bookSearch = pages => { index = build(pages); waiting.splice(0).forEach(([go]) => go()); };
   const script = document.createElement("script");
   script.src = ROOT + "_static/search-data.js";
   script.onerror = () => waiting.splice(0).forEach(([, tell]) => tell());
   document.head.append(script);
 }
 
-// `tools/site_search.py` writes one character for a frequent word.
-function build(pages, frequent) {
-  const whole = packed => packed.replace(/[\u0400-\u07ff]/g, code => frequent[code.charCodeAt(0) - 0x400]);
+function build(pages) {
   const entries = [], postings = new Map();
-  for (const short of pages) for (const section of short.sections) {
-    const page = {title: whole(short.title), address: whole(short.address)}, [anchor, heading, text] = section.map(whole);
+  for (const page of pages) for (const [anchor, heading, text] of page.sections) {
     const number = entries.push({address: `${page.address}#${anchor}`, heading, text, page: page.title, first: heading === page.title}) - 1;
     const counts = new Map(), inText = words(text), name = words(heading).join(" ");
     const core = /\/(deeper|reference)\//.test(page.address) ? 0.8 : 1;  // chapters first

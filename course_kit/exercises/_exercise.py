@@ -292,17 +292,21 @@ class Exercise:
         return _positional(self.reference.__init__, skip_self=True) if self.is_class else ()
 
     @cached_property
+    def code(self) -> str:
+        """Source of the reference without docstrings, annotations, checks of arguments and imports."""
+        return learners_code(inspect.getsource(inspect.unwrap(self.reference)))
+
+    @cached_property
     def solution(self) -> str:
-        """Source of the reference, as the page shows it: without docstrings, annotations and checks of arguments."""
-        code = learners_code(inspect.getsource(inspect.unwrap(self.reference)))
-        return imports_of(code, vars(sys.modules[inspect.unwrap(self.reference).__module__])) + code
+        """The code as the page shows it, after the lines that import what it takes from the library."""
+        return imports_of(self.code, vars(sys.modules[inspect.unwrap(self.reference).__module__])) + self.code
 
     @cached_property
     def written_out(self) -> str:
-        """The solution with calls of other chapters' functions written out: what mistakes are changes to."""
+        """The code with calls of other chapters' functions written out: what mistakes are changes to."""
         if self.mistakes is None:
-            return self.solution
-        return written_out(self.mistakes.read_text(encoding="utf-8"), self.mistakes.name, self.solution)
+            return self.code
+        return written_out(self.mistakes.read_text(encoding="utf-8"), self.mistakes.name, self.code)
 
     @cached_property
     def code_to_repair(self) -> str:

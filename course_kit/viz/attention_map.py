@@ -15,12 +15,12 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure, FigureBase
 from torch import Tensor
 
+from course_kit._checks import check_instance
 from course_kit._files import write_whole
 from course_kit.viz.describing import MOST_CHARACTERS, checked, joined, sentences, shortened
 from course_kit.viz.labels import readable_labels
 from course_kit.viz.panels import layout_of
 from course_kit.viz.style import PALETTE, WEIGHTS
-from course_kit._checks import check_instance
 
 __all__ = ["attention_map", "description_of", "save_figure"]
 

@@ -28,19 +28,29 @@ def layout_of(figure: Figure) -> dict[str, object]:
     """What a picture of the figure, drawn as notebooks do, says of itself.
 
     `points` is the size of its smallest text; without it where there is none. `panels` are its rows, from top to
-    bottom, each with its panels from left to right; without it where there are not several, or one overlaps another. A
+    bottom, each with its panels from left to right; without it where they cannot be taken apart. A
     panel is a list of boxes: its own, then those of labels which only another panel has, each with the way from there
     to where they belong. All numbers are shares of the width and height of the picture, from the top left.
     """
     renderer = _Recorder(*figure.bbox.size, figure.dpi)
+    before = [(ax, ax.get_position(original=True), ax.get_in_layout()) for ax in figure.axes]
     figure.draw(renderer)
     said: dict[str, object] = {"points": min(renderer.sizes)} if renderer.sizes else {}
     things = [*_panels(figure, renderer), *_strips(figure, renderer)]
-    drawn_across = figure.lines or figure.patches or figure.artists or figure.images
-    if len(things) > 1 and not drawn_across and not _overlap([thing.box for thing in things]):
+    rows = _rows(things)
+    tied = figure.lines or figure.patches or figure.artists or figure.images or figure.subfigs
+    counts = [count for row in rows if (count := sum(bool(thing.axes) for thing in row))]
+    in_order = counts == sorted(counts, reverse=True)  # a first row with fewer panels is a diagram
+    if len(things) > 1 and not tied and in_order and not _overlap([thing.box for thing in things]):
         paper = figure.get_tightbbox(renderer).padded(mpl.rcParams["savefig.pad_inches"])
         paper = Bbox(paper.get_points() * figure.dpi)
-        said["panels"] = [[[_shares(*part, paper) for part in thing.parts()] for thing in row] for row in _rows(things)]
+        said["panels"] = [
+            [[_shares(*part, paper) for part in ((thing.box, 0.0, 0.0), *thing.borrowed)] for thing in row]
+            for row in rows
+        ]
+    for ax, place, in_layout in before:  # where the layout begins decides where it ends
+        ax.set_position(place)
+        ax.set_in_layout(in_layout)
     return said
 
 
@@ -63,15 +73,12 @@ class _Thing:
     Args:
         box: in pixels, from the bottom left.
         axes: the axes that are on top of each other.
-        borrowed: boxes elsewhere, each with its way to this thing.
+        borrowed: from elsewhere.
     """
 
     box: BboxBase
     axes: list[Axes]
     borrowed: list[Borrowed]
-
-    def parts(self) -> list[Borrowed]:
-        return [(self.box, 0.0, 0.0), *self.borrowed]
 
 
 def _panels(figure: Figure, renderer: _Recorder) -> list[_Thing]:
@@ -81,20 +88,20 @@ def _panels(figure: Figure, renderer: _Recorder) -> list[_Thing]:
         box = ax.get_tightbbox(renderer)
         if box is None or not (ax.axison or ax.has_data() or ax.texts or ax.get_legend()):
             continue  # nothing to be seen
-        parents = getattr(ax, "_colorbar_info", {}).get("parents")
+        parents = getattr(ax, "_colorbar_info", {}).get("parents", ())
         below = next((panel for panel in panels if _overlap([ax.bbox, panel.axes[0].bbox])), None)
-        if parents and not (len(parents) > 1 and ax.bbox.width > ax.bbox.height):  # a bar below several is a panel
-            bars.append((box, parents))
+        owner = next((panel for panel in panels if parents and parents[-1] in panel.axes), None)
+        if owner and (len(parents) == 1 or ax.bbox.height > ax.bbox.width):  # a bar below several is a panel
+            bars.append((ax, box, owner))
         elif below:  # a second axis on the right, for instance
             below.box, below.axes = Bbox.union([below.box, box]), [*below.axes, ax]
         else:
             panels.append(_Thing(box, [ax], []))
-    for box, parents in bars:  # a colour bar belongs to its axes, or to the last of them
-        panel = next(panel for panel in panels if parents[-1] in panel.axes)
-        if len(parents) == 1 or box.height <= panel.box.height:
-            panel.box = Bbox.union([panel.box, box])
-        else:
-            panel.borrowed.append((box, 0.0, (panel.box.y0 + panel.box.y1 - box.y0 - box.y1) / 2))
+    for ax, box, owner in bars:  # a colour bar belongs to its axes, or to the last of them
+        if box.height <= owner.box.height:
+            owner.box = Bbox.union([owner.box, box])
+        else:  # one for several rows
+            owner.borrowed.append((box, 0.0, sum(owner.axes[0].bbox.intervaly - ax.bbox.intervaly) / 2))
     for panel in panels:
         panel.borrowed += [*_labels(panel, panels, renderer, 0), *_labels(panel, panels, renderer, 1)]
     return panels
@@ -124,8 +131,9 @@ def _span(ax: Axes, way: int) -> np.ndarray:
 def _written(ax: Axes, renderer: _Recorder, way: int) -> BboxBase | None:
     """The box of the labels of an axis."""
     axis: Axis = ax.yaxis if way else ax.xaxis
-    texts = [text for text in (*axis.get_ticklabels(which="both"), axis.label) if text.get_visible() and text.get_text()]
-    return axis.get_tightbbox(renderer) if ax.axison and texts else None
+    texts = (*axis.get_ticklabels(which="both"), axis.label)
+    written = ax.axison and any(text.get_visible() and text.get_text() for text in texts)
+    return axis.get_tightbbox(renderer) if written else None
 
 
 def _strips(figure: Figure, renderer: _Recorder) -> list[_Thing]:
@@ -141,7 +149,7 @@ def _strips(figure: Figure, renderer: _Recorder) -> list[_Thing]:
 def _entry(legend: Legend, text: BboxBase) -> Bbox:
     """The box of a legend's text and of the line or patch before it."""
     points = (legend.handlelength + legend.handletextpad) * legend.get_texts()[0].get_fontsize()
-    return Bbox.from_extents(text.x0 - points / 72 * legend.get_figure(root=True).dpi, text.y0, text.x1, text.y1)
+    return Bbox.from_extents(text.x0 - points / 72 * legend.figure.dpi, text.y0, text.x1, text.y1)
 
 
 def _overlap(boxes: list[BboxBase]) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-import course_lib as cl
 from course_kit.nn import (
     AlibiPosition,
     DecoderLayer,
@@ -27,6 +26,7 @@ from course_kit.workshop.blocks import (
 )
 from course_kit.workshop.part_names import CLASSES, CONTAINS, INSIDE_ATTENTION, OURS, PLACES, POSITIONS, STUB, YOURS
 from course_kit.workshop.trials import WrongResultError, advice, try_part
+from course_lib import transformer as plain
 from course_lib.masking import causal_mask, decoder_mask, padding_mask
 
 __all__ = ["Kit"]
@@ -71,7 +71,7 @@ class Kit:
         if not callable(part) or inspect.isclass(part) != (name in CLASSES):
             wanted = "the class" if name in CLASSES else "the function"
             raise TypeError(f"expected {wanted} {name} itself, got {_kind_of(part)}")
-        if str(getattr(part, "__module__", "")).startswith(("course_lib.", "course_kit.")):
+        if _is_of_the_course(part):
             self.course.add(name)
         self.given[name] = part if name in CLASSES else _Given(name, part, self.at_work)
 
@@ -145,7 +145,7 @@ class Kit:
             if own is None:
                 continue
             # A layer of yours may hold an attention of its own; only an explicit one replaces that.
-            if "MultiHeadAttention" in self.given or type(own) in (MultiHeadAttention, cl.MultiHeadAttention):
+            if "MultiHeadAttention" in self.given or type(own) in (MultiHeadAttention, plain.MultiHeadAttention):
                 setattr(layer, place, self.attention(position if place == "self_attention" else None))
             elif position is not None and place == "self_attention":
                 raise ValueError(
@@ -237,11 +237,15 @@ class Kit:
                 found[name] = f"{YOURS}, not called: it has no place in this model"
             elif name in places and name not in done:
                 found[name] = OURS
-        for name, kind in (("MultiHeadAttention", cl.MultiHeadAttention), ("FeedForward", cl.FeedForward)):
+        for name in ("MultiHeadAttention", "FeedForward"):
             own = [m for layer in _layers(model) for m in layer.children() if _stands_for(name, layer, m)]
-            if found.get(name) == OURS and not all(isinstance(module, kind) for module in own):
+            if found.get(name) == OURS and not all(_is_of_the_course(type(module)) for module in own):
                 found[name] = f"{YOURS}, inside your layer"
         return found
+
+
+def _is_of_the_course(part: Any) -> bool:
+    return str(getattr(part, "__module__", "")).startswith(("course_lib.", "course_kit."))
 
 
 def _name_of(part: Any) -> str:

@@ -50,7 +50,7 @@ def test_every_entry_has_an_address_of_its_own():
 def test_signatures_are_those_of_the_package(module):
     for entry in next(found for name, found in SHOWN if name == module):
         it = import_module(module)
-        for part in entry.name.split("."):
+        for part in entry.name.removeprefix("ck.nn.").split("."):
             it = inspect.getattr_static(it, part)
         it = getattr(it, "__func__", it)
         if isinstance(it, property) or getattr(it, "_is_protocol", False):
@@ -64,11 +64,25 @@ def test_signatures_are_those_of_the_package(module):
 
 def test_an_entry_shows_the_docstring_and_what_it_documents():
     text = shown_as("padding_mask")
-    assert "Allow every key that is not padding, for all heads and all queries." in text
+    assert "Allow every key that is not padding, for all heads and all queries" in text
     assert '-> Bool[Tensor, "batch 1 1 length"]' in text
-    assert "`tokens`\n: ids of the keys' sequence, `(B, L)`." in text
-    assert "bool `(B, 1, 1, L)`." in text
-    assert "`ValueError`\n: tokens are not integers `(B, L)`." in text
+    assert "`ValueError`\n: `num_heads` does not divide `d_model`." in shown_as("split_heads")
+
+
+def test_what_an_argument_has_to_be_is_in_the_signature():
+    """Docstrings leave it out where the annotation says it."""
+    text = shown_as("MultiHeadAttention.forward")
+    assert '    query: Float[Tensor, "batch len_q d_model"],\n' in text
+    assert '    mask: Mask["batch num_heads len_q len_k"] | None = None,\n' in text
+    assert "MultiHeadAttention(d_model: Size, num_heads: Size)" in shown_as("MultiHeadAttention")
+    assert "checked" not in shown_as("split_heads")
+
+
+def test_the_fuller_layers_have_names_of_their_own():
+    both = [name.removeprefix("ck.nn.") for _, name in HEADINGS if name.startswith("ck.nn.") and name.count(".") == 2]
+    assert "MultiHeadAttention" in both
+    assert set(both) <= set(cl.__all__)
+    assert "(max_length: " in shown_as("ck.nn.LearnedPositionalEmbedding")  # the __init__ of the plain class
 
 
 def test_every_sentence_of_a_docstring_is_on_the_page():
@@ -114,7 +128,7 @@ def test_names_of_a_module_come_in_the_order_of_the_index():
     index = re.findall(r"\[`(\w+)`\]\(#api-", PAGE.text.split("## Attention:")[0])
     assert index == sorted(index, key=str.lower)
     for stem in STEMS:
-        names = [entry.name for entry in entries(f"course_lib.{stem}") if entry.owner is None]
+        names = [entry.name for entry in entries(f"course_lib.{stem}") if not entry.is_method]
         assert names == [name for name in index if name in names], stem
 
 
@@ -129,7 +143,7 @@ def test_long_signatures_are_broken_into_lines():
         assert max(map(len, entry.signature.split("\n"))) <= 88, entry.name
     signature = "broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool"
     assert entry_of("broadcasts_to").signature == signature
-    assert entry_of("RotaryPosition").signature == "RotaryPosition(base: float = 10_000.0)"
+    assert entry_of("RotaryPosition").signature == "RotaryPosition(base: Positive = 10_000.0)"
 
 
 def test_the_page_is_read_again_when_a_docstring_changes():

@@ -407,7 +407,7 @@ def test_a_part_that_fails_only_in_the_model_is_named():
                 raise ZeroDivisionError("five")
             return super().forward(x)
 
-    words = r"own, but in the model they fail with RuntimeError: .*; check\(causal_mask\), check\(attend\) says"
+    words = r"own, but in the model they fail with ValueError: self_mask must .*; check\(causal_mask\), check\(attend\) says"
     with pytest.raises(ValueError, match=words):
         build(causal_mask, Spy("attend"))
     with pytest.raises(ValueError, match=r"in the model your FeedForward fails .*five; check\(FeedForward\) says"):
