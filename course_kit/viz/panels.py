@@ -28,9 +28,9 @@ def layout_of(figure: Figure) -> dict[str, object]:
     """What a picture of the figure, drawn as notebooks do, says of itself.
 
     `points` is the size of its smallest text; without it where there is none. `panels` are its rows, from top to
-    bottom, each with its panels from left to right; without it where they cannot be taken apart. A
-    panel is a list of boxes: its own, then those of labels which only another panel has, each with the way from there
-    to where they belong. All numbers are shares of the width and height of the picture, from the top left.
+    bottom, each with its panels from left to right; without it where they cannot be taken apart. A panel is a list of
+    boxes: its own, then those of labels which only another panel has, each with the way from there to where they
+    belong. All numbers are shares of the width and height of the picture, from the top left.
     """
     renderer = _Recorder(*figure.bbox.size, figure.dpi)
     before = [(ax, ax.get_position(original=True), ax.get_in_layout()) for ax in figure.axes]
@@ -176,5 +176,5 @@ def _rows(things: list[_Thing]) -> list[list[_Thing]]:
 def _shares(box: BboxBase, dx: float, dy: float, paper: Bbox) -> Part:
     left, right = ((x - paper.x0) / paper.width for x in box.intervalx)
     top, bottom = ((paper.y1 - y) / paper.height for y in (box.y1, box.y0))
-    moved = (dx / paper.width, -dy / paper.height) if dx or dy else ()
+    moved = (dx / paper.width, 0.0 - dy / paper.height) if dx or dy else ()
     return [round(float(share), 3) for share in (left, top, right, bottom, *moved)]
