@@ -41,7 +41,7 @@ class Cell:
         stem: chapter.
         exercise: which it answers.
         number: in the set, counted from 1 for each exercise.
-        says: what its author says of it.
+        message: what its author says of it.
         code: source.
         names: of its mistake, those that are right for it.
     """
@@ -50,7 +50,7 @@ class Cell:
     stem: str
     exercise: str
     number: int
-    says: str
+    message: str
     code: str
     names: tuple[str, ...] = ()
 
@@ -93,8 +93,8 @@ def cells_in(text: str, stem: str, exercise: str) -> Iterator[Cell]:
         expected = "'## set: words', 'judge: words → names', '```python' and code"
         raise ValueError(f"solutions of {exercise}: expected {expected}")
     numbers: dict[str, int] = {}
-    for kind, says, judged, names, code in (section.groups() for section in found):
+    for kind, message, judged, names, code in (section.groups() for section in found):
         if (kind == "right") != (judged is None):
             raise ValueError(f"solutions of {exercise}: expected 'judge: words → names' below a wrong solution only")
         numbers[kind] = numbers.get(kind, 0) + 1
-        yield Cell(kind, stem, exercise, numbers[kind], says, code, tuple((names or "").split()))
+        yield Cell(kind, stem, exercise, numbers[kind], message, code, tuple((names or "").split()))

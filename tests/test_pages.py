@@ -231,10 +231,10 @@ def test_exercises_point_to_sections_that_exist(page):
     pages = {Path(p.name).name: re.findall(r"^#+ (.+)$", p.text, re.MULTILINE) for p in all_pages()}
     for exercise in all_exercises().values():
         if exercise.stem == stem:
-            for look in (exercise.look, *(m.look for m in exercise.misconceptions if m.look)):
-                name, _, heading = look.partition(": ")
+            for read_next in (exercise.read_next, *(m.read_next for m in exercise.misconceptions if m.read_next)):
+                name, _, heading = read_next.partition(": ")
                 if name in pages:  # the others are chapters still to be written
-                    assert not heading or any(h.startswith(heading) for h in pages[name]), look
+                    assert not heading or any(h.startswith(heading) for h in pages[name]), read_next
 
 
 def test_the_title_page_has_a_card_for_every_chapter_in_order():

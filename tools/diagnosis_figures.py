@@ -52,15 +52,15 @@ def pairs(
         seed: of the cases.
         generic: leave out the mistakes that have a name.
     """
-    for name, key, says, solution in wrong:
+    for name, key, message, solution in wrong:
         exercise = find(name)
         sheet = sheet_of(exercise, seed)
         seen = sheet.run(solution)
         verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
         if verdict.status != "failed":
-            yield f"{key} is {verdict.status}: {says}"
+            yield f"{key} is {verdict.status}: {message}"
             continue
-        yield Pair(exercise.stem, name, key, says, diagnose(sheet, verdict, seen, named=not generic))
+        yield Pair(exercise.stem, name, key, message, diagnose(sheet, verdict, seen, named=not generic))
 
 
 def from_set(kind: str) -> Iterator[tuple[str, str, str, Callable]]:
@@ -69,15 +69,15 @@ def from_set(kind: str) -> Iterator[tuple[str, str, str, Callable]]:
     from solutions_by_others import cells
 
     for cell in cells(kind):
-        yield cell.exercise, cell.key, cell.says, cell.load()
+        yield cell.exercise, cell.key, cell.message, cell.load()
 
 
 def from_exercises() -> Iterator[tuple[str, str, str, Callable]]:
     """The misconceptions of all exercises, inherited ones left out."""
     for exercise in all_exercises().values():
         for mistake in exercise.misconceptions:
-            if not mistake.within:
-                yield exercise.name, f"{exercise.stem}/{exercise.name}/{mistake.key}", mistake.says, mistake.solution
+            if not mistake.inherited_from:
+                yield exercise.name, f"{exercise.stem}/{exercise.name}/{mistake.key}", mistake.message, mistake.solution
 
 
 def figures(found: list[Pair]) -> Iterator[str]:
@@ -98,7 +98,7 @@ def written(found: list[Pair]) -> str:
     """Every pair, by tip, for someone who judges whether what was said is right."""
     lines = []
     for pair in sorted(found, key=lambda p: (p.kind, p.said.key if p.said and p.kind == "generic" else "", p.key)):
-        said = f"{pair.said.key}: {pair.said.says}" if pair.said else "unknown"
+        said = f"{pair.said.key}: {pair.said.message}" if pair.said else "unknown"
         lines += [f"## {pair.key}", f"wrong: {pair.wrong}", f"said:  {said}", ""]
     return "\n".join(lines)
 

@@ -59,15 +59,15 @@ def _text(exercise: Exercise) -> Iterator[str]:
     longest = max(exercise.stub.split("\n"), key=len)
     if len(longest) > PAGE_WIDTH:
         yield f"a line of the stub has {len(longest)} characters, at most {PAGE_WIDTH} fit the page: {longest.strip()}"
-    if not exercise.look:
+    if not exercise.read_next:
         yield "no section to look at"
     if not 1 <= exercise.difficulty <= 5:
         yield f"difficulty {exercise.difficulty} is not in 1 to 5"
     keys = [m.key for m in exercise.misconceptions]
     if len(set(keys)) < len(keys):
         yield "two misconceptions share a key"
-    own = [m for m in exercise.misconceptions if not m.within]
-    texts = [m.says for m in own]
+    own = [m for m in exercise.misconceptions if not m.inherited_from]
+    texts = [m.message for m in own]
     if len(set(texts)) < len(texts):
         yield "two misconceptions share their message"
     fewest = FEWEST[exercise.name in CENTRAL]
@@ -79,7 +79,7 @@ def _degenerate(sheet: Sheet) -> Iterator[str]:
     exercise = sheet.exercise
     for trial in sheet.trials:
         case = trial.case
-        if case.edge or case.raises:
+        if case.degenerate_because or case.raises:
             continue
         lengths: dict[str, int] = {}
         for name, arg in _tensors(exercise.arguments, case.args):
@@ -127,7 +127,7 @@ def _axes(name: str, axes: list[str], arg: Tensor, lengths: dict[str, int], numb
 def _values(exercise: Exercise, name: str, arg: Tensor, number: int) -> Iterator[str]:
     if not arg.is_floating_point() or arg.numel() < 3:
         return
-    if name not in exercise.one_sign and bool((arg >= 0).all() | (arg <= 0).all()):
+    if name not in exercise.single_sign_args and bool((arg >= 0).all() | (arg <= 0).all()):
         yield f"case {number}: {name} has values of one sign"
     if arg.dim() >= 2 and arg.shape[-1] == arg.shape[-2] > 1 and torch.equal(arg, arg.transpose(-2, -1)):
         yield f"case {number}: {name} is symmetric"
@@ -137,14 +137,14 @@ def _solutions(sheet: Sheet) -> Iterator[str]:
     exercise = sheet.exercise
     own = judge(exercise, sheet.trials, sheet.run(exercise.reference), allow_twins=True)
     if own.status != "passed":
-        failing = [(line.says, line.findings[0][1].text) for line in own.lines if not line.holds and line.findings]
+        failing = [(line.message, line.findings[0][1].text) for line in own.lines if not line.holds and line.findings]
         yield f"the reference does not pass: {failing}"
     stub = judge(exercise, sheet.trials, sheet.run(solution_from(exercise.stub, exercise.name)), allow_twins=True)
     if stub.status != "not attempted":
         yield f"the stub is {stub.status}"
     for name, gift in gifts(sheet).items():
         verdict = judge(exercise, sheet.trials, sheet.run(gift), allow_twins=True)
-        given = [line.says for line in verdict.lines if line.holds and not line.conduct]
+        given = [line.message for line in verdict.lines if line.holds and not line.conduct]
         if given:
             yield f"a solution that returns {name} gets points for {given}"
 
@@ -156,29 +156,29 @@ def _misconceptions(sheet: Sheet, every: int) -> Iterator[str]:
     """
     exercise = sheet.exercise
     lines: dict[str, bool] = {}  # of the report, by whether a mistake breaks them
-    own = [mistake for mistake in exercise.misconceptions if not mistake.within]
-    inherited = [mistake for mistake in exercise.misconceptions if mistake.within]
+    own = [mistake for mistake in exercise.misconceptions if not mistake.inherited_from]
+    inherited = [mistake for mistake in exercise.misconceptions if mistake.inherited_from]
     for mistake in (*own, *inherited[::every]):
         seen = sheet.misconception(mistake.key)
         verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
         for line in verdict.lines:
-            lines[line.says] = lines.get(line.says, line.conduct) or line.holds is False
+            lines[line.message] = lines.get(line.message, line.conduct) or line.holds is False
         if verdict.status != "failed":
-            if not mistake.within:
+            if not mistake.inherited_from:
                 yield f"no case tells {mistake.key} from the reference ({verdict.status})"
             continue
-        if not mistake.within and (missing := _undefined(seen)):
+        if not mistake.inherited_from and (missing := _undefined(seen)):
             yield f"{mistake.key} never runs: {missing}; write the name right, or import it"
         named = diagnose(sheet, verdict, seen)
         key = named.key if named else "unknown"
         if key == mistake.key:
             continue
-        if not mistake.within or (
+        if not mistake.inherited_from or (
             not _ends_in_exceptions(sheet, mistake.key, verdict) and not _alike_throughout(sheet, mistake.key, key)
         ):
             yield f"{mistake.key} is diagnosed as {key}"
     if not exercise.repair:  # which has a mistake for each fault that may be left, and no others
-        yield from (f"no mistake breaks the line {says!r}" for says, broken in lines.items() if not broken)
+        yield from (f"no mistake breaks the line {message!r}" for message, broken in lines.items() if not broken)
     for a, b in itertools.combinations([mistake.key for mistake in own], 2):
         if _indistinguishable(sheet, a, b):
             yield f"no case tells {a} from {b}"

@@ -37,7 +37,7 @@ def _clauses(options: argparse.Namespace) -> int:
         seen = sheet.run(breach.solution)
         verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
         found = diagnose(sheet, verdict, seen)
-        lines = [line.says for line in verdict.lines if line.holds is False]
+        lines = [line.message for line in verdict.lines if line.holds is False]
         passed |= not lines
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         refused = f"refused by: {lines[0]}{more}" if lines else "NOT REFUSED"

@@ -60,7 +60,7 @@ def notebook(assignment: Assignment, install: str) -> str:
     for name in points:
         exercise = find(name)
         cells.append(_cell("markdown", _statement(exercise, points[name])))
-        if name in allowed and exercise.twins:
+        if name in allowed and exercise.forbidden:
             cells.append(_cell("markdown", "PyTorch's own function counts here, although `check` asks for your own."))
         cells.append(_cell("code", exercise.stub.rstrip()))
         cells.append(_cell("code", f"check({name})"))

@@ -98,8 +98,8 @@ def junit(results: list[Result]) -> str:
                     ElementTree.SubElement(case, "skipped", message="not attempted")
                     counts["skipped"] += 1
                 elif not line["holds"] or task.status == "not counted":
-                    says = task.diagnosis["says"] if task.diagnosis else task.note or line["says"]
-                    ElementTree.SubElement(case, "failure", message=_xml(says)).text = _xml(task.text)
+                    message = task.diagnosis["says"] if task.diagnosis else task.note or line["says"]
+                    ElementTree.SubElement(case, "failure", message=_xml(message)).text = _xml(task.text)
                     counts["failures"] += 1
         for name, count in counts.items():
             suite.set(name, str(count))

@@ -183,7 +183,8 @@ class Session:
         try:
             failed, used = answer["failed"], answer["used"]
             self.used_at_load = {
-                bounded_text(n, 80): {bounded_text(twin, 120) for twin in twins[:20]} for n, twins in used.items()
+                bounded_text(n, 80): {bounded_text(twin, 120) for twin in forbidden[:20]}
+                for n, forbidden in used.items()
             }
             return {
                 bounded_text(exercise, 80): {

@@ -42,7 +42,7 @@ LIBRARIES = (str(Path(torch.__file__).parent), *OURS)
 
 def names_of(exercise: Exercise) -> set[str]:
     """Everything that may be said to be in use for this exercise."""
-    return {_shown(twin) for twin in exercise.twins} | {f"course_lib.{exercise.name}"}
+    return {_shown(twin) for twin in exercise.forbidden} | {f"course_lib.{exercise.name}"}
 
 
 def _shown(twin: str) -> str:
@@ -65,10 +65,10 @@ class CallWatcher(TorchFunctionMode):
 
     def __init__(self, *exercises: Exercise):
         super().__init__()
-        twins = {twin for exercise in exercises for twin in exercise.twins}
-        self.torchs = {twin for twin in twins if "." not in twin and "(" not in twin}
-        self.options = [(*_OPTION.fullmatch(twin).groups(), _shown(twin)) for twin in sorted(twins) if "(" in twin]
-        self.elsewhere = [(*twin.rpartition(".")[::2], twin) for twin in sorted(twins) if "." in twin]
+        forbidden = {twin for exercise in exercises for twin in exercise.forbidden}
+        self.torchs = {twin for twin in forbidden if "." not in twin and "(" not in twin}
+        self.options = [(*_OPTION.fullmatch(twin).groups(), _shown(twin)) for twin in sorted(forbidden) if "(" in twin]
+        self.elsewhere = [(*twin.rpartition(".")[::2], twin) for twin in sorted(forbidden) if "." in twin]
         self.roots = {module.split(".")[0] for module, *_ in self.elsewhere}
         self.known: dict[CodeType, str] = {}
         for exercise in exercises:
@@ -174,11 +174,11 @@ def forbidden_in(pieces: list, exercise: Exercise) -> set[str]:
         dotted = _dotted(node, known)
         module, _, last = dotted.rpartition(".")
         root = module.split(".")[0]
-        if root == "torch" and last in exercise.twins:
+        if root == "torch" and last in exercise.forbidden:
             used.add(_shown(last))
         if root == "course_lib" and last == exercise.name:
             used.add(f"course_lib.{last}")
-        for twin in exercise.twins:
+        for twin in exercise.forbidden:
             inside, _, name = twin.rpartition(".")
             if inside and name == last and (module == inside or module.startswith(inside + ".")):
                 used.add(twin)

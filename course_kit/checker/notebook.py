@@ -188,9 +188,9 @@ def progress() -> None:
             lines.append(f"\n{stem}")
             table.append(f'<tr><th colspan="4" style="text-align:left">{stem}</th></tr>')
             last = stem
-        mark, says, checks = _state(entry)
-        lines.append(f"  {mark} {exercise.name:<32} {says:<30} {checks}")
-        cells = (mark, f"<code>{exercise.name}</code>", html.escape(says), html.escape(checks))
+        mark, message, checks = _state(entry)
+        lines.append(f"  {mark} {exercise.name:<32} {message:<30} {checks}")
+        cells = (mark, f"<code>{exercise.name}</code>", html.escape(message), html.escape(checks))
         table.append(
             "<tr>" + "".join(f'<td style="text-align:left;padding:.1em .8em .1em 0">{c}</td>' for c in cells) + "</tr>"
         )

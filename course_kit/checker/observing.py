@@ -42,13 +42,13 @@ class Signature:
         name: of the function or class.
         arguments: names of the positional arguments, of `forward` for a class.
         is_class: whether the solution is a class.
-        twins: functions that are the whole exercise, see `Exercise.twins`.
+        forbidden: functions that are the whole exercise, see `Exercise.twins`.
     """
 
     name: str
     arguments: tuple[str, ...]
     is_class: bool = False
-    twins: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, message: dict[str, Any]) -> Signature:
@@ -179,9 +179,9 @@ def observe(
 
 def _sparing(exercise: Exercise | Signature, case: Case, args: list) -> contextlib.AbstractContextManager:
     """What ends the call where it takes more memory than the case allows."""
-    if case.largest is None:
+    if case.max_numel is None:
         return contextlib.nullcontext()
-    return TensorSizeLimit((args[0], args[1]), exercise.arguments[:2], case.largest)
+    return TensorSizeLimit((args[0], args[1]), exercise.arguments[:2], case.max_numel)
 
 
 def _build(solution: Callable, case: Case, seen: Observation) -> nn.Module:

@@ -231,7 +231,7 @@ def pack_exercise(exercise: Exercise) -> dict[str, Any]:
         "name": exercise.name,
         "arguments": list(exercise.arguments),
         "is_class": exercise.is_class,
-        "twins": list(exercise.twins),
+        "twins": list(exercise.forbidden),
     }
 
 
@@ -245,7 +245,7 @@ def pack_case(case: Case, cotangents: tuple, train_too: bool) -> tuple[dict[str,
         "state": {name: pack(parameter) for name, parameter in case.state.items()},
         "cotangents": [pack(tensor) for tensor in cotangents],
         "train_too": train_too,
-        "largest": case.largest,
+        "largest": case.max_numel,
     }
     return message, bytes(pack.blobs)
 
@@ -258,7 +258,7 @@ def unpack_case(message: dict[str, Any], blobs: bytes) -> tuple[Case, tuple, boo
     )
     args = tuple(_laid_out(arg, order) for arg, order in zip(args, message["orders"], strict=True))
     state = {name: _unpack(spec, blobs) for name, spec in message["state"].items()}
-    case = Case(args=args, init=init, state=state, largest=message["largest"])
+    case = Case(args=args, init=init, state=state, max_numel=message["largest"])
     return case, cotangents, message["train_too"]
 
 

@@ -33,12 +33,12 @@ class TensorSizeLimit(TorchFunctionMode):
     Args:
         pair: the two arguments, whose last axis is that of the features.
         names: of the two, for the message.
-        largest: numbers that a tensor may have in which the two meet.
+        max_numel: numbers that a tensor may have in which the two meet.
     """
 
     def __init__(self, pair: tuple[Tensor, Tensor], names: tuple[str, ...], largest: int):
         super().__init__()
-        self.names, self.largest = names, largest
+        self.names, self.max_numel = names, largest
         self.pairs = math.prod(tensor.numel() // tensor.shape[-1] for tensor in pair)
         self.known = WeakIdKeyDictionary({tensor: {number} for number, tensor in enumerate(pair)})
 
@@ -51,7 +51,7 @@ class TensorSizeLimit(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         theirs = [] if _only_the_form(name) else [self._origins(x) for x in given]
         origins = set().union(*theirs)
-        allowed = self.largest if {0} in theirs and {1} in theirs else self.pairs - 1
+        allowed = self.max_numel if {0} in theirs and {1} in theirs else self.pairs - 1
         if name in IN_PLACE or (name.endswith("_") and not name.endswith("__")) or kwargs.get("out") is not None:
             changed = _tensors(kwargs.get("out", args[:1]))
             self._note([one for x in changed for one in (x, x._base) if one is not None], origins, allowed)

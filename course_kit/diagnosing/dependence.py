@@ -50,37 +50,41 @@ def causality(subject: Subject) -> Finding:
     past = f"{int(changes[earlier].sum())} of {int(earlier.sum())}"
     if not changes[later].any():
         if subject.causal is False:
-            says = "No position depends on a later token, although causal=False: the model reads in one direction only."
-            return Finding(name, "suspicious", says, number, _LEAK)
-        says = "No position depends on a later token, as a model that predicts the next token requires."
+            message = (
+                "No position depends on a later token, although causal=False: the model reads in one direction only."
+            )
+            return Finding(name, "suspicious", message, number, _LEAK)
+        message = "No position depends on a later token, as a model that predicts the next token requires."
         if subject.causal is None:
-            says += " An encoder that should read in both directions must not be restricted like this."
-        return Finding(name, "fine", says, number, _LEAK)
+            message += " An encoder that should read in both directions must not be restricted like this."
+        return Finding(name, "fine", message, number, _LEAK)
     if subject.causal:
-        says = (
+        message = (
             f"The future leaks: {share} show an effect. The training loss will be too good to be true; "
             f"look at the causal mask, its polarity and its diagonal."
         )
-        return Finding(name, "wrong", says, number, _LEAK)
+        return Finding(name, "wrong", message, number, _LEAK)
     if not changes[earlier].any() and both[rows > columns].any():
-        says = (
+        message = (
             f"Positions depend on later tokens ({share}) but on no earlier one. The causal mask is probably the wrong "
             f"way round: in some functions True means that attention is allowed, in others that it is not."
         )
-        return Finding(name, "suspicious", says, number, _LEAK)
+        return Finding(name, "suspicious", message, number, _LEAK)
     if changes[later].all() or _symmetric(changes, subject.columns, both):
-        says = (
+        message = (
             f"Positions depend on later tokens ({share}). That is right for an encoder such as BERT, and a leak in a "
             f"language model; pass causal=True or causal=False to have it judged."
         )
         if subject.causal is False:
-            says = f"Positions depend on later tokens ({share}), as they should in a model that reads both directions."
-        return Finding(name, "fine", says, number, _LEAK)
-    says = (
+            message = (
+                f"Positions depend on later tokens ({share}), as they should in a model that reads both directions."
+            )
+        return Finding(name, "fine", message, number, _LEAK)
+    message = (
         f"Some later tokens leak and others do not: {share} show an effect, and {past} pairs with an earlier token. A "
         f"causal mask may be missing, shifted by one, or forgotten in one layer."
     )
-    return Finding(name, "suspicious", says, number, _LEAK)
+    return Finding(name, "suspicious", message, number, _LEAK)
 
 
 def _symmetric(changes: Tensor, columns: list[int], both: Tensor) -> bool:
@@ -115,14 +119,14 @@ def order(subject: Subject) -> Finding:
         return Finding(name, "not checked", subject.blind)
     stream, number = min(found.items(), key=lambda pair: pair[1])
     if number > TOLERANCE:
-        says = "The order of the tokens has an effect."
-        return Finding(name, "fine", says, number, measured)
+        message = "The order of the tokens has an effect."
+        return Finding(name, "fine", message, number, measured)
     where = f" of `{stream}`" if len(batch.streams) > 1 else ""
-    says = (
+    message = (
         f"Putting the tokens{where} into another order changes nothing at the last position: a position code is "
         f"missing or not added, or earlier tokens are not used at all."
     )
-    return Finding(name, "suspicious", says, number, measured)
+    return Finding(name, "suspicious", message, number, measured)
 
 
 def _last_real(batch: Batch, stream: str, subject: Subject) -> list[int]:
@@ -145,19 +149,19 @@ def batch_independence(subject: Subject) -> Finding:
         changes = [(run(_with_other_row(subject, pair, row)) - usual)[1 - row].abs().max() for row in (0, 1)]
         found[train] = (max(changes) / usual.abs().max().clamp(min=1e-30)).item()
     if found[False] > TOLERANCE:
-        says = (
+        message = (
             "A sequence's logits depend on the other sequences in the batch. Look for a softmax over the wrong axis, "
             "for a reshape or a transpose that mixes the batch with another axis, and for a missing batch_first=True."
         )
-        return Finding(name, "wrong", says, found[False], measured)
+        return Finding(name, "wrong", message, found[False], measured)
     if found[True] > TOLERANCE:
         norms = [name for name, module in subject.model.named_modules() if isinstance(module, _BATCH_NORMS)]
         cause = f"batch norm ({norms[0]})" if norms else "a statistic of the whole batch"
-        says = (
+        message = (
             f"In train mode, a sequence's logits depend on the other sequences in the batch: {cause}. Padding and "
             f"neighbours then change the training of each sentence; transformers use layer norm."
         )
-        return Finding(name, "suspicious", says, found[True], measured)
+        return Finding(name, "suspicious", message, found[True], measured)
     return Finding(name, "fine", "Sequences do not affect each other.", max(found.values()), measured)
 
 

@@ -48,11 +48,11 @@ def trainable(subject: Subject) -> Finding:
     frozen = [name for name, p in parameters.items() if not p.requires_grad]
     number = sum(p.numel() for p in parameters.values() if p.requires_grad)
     if not parameters:
-        says = "The model has no parameters, so that an optimizer would have nothing to train."
-        return Finding(name, "wrong", says, 0, measured)
+        message = "The model has no parameters, so that an optimizer would have nothing to train."
+        return Finding(name, "wrong", message, 0, measured)
     if len(frozen) == len(parameters):
-        says = "All parameters are frozen (requires_grad is False), so that nothing can be trained."
-        return Finding(name, "suspicious", says, 0, measured)
+        message = "All parameters are frozen (requires_grad is False), so that nothing can be trained."
+        return Finding(name, "suspicious", message, 0, measured)
     if frozen:
         return Finding(name, "fine", f"Frozen, and not judged: {_some(frozen)}.", number, measured)
     return Finding(name, "fine", "No parameter is frozen.", number, measured)
@@ -73,14 +73,14 @@ def hidden_parameters(subject: Subject) -> Finding:
         found = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
         used = [name for name, grad in zip(leaves, found, strict=True) if grad is not None]
     if used:
-        says = (
+        message = (
             f"{_some(used)} take part in the loss but `parameters()` does not list them: an optimizer never trains "
             f"them, `to()` never moves them and `state_dict()` never saves them. Use nn.ModuleList, nn.ModuleDict or "
             f"nn.Parameter."
         )
-        return Finding(name, "wrong", says, number, measured)
-    says = f"{_some(list(hidden))} are not listed by `parameters()`; they are not trained by this loss either."
-    return Finding(name, "suspicious" if leaves else "fine", says, number, measured)
+        return Finding(name, "wrong", message, number, measured)
+    message = f"{_some(list(hidden))} are not listed by `parameters()`; they are not trained by this loss either."
+    return Finding(name, "suspicious" if leaves else "fine", message, number, measured)
 
 
 def _hidden(model: nn.Module, original: nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -130,20 +130,20 @@ def unused_parameters(subject: Subject) -> Finding:
     model = subject.copied()
     loss = batch_loss(subject, model)
     if not loss.requires_grad:
-        says = (
+        message = (
             "The loss has no gradient at all: the forward pass runs under no_grad, or its result is detached or "
             "rounded (argmax)."
         )
         count = sum(p.requires_grad for p in model.parameters())
-        return Finding(name, "wrong", says, count, measured)
+        return Finding(name, "wrong", message, count, measured)
     unused = [name for name, kind in idle_parameters(model, loss).items() if kind == "unused"]
     if not unused:
         return Finding(name, "fine", "A path leads from every parameter to the loss.", 0, measured)
-    says = (
+    message = (
         f"No path leads to the loss from {_some(unused)}. They are never trained: a layer is not called, or its result "
         f"is detached, computed under no_grad or thrown away. (Experts that no token has chosen are harmless.)"
     )
-    return Finding(name, "suspicious", says, len(unused), measured)
+    return Finding(name, "suspicious", message, len(unused), measured)
 
 
 def dead_gradients(subject: Subject) -> Finding:
@@ -163,23 +163,23 @@ def dead_gradients(subject: Subject) -> Finding:
         loss = batch_loss(subject, model)
         dead = dead & {name for name, kind in idle_parameters(model, loss).items() if kind == "zero"}
     if dead and all("expert" in each for each in dead):
-        says = (
+        message = (
             f"The gradient is exactly zero for {_some(sorted(dead))}. Experts that none of these tokens has chosen are "
             f"harmless; try a batch with more tokens."
         )
-        return Finding(name, "suspicious", says, len(dead), measured)
+        return Finding(name, "suspicious", message, len(dead), measured)
     if dead:
-        says = (
+        message = (
             f"The gradient is exactly zero, and stays so while the rest is trained, for {_some(sorted(dead))}. Look "
             f"for ReLUs that never fire, weights that all start at zero, and masks that remove everything."
         )
-        return Finding(name, "wrong", says, len(dead), measured)
-    says = "Every gradient has entries that are not zero."
+        return Finding(name, "wrong", message, len(dead), measured)
+    message = "Every gradient has entries that are not zero."
     if first:
-        says = (
+        message = (
             f"At the start, {_some(sorted(first))} had a gradient of zeros, but not after {_STEPS} steps of training."
         )
-    return Finding(name, "fine", says, 0, measured)
+    return Finding(name, "fine", message, 0, measured)
 
 
 def _some(names: list[str], most: int = 4) -> str:

@@ -60,5 +60,5 @@ def _row(finding: Finding) -> str:
         number = f" <small>{escape(finding.measured)}: {escape(shown(finding.number))}</small>"
     return (
         f'<li style="margin:.3em 0;padding-left:1.3em;text-indent:-1.3em">{mark} <b>{escape(finding.name)}</b>'
-        f"{number}<br>{_marked_up(finding.says)}</li>"
+        f"{number}<br>{_marked_up(finding.message)}</li>"
     )

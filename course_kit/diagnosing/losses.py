@@ -27,20 +27,20 @@ def logit_values(subject: Subject) -> Finding:
     name, logits = "logits", subject.logits.float()
     missing = (~logits.isfinite()).double().mean().item()
     if missing:
-        says = (
+        message = (
             "There are NaN or infinite logits. A softmax over a row that is masked completely gives NaN (is the "
             "mask the right way round?), and so does the logarithm or the square root of a number that is not positive."
         )
-        return Finding(name, "wrong", says, missing, "share that is not finite")
+        return Finding(name, "wrong", message, missing, "share that is not finite")
     sums = logits.sum(dim=-1)
     if logits.shape[-1] > 1 and logits.min() >= 0 and (sums - 1).abs().max() < 1e-3:
-        says = (
+        message = (
             "The logits are probabilities: they sum to one at each position. Cross-entropy applies the softmax itself, "
             "so the loss cannot come close to zero. Return the scores before the softmax."
         )
-        return Finding(name, "wrong", says, sums.mean().item(), "mean sum over the vocabulary")
-    says = "All logits are finite, and they are not probabilities."
-    return Finding(name, "fine", says, logits.abs().max().item(), "largest logit")
+        return Finding(name, "wrong", message, sums.mean().item(), "mean sum over the vocabulary")
+    message = "All logits are finite, and they are not probabilities."
+    return Finding(name, "fine", message, logits.abs().max().item(), "largest logit")
 
 
 def starting_loss(subject: Subject) -> Finding:
@@ -54,23 +54,23 @@ def starting_loss(subject: Subject) -> Finding:
     if not math.isfinite(loss):
         return Finding(name, "wrong", "The loss is not finite.", loss, measured)
     if loss > chance + _EXCESS:
-        says = (
+        message = (
             f"The loss ({subject.aligned}) is far above log V, so the model is sure of wrong answers. The logits are "
             f"too large (an embedding with variance 1 as output projection, a missing scale), or the targets are not "
             f"those that the model was trained for."
         )
-        return Finding(name, "wrong" if loss > 2 * chance + _EXCESS else "suspicious", says, loss, measured)
+        return Finding(name, "wrong" if loss > 2 * chance + _EXCESS else "suspicious", message, loss, measured)
     if loss < chance - _EXCESS:
-        says = (
+        message = (
             f"The loss ({subject.aligned}) is far below log V. The model has been trained, or it sees the answer: then "
             f"causality is not fine."
         )
-        return Finding(name, "fine", says, loss, measured)
-    says = (
+        return Finding(name, "fine", message, loss, measured)
+    message = (
         f"The loss ({subject.aligned}) is within {_EXCESS:g} nat of log V, as before training; logits with standard "
         f"deviation s add about s² / 2."
     )
-    return Finding(name, "fine", says, loss, measured)
+    return Finding(name, "fine", message, loss, measured)
 
 
 def one_batch(subject: Subject) -> Finding:
@@ -88,15 +88,15 @@ def one_batch(subject: Subject) -> Finding:
             break
     share = best / start if start else 0.0
     if not math.isfinite(share):
-        says = "The loss becomes NaN or infinite while the model is trained on this batch."
-        return Finding(name, "wrong", says, share, measured)
+        message = "The loss becomes NaN or infinite while the model is trained on this batch."
+        return Finding(name, "wrong", message, share, measured)
     if share < 1 - _FALL or start < 0.1:
         return Finding(name, "fine", "The model can learn this batch.", share, measured)
-    says = (
+    message = (
         "The loss hardly falls although the model is trained on this one batch only, which every model should learn by "
         "heart. Its layers are not trained, its output is limited, or the targets do not follow from the inputs."
     )
-    return Finding(name, "wrong" if share > 0.99 else "suspicious", says, share, measured)
+    return Finding(name, "wrong" if share > 0.99 else "suspicious", message, share, measured)
 
 
 def _fit(subject: Subject, rate: float) -> list[float]:

@@ -20,17 +20,17 @@ def determinism(subject: Subject) -> Finding:
         first, second = subject.batch.logits(model), subject.batch.logits(model)
     number = _difference(first, second)
     if subject.keeps_state:
-        says = (
+        message = (
             "A second call with the same inputs and the same random numbers returns other logits: the model keeps "
             "something from call to call, such as a hidden state, a cache or a counter."
         )
-        return Finding(name, "wrong", says, number, measured)
+        return Finding(name, "wrong", message, number, measured)
     if subject.is_random:
-        says = (
+        message = (
             "The logits are random in eval mode. Look for F.dropout without training=self.training, for noise, for a "
             "layer that is built anew in each call, and for dropout in modules that are not registered."
         )
-        return Finding(name, "wrong", says, number, measured)
+        return Finding(name, "wrong", message, number, measured)
     return Finding(name, "fine", "Two equal calls return the same logits.", number, measured)
 
 
@@ -41,12 +41,12 @@ def train_and_eval(subject: Subject) -> Finding:
     model = subject.copied(train=True)
     stuck = [name or "the model" for name, module in model.named_modules() if not module.training]
     if stuck:
-        says = f"After `train()`, {stuck[0]} is still in eval mode ({len(stuck)} modules are)."
-        return Finding(name, "suspicious", says, len(stuck), "modules that stay in eval mode")
+        message = f"After `train()`, {stuck[0]} is still in eval mode ({len(stuck)} modules are)."
+        return Finding(name, "suspicious", message, len(stuck), "modules that stay in eval mode")
     stuck = [name or "the model" for name, module in subject.copied().named_modules() if module.training]
     if stuck:
-        says = f"After `eval()`, {stuck[0]} is still in train mode ({len(stuck)} modules are)."
-        return Finding(name, "wrong", says, len(stuck), "modules that stay in train mode")
+        message = f"After `eval()`, {stuck[0]} is still in train mode ({len(stuck)} modules are)."
+        return Finding(name, "wrong", message, len(stuck), "modules that stay in train mode")
     with torch.no_grad():
         found = []
         for seed in (1, 2, 3):
@@ -54,18 +54,18 @@ def train_and_eval(subject: Subject) -> Finding:
                 found.append(subject.batch.logits(subject.copied(train=True)))
     number = max(_difference(found[0], each) for each in found[1:])
     if dropping and not number:
-        says = (
+        message = (
             f"There is dropout ({dropping[0]}, {len(dropping)} in all), but nothing is dropped in train mode: it is "
             f"not called, or its result is not used."
         )
-        return Finding(name, "suspicious", says, number, measured)
+        return Finding(name, "suspicious", message, number, measured)
     if dropping:
-        says = "Dropout is active in train mode; the check of determinism says whether it is silent in eval mode."
+        message = "Dropout is active in train mode; the check of determinism says whether it is silent in eval mode."
     elif number:
-        says = "The model is random in train mode, although no module has dropout."
+        message = "The model is random in train mode, although no module has dropout."
     else:
-        says = "There is no dropout."
-    return Finding(name, "fine", says, number, measured)
+        message = "There is no dropout."
+    return Finding(name, "fine", message, number, measured)
 
 
 def _drops(module: nn.Module) -> bool:
@@ -97,14 +97,14 @@ def side_effects(subject: Subject) -> Finding:
             if isinstance(value, Tensor) and not _same(inputs[key], value):
                 changed[f"input `{key}`"] = "input"
     if not changed:
-        says = "A call changes neither its inputs nor the parameters, nor the buffers in eval mode."
-        return Finding(name, "fine", says, 0, measured)
-    says = (
+        message = "A call changes neither its inputs nor the parameters, nor the buffers in eval mode."
+        return Finding(name, "fine", message, 0, measured)
+    message = (
         f"A call changes {', '.join(list(changed)[:4])}. An operation that works in place (with a name that ends in _, "
         f"or an assignment to an index) is meant for a copy."
     )
     wrong = {"parameter", "input", "the switch for gradients"} & set(changed.values())
-    return Finding(name, "wrong" if wrong else "suspicious", says, len(changed), measured)
+    return Finding(name, "wrong" if wrong else "suspicious", message, len(changed), measured)
 
 
 def _tensors(model: nn.Module) -> dict[tuple[str, str], Tensor]:

@@ -37,17 +37,17 @@ def padding(subject: Subject) -> Finding:
     stream, number = max(found.items(), key=lambda pair: pair[1])
     where = f" to `{stream}`" if len(batch.streams) > 1 else ""
     if number > TOLERANCE:
-        says = (
+        message = (
             f"Appending padding{where} changes the logits of real tokens, so a sentence's result depends on how long "
             f"the others in its batch are. A padding mask is missing, or it is the wrong way round."
         )
         if not any("mask" in name for name in batch.companions(stream)):
-            says += " If the model expects a mask, put it into the batch."
-        return Finding(name, "wrong", says, number, measured)
-    says = "Appended padding does not change the logits of real tokens."
+            message += " If the model expects a mask, put it into the batch."
+        return Finding(name, "wrong", message, number, measured)
+    message = "Appended padding does not change the logits of real tokens."
     if refused:
-        says += f" Not tried for {', '.join(refused)}, where a longer batch raised an error."
-    return Finding(name, "fine", says, number, measured)
+        message += f" Not tried for {', '.join(refused)}, where a longer batch raised an error."
+    return Finding(name, "fine", message, number, measured)
 
 
 def _effect(run, batch, stream, pad_id, real) -> float:

@@ -37,14 +37,14 @@ def double_precision(subject: Subject) -> Finding:
     if number > _GAP and subject.is_random:
         return Finding(name, "not checked", "The logits are random in eval mode.")
     if number > _GAP:
-        says = (
+        message = (
             "float32 and float64 give different logits: digits are lost, for example in a difference of large numbers, "
             "in an exponential without its maximum subtracted, or in half precision."
         )
-        return Finding(name, "suspicious", says, number, measured)
+        return Finding(name, "suspicious", message, number, measured)
     if exact.dtype != torch.float64:
-        says = f"The model runs in float64, but its logits are {exact.dtype}: they are converted on the way."
-        return Finding(name, "fine", says, number, measured)
+        message = f"The model runs in float64, but its logits are {exact.dtype}: they are converted on the way."
+        return Finding(name, "fine", message, number, measured)
     return Finding(name, "fine", "float32 and float64 agree up to rounding.", number, measured)
 
 
@@ -60,18 +60,18 @@ def half_precision(subject: Subject) -> Finding:
             missing[short] = (~_in_dtype(subject, dtype).isfinite()).double().mean().item()
         except Exception as error:
             if "overflow" in str(error):
-                says = (
+                message = (
                     f"In {short}: {error}. A constant such as −1e9 does not fit; use −inf, or torch.finfo(dtype).min."
                 )
-                return Finding(name, "wrong", says)
+                return Finding(name, "wrong", message)
             return _refused(name, short, error)
     worst = max(missing, key=missing.get)
     if missing[worst]:
-        says = (
+        message = (
             f"There are NaN or infinite logits in {worst}, and none in float32: something grows beyond the largest "
             f"number, {torch.finfo(getattr(torch, worst)).max:.3g}, or −inf minus −inf is computed."
         )
-        return Finding(name, "wrong", says, missing[worst], measured)
+        return Finding(name, "wrong", message, missing[worst], measured)
     return Finding(name, "fine", "The logits are finite in float16 and in bfloat16.", 0, measured)
 
 
@@ -84,11 +84,11 @@ def other_device(subject: Subject) -> Finding:
     except Exception as error:
         text = _short(error)
         if any(part in str(error) for part in _DEVICES):
-            says = (
+            message = (
                 f"Something stays behind when the model is moved to another device: {text}. Register constant tensors "
                 f"with register_buffer, and create others with device=x.device."
             )
-            return Finding(name, "wrong", says)
+            return Finding(name, "wrong", message)
         return Finding(name, "not checked", f"On the device 'meta', which holds no data, the model raises: {text}")
     return Finding(name, "fine", "The model and all it uses move to another device.")
 
@@ -101,11 +101,11 @@ def _in_dtype(subject: Subject, dtype: torch.dtype) -> torch.Tensor:
 def _refused(name: str, dtype: str, error: Exception) -> Finding:
     text = _short(error)
     if any(part in str(error) for part in _MIXED) and "not implemented" not in str(error):
-        says = (
+        message = (
             f"In {dtype}, the model raises: {text}. A tensor keeps its dtype when the model is converted: register it "
             f"as a buffer, or create it with dtype=x.dtype."
         )
-        return Finding(name, "wrong", says)
+        return Finding(name, "wrong", message)
     return Finding(name, "not checked", f"In {dtype}, the model raises: {text}")
 
 

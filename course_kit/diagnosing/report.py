@@ -22,14 +22,14 @@ class Finding:
     Args:
         name: of the check.
         status: "fine", "suspicious" (there are models in which this is intended), "wrong", or "not checked".
-        says: what the measurement means, in one or two sentences; why, where nothing could be measured.
+        message: what the measurement means, in one or two sentences; why, where nothing could be measured.
         number: what was measured, or None.
         measured: what the number is.
     """
 
     name: str
     status: Status
-    says: str
+    message: str
     number: float | None = None
     measured: str = ""
 
@@ -38,7 +38,7 @@ class Finding:
         head = f"{MARKS[self.status]} {self.name}: {self.status}"
         if self.number is not None:
             head += f" ({self.measured}: {shown(self.number)})"
-        meaning = textwrap.fill(self.says, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+        meaning = textwrap.fill(self.message, _WIDTH, initial_indent="    ", subsequent_indent="    ")
         return textwrap.fill(head, _WIDTH, subsequent_indent="    ") + "\n" + meaning
 
 

@@ -34,19 +34,19 @@ def attention_weights(subject: Subject) -> Finding:
         torch.backends.mha.set_fastpath_enabled(fast)
     shares = recorder.shares
     if not shares:
-        says = "No softmax over the keys was seen: the model has no attention, or computes it in another way."
-        return Finding(name, "not checked", says)
+        message = "No softmax over the keys was seen: the model has no attention, or computes it in another way."
+        return Finding(name, "not checked", message)
     saturated = sum(share > _SHARE for share in shares)
     if not saturated:
-        says = "The attention weights are not saturated."
-        return Finding(name, "fine", says, max(shares), measured)
-    says = (
+        message = "The attention weights are not saturated."
+        return Finding(name, "fine", message, max(shares), measured)
+    message = (
         f"The softmax is saturated in {saturated} of {len(shares)} attention layers: nearly every query gives all its "
         f"weight to one key, so that hardly any gradient reaches the query and key projections. Look for scores that "
         f"are not divided by √d_k, and for weights or embeddings that are too large. (A trained model may attend like "
         f"this on purpose.)"
     )
-    return Finding(name, "suspicious", says, max(shares), measured)
+    return Finding(name, "suspicious", message, max(shares), measured)
 
 
 class _Recorder(TorchDispatchMode):

@@ -37,8 +37,8 @@ class Case:
         note: what is special about the case, shown when it fails ("scores of ±1e4").
         tolerance: factor on the tolerance of the dtype, for extremes where a careful computation is that inexact.
         gradients: whether gradients are compared too, where the exercise is differentiable.
-        edge: why axes may be equal or values of one sign here; the linter of exercises looks at all other cases.
-        largest: where memory has to be spared, how many numbers a tensor may have that is computed from the first two
+        degenerate_because: why axes may be equal or values of one sign here; the linter of exercises looks at all other cases.
+        max_numel: where memory has to be spared, how many numbers a tensor may have that is computed from the first two
             arguments, see `checker.tensor_limit`; a larger one ends the call in a MemoryError. None for any number.
     """
 
@@ -49,8 +49,8 @@ class Case:
     note: str = ""
     tolerance: float = 1.0
     gradients: bool = True
-    edge: str = ""
-    largest: int | None = None
+    degenerate_because: str = ""
+    max_numel: int | None = None
 
     @cached_property
     def size(self) -> int:
@@ -104,7 +104,7 @@ class Property:
     """One line of a report: a statement that holds for every right solution, and the cases that show it.
 
     Args:
-        says: the line, in the words of the contract.
+        message: the line, in the words of the contract.
         cases: makes the cases from random draws.
         weight: share of the exercise's points.
         fault: for a result that is not unique, judges it instead of a comparison with the reference's: from the
@@ -112,7 +112,7 @@ class Property:
             anything, so nothing is taken for granted) it tells what is wrong, "" where nothing is.
     """
 
-    says: str
+    message: str
     cases: Callable[[Draw], Iterator[Case]]
     weight: float = 1.0
     fault: Callable[[tuple, Any], str] | None = None
@@ -124,17 +124,17 @@ class Misconception:
 
     Args:
         key: short name, unique in the exercise.
-        says: which mistake it is, pointing to the idea without giving the code away.
+        message: which mistake it is, pointing to the idea without giving the code away.
         solution: the function or class.
-        look: what to look at next, if other than the exercise's own.
-        within: for an inherited mistake, the parts in which it lies, the innermost first ("softmax", "attention").
+        read_next: what to look at next, if other than the exercise's own.
+        inherited_from: for an inherited mistake, the parts in which it lies, the innermost first ("softmax", "attention").
     """
 
     key: str
-    says: str
+    message: str
     solution: Callable
-    look: str = ""
-    within: tuple[str, ...] = ()
+    read_next: str = ""
+    inherited_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,11 @@ class Remark:
     """Something to know about a right solution that is written in a certain way; it costs nothing.
 
     Args:
-        says: "It passes, but …".
+        message: "It passes, but …".
         applies: whether it applies, from the names of the functions and methods that the solution calls.
     """
 
-    says: str
+    message: str
     applies: Callable[[frozenset[str]], bool]
 
 
@@ -180,13 +180,13 @@ class Exercise:
             different names have different lengths in every case. An axis `1` has length one; "#" leaves the argument
             unchecked (it broadcasts). A name of `returns` names the axes of that result.
         returns: names of what is returned, `("output", "weights")`.
-        look: the section of the book to read again, as "page: heading".
-        one_sign: arguments whose values have one sign by their meaning (weights, a bandwidth).
+        read_next: the section of the book to read again, as "page: heading".
+        single_sign_args: arguments whose values have one sign by their meaning (weights, a bandwidth).
         differentiable: whether gradients are checked.
-        constant: arguments whose gradient is left open, since right formulas differ in it.
+        no_gradient_for: arguments whose gradient is left open, since right formulas differ in it.
         sum_to_one: arguments whose last axis sums to one by their meaning. Their gradients are compared up to one
             number per row, because a formula may also divide by that sum.
-        twins: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
+        forbidden: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
             of PyTorch's ("softmax"), or one that is forbidden with an option only ("f(option=True)"), a dotted one a
             module and a function or class in it ("sacrebleu.corpus_bleu").
         chapter: stem of the chapter that it belongs to.
@@ -194,7 +194,7 @@ class Exercise:
             is deleted; deleting that line is how a learner says that the code is right as it stands.
         mistakes: file of its mistakes, see `_mistakes`; None for none.
         clauses: file of solutions that break one clause of the statement each, see `_clauses`; there may be none.
-        up_to: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
+        canonical_form: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
             this form show the same mistake. None for a result that has no such form.
     """
 
@@ -208,17 +208,17 @@ class Exercise:
     reference: Callable
     shapes: dict[str, str]
     returns: tuple[str, ...] = ("output",)
-    look: str = ""
-    one_sign: tuple[str, ...] = ()
+    read_next: str = ""
+    single_sign_args: tuple[str, ...] = ()
     differentiable: bool = True
-    constant: tuple[str, ...] = ()
+    no_gradient_for: tuple[str, ...] = ()
     sum_to_one: tuple[str, ...] = ()
-    twins: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
     chapter: str = ""
     repair: bool = False
     mistakes: Path | None = None
     clauses: Path | None = None
-    up_to: Callable[[Any], Any] | None = None
+    canonical_form: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
     remarks: list[Remark] = field(default_factory=list, init=False)
 
@@ -235,7 +235,7 @@ class Exercise:
         text, file = self.mistakes.read_text(encoding="utf-8"), self.mistakes.name
         module = inspect.unwrap(self.reference).__module__
         found = [
-            Misconception(mistake.key, mistake.says, built(code, self.name, module), mistake.see)
+            Misconception(mistake.key, mistake.message, built(code, self.name, module), mistake.see)
             for mistake, code in mistakes_in(text, file, self.written_out).items()
         ]
         for part in parts_in(text, file):
@@ -313,20 +313,20 @@ class Exercise:
         """The stub of a repair without the line that stops it: code that runs, with its faults."""
         return "".join(line for line in self.stub.splitlines(keepends=True) if "NotImplementedError" not in line)
 
-    def holds(self, says: str, *, weight: float = 1.0, fault: Callable[[tuple, Any], str] | None = None) -> Callable:
-        """Decorator of a generator of cases that show what `says` says."""
+    def holds(self, message: str, *, weight: float = 1.0, fault: Callable[[tuple, Any], str] | None = None) -> Callable:
+        """Decorator of a generator of cases that show what `message` says."""
 
         def add(cases):
-            self.properties.append(Property(says, cases, weight, fault))
+            self.properties.append(Property(message, cases, weight, fault))
             return cases
 
         return add
 
-    def remark(self, says: str) -> Callable:
-        """Decorator of a function that tells, from the names of all that a solution calls, whether `says` applies."""
+    def remark(self, message: str) -> Callable:
+        """Decorator of a function that tells, from the names of all that a solution calls, whether `message` applies."""
 
         def add(applies):
-            self.remarks.append(Remark(" ".join(says.split()), applies))
+            self.remarks.append(Remark(" ".join(message.split()), applies))
             return applies
 
         return add
@@ -360,11 +360,11 @@ class Exercise:
         for mistake in self.misconceptions:
             if mistake.key in without:
                 continue
-            within = (*mistake.within, called or f"`{self.name}`")
-            says = f"In {_the_parts(within)}: {mistake.says.removeprefix(f'In {_the_parts(mistake.within)}: ')}"
+            inherited_from = (*mistake.inherited_from, called or f"`{self.name}`")
+            message = f"In {_the_parts(inherited_from)}: {mistake.message.removeprefix(f'In {_the_parts(mistake.inherited_from)}: ')}"
             key = f"{prefix or self.name}/{mistake.key}"
-            look = mistake.look or self.look
-            found.append(Misconception(key, says, build(mistake.solution), look, within))
+            read_next = mistake.read_next or self.read_next
+            found.append(Misconception(key, message, build(mistake.solution), read_next, inherited_from))
         return found
 
     def draw_state(self, draw: Draw, *init, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
@@ -381,9 +381,11 @@ def _find(name: str) -> Exercise:
     return importlib.import_module(__package__).find(name)
 
 
-def _the_parts(within: tuple[str, ...]) -> str:
+def _the_parts(inherited_from: tuple[str, ...]) -> str:
     """("softmax", "attention") as "the softmax of your attention"."""
-    return " of ".join([*(f"the {name}" for name in within[:-1]), *(f"your {name}" for name in within[-1:])])
+    return " of ".join(
+        [*(f"the {name}" for name in inherited_from[:-1]), *(f"your {name}" for name in inherited_from[-1:])]
+    )
 
 
 def _positional(function: Callable, *, skip_self: bool) -> tuple[str, ...]:

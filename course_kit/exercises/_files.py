@@ -22,12 +22,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["beside", "text_of"]
+__all__ = ["text_of", "texts_next_to"]
 
 _HINT = re.compile(r"^## Hint *$", re.MULTILINE)
 
 
-def beside(file: str) -> dict:
+def texts_next_to(file: str) -> dict:
     """Title, statement and hints of the exercise in this file, and the files of its mistakes and clauses.
 
     Args:

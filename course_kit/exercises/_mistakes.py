@@ -88,13 +88,13 @@ class Mistake:
 
     Args:
         key: short name, unique in the exercise.
-        says: what a learner is told.
+        message: what a learner is told.
         changes: pairs of a passage of the solution and what takes its place.
         see: what to read next, as "page: heading", if other than the exercise's own.
     """
 
     key: str
-    says: str
+    message: str
     changes: tuple[tuple[str, str], ...]
     see: str = ""
 
@@ -196,7 +196,9 @@ def written_out(text: str, name: str, solution: str) -> str:
     """
     lines, changes = _split(_chapters(text, name)["Written out"], f"{name}: Written out")
     if lines.strip():
-        raise ValueError(f"{name}: Written out: expected lines that begin with '- ' or '+ ', got {lines.strip()[:60]!r}")
+        raise ValueError(
+            f"{name}: Written out: expected lines that begin with '- ' or '+ ', got {lines.strip()[:60]!r}"
+        )
     return patched(solution, changes, f"{name}: Written out")
 
 
@@ -292,9 +294,9 @@ def _pairs(mistakes: dict[str, Mistake], text: str, name: str) -> Iterator[Mista
         raise ValueError(f"{name}: no mistake is called {', '.join(sorted(unknown))}")
     for a, b in itertools.combinations(told, 2):
         if frozenset((a, b)) not in hidden:
-            says = f"There are two mistakes here: {told[a]}, and {told[b]}. Correct them one at a time."
+            message = f"There are two mistakes here: {told[a]}, and {told[b]}. Correct them one at a time."
             changes = (*mistakes[a].changes, *mistakes[b].changes)
-            yield Mistake(f"{a}+{b}", " ".join(says.split()), changes)
+            yield Mistake(f"{a}+{b}", " ".join(message.split()), changes)
 
 
 class OverlapError(ValueError):

@@ -36,7 +36,7 @@ def test_a_sick_model_is_named_by_the_right_check(name):
     model, batch, options = build()
     report = diagnose(model, batch, **options)
     assert report[check].status == ("suspicious" if name in SUSPICIOUS else "wrong"), str(report)
-    ended = [each.name for each in report.findings if "The check ended with" in each.says]
+    ended = [each.name for each in report.findings if "The check ended with" in each.message]
     # A state that is kept keeps its graph as well, and PyTorch refuses to go through it twice.
     assert ended == (["one batch"] if "state" in name else []), str(report)
 
@@ -91,7 +91,7 @@ def test_a_single_token_has_no_future():
 def test_a_long_batch_is_sampled():
     report = diagnose(Recurrent(nn.GRU), torch.randint(1, VOCAB, (1, 61)), causal=True)
     assert report["causality"].status == "fine"
-    assert "120 of" not in report["causality"].says
+    assert "120 of" not in report["causality"].message
     leaking = diagnose(Decoder("off by one"), torch.randint(1, VOCAB, (1, 61)), causal=True)
     assert leaking["causality"].status == "wrong"
 

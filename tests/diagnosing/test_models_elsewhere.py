@@ -64,8 +64,8 @@ def test_targets_that_a_model_can_do_without_are_its_labels():
     text = tokens(9)
     report = diagnose(_WithTargets(Recurrent(nn.LSTM)), (text[:, :-1], text[:, 1:]), pad_id=PAD)
     assert report.problems == []
-    assert "against the labels" in report["start loss"].says
-    assert "causal=True" not in report["causality"].says
+    assert "against the labels" in report["start loss"].message
+    assert "causal=True" not in report["causality"].message
     # Targets that are the next tokens mean that the model must not read them.
     assert diagnose(_WithTargets(Encoder()), (text[:, :-1], text[:, 1:]))["causality"].status == "wrong"
     assert diagnose(_WithTargets(Encoder()), (text[:, :-1], text[:, :-1]))["causality"].status == "wrong"
@@ -118,7 +118,7 @@ class _Experts(nn.Module):
 def test_idle_experts_are_not_called_wrong():
     found = diagnose(_Experts(), tokens(2))["dead gradients"]
     assert found.status == "suspicious"
-    assert "`experts." in found.says
+    assert "`experts." in found.message
 
 
 def test_a_single_token_has_no_dead_gradients():

@@ -46,7 +46,7 @@ def test_gradients_of_what_a_copy_shares_with_its_model_are_unchanged():
     model = Decoder("closure")
     inner = model.extra.__closure__[0].cell_contents
     weight = inner.weight.detach().clone()
-    assert "extra(inner).weight" in diagnose(model, tokens(), causal=True)["unregistered parameters"].says
+    assert "extra(inner).weight" in diagnose(model, tokens(), causal=True)["unregistered parameters"].message
     assert inner.weight.grad is None
     assert torch.equal(inner.weight, weight)
 
@@ -69,10 +69,10 @@ def test_a_mask_is_asked_for_only_where_none_is_passed():
     ids = tokens(padded=True)
     found = diagnose(Encoder("padding not masked"), ids, pad_id=PAD)["padding"]
     assert found.status == "wrong"
-    assert "put it into the batch" in found.says
+    assert "put it into the batch" in found.message
     found = diagnose(IgnoresItsMask("padding not masked"), (ids, ids != PAD), pad_id=PAD)["padding"]
     assert found.status == "wrong"
-    assert "put it into the batch" not in found.says
+    assert "put it into the batch" not in found.message
 
 
 @pytest.mark.parametrize("draw", [random.random, np.random.rand, lambda: torch.rand(()).item()])
@@ -81,13 +81,13 @@ def test_random_numbers_of_every_generator_are_told_from_a_state(draw):
         def forward(self, tokens):
             return super().forward(tokens) * (1 + draw())
 
-    assert "random in eval mode" in diagnose(Noisy(), tokens(), pad_id=PAD)["determinism"].says
+    assert "random in eval mode" in diagnose(Noisy(), tokens(), pad_id=PAD)["determinism"].message
 
 
 def test_what_is_kept_between_calls():
     """Running statistics belong to training, so that they are no side effect; a hidden state is one."""
     assert diagnose(Decoder("batch norm"), tokens(), causal=True)["side effects"].status == "fine"
-    assert "keeps something from call to call" in diagnose(Decoder("state"), tokens())["determinism"].says
+    assert "keeps something from call to call" in diagnose(Decoder("state"), tokens())["determinism"].message
 
 
 def test_noise_is_not_taken_for_an_effect_of_padding():
@@ -121,7 +121,7 @@ class SwitchesOff(nn.Module):
 
 def test_switches_of_pytorch_are_restored():
     report = diagnose(SwitchesOff(), tokens(), pad_id=PAD)
-    assert "torch.is_grad_enabled()" in report["side effects"].says
+    assert "torch.is_grad_enabled()" in report["side effects"].message
     assert torch.is_grad_enabled()
     assert torch.get_default_dtype() == torch.float32
     assert torch.backends.mha.get_fastpath_enabled()
@@ -158,7 +158,7 @@ def test_an_error_in_one_check_does_not_end_the_others():
     report = diagnose(FailsLater(RuntimeError("<another batch>")), torch.arange(1, 9).repeat(2, 1), pad_id=PAD)
     status = {each.name: each.status for each in report.findings}
     assert list(status) == list(CHECKS)
-    assert report["causality"].says == "The check ended with RuntimeError: <another batch>"
+    assert report["causality"].message == "The check ended with RuntimeError: <another batch>"
     assert {status[name] for name in ("causality", "padding", "order", "batch independence")} == {"not checked"}
     assert {status[name] for name in ("logits", "determinism", "start loss", "one batch", "float64")} == {"fine"}
 

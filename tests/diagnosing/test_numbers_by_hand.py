@@ -103,7 +103,7 @@ class Root(Bigram):
 def test_training_that_ends_in_nan_is_called_so():
     found = diagnose(Root(torch.zeros(2, 2)), torch.tensor([[0, 1, 0]]))["one batch"]
     assert found.status == "wrong"
-    assert "becomes NaN" in found.says
+    assert "becomes NaN" in found.message
 
 
 class Attending(Bigram):
@@ -183,11 +183,11 @@ def test_parameters_are_counted():
     model = FusedLanguageModel()
     found = diagnose(model, tokens(), causal=True)["trainable parameters"]
     assert found.number == sum(p.numel() for p in model.parameters()) - model.embedding.weight.numel()
-    assert found.says == "Frozen, and not judged: `embedding.weight`."
+    assert found.message == "Frozen, and not judged: `embedding.weight`."
     found = diagnose(Decoder("not called"), tokens(), causal=True)["unused parameters"]
     assert found.number == 12  # two layers with a norm, and two matrices with their biases
-    assert "`layers.1.norm2.weight`" not in found.says  # the first four of them
-    assert "and 8 more" in found.says
+    assert "`layers.1.norm2.weight`" not in found.message  # the first four of them
+    assert "and 8 more" in found.message
 
 
 class MaskedBigram(Bigram):
@@ -210,6 +210,6 @@ def test_targets_are_taken_as_they_are_given():
     model, ids = Bigram(torch.tensor([[0.0, 2.0], [0.0, 0.0]]).exp2().log()), torch.tensor([[0, 1, 0]])
     given = diagnose(model, ids, targets=torch.tensor([[1, -100, -100]]))["start loss"]
     assert given.number == pytest.approx(0.2231, abs=1e-4)
-    assert "against the targets" in given.says
+    assert "against the targets" in given.message
     padded = diagnose(model, ids, targets=torch.tensor([[1, 0, 1]]), pad_id=0)["start loss"]
     assert padded.number == pytest.approx(0.2231, abs=1e-4)

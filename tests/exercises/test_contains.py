@@ -29,12 +29,12 @@ def exercise(name, reference, arguments) -> Exercise:
         hints=("One.", "Two."),
         reference=reference,
         shapes={"x": "rows", "y": "columns"},
-        look=f"attention: {name}",
+        read_next=f"attention: {name}",
     )
 
 
-def add(exercise, key, says, solution) -> None:
-    exercise.misconceptions.append(Misconception(key, says, solution))
+def add(exercise, key, message, solution) -> None:
+    exercise.misconceptions.append(Misconception(key, message, solution))
 
 
 def pair(**options) -> tuple[Exercise, Exercise]:
@@ -66,8 +66,8 @@ def named(whole, solution):
 def test_a_mistake_of_the_part_is_named_in_the_whole():
     _, whole = pair(called="first step")
     found = named(whole, lambda x, y: (2 * x).sum() + y.max())
-    assert (found.key, found.says) == ("halve/doubled", "In your first step: It is doubled.")
-    assert found.look == "attention: halve"
+    assert (found.key, found.message) == ("halve/doubled", "In your first step: It is doubled.")
+    assert found.read_next == "attention: halve"
 
 
 def test_a_part_of_a_part_is_said_in_one_phrase():
@@ -75,12 +75,12 @@ def test_a_part_of_a_part_is_said_in_one_phrase():
     outer = exercise("outer", total, "x, y")
     outer.misconceptions += whole.inherited(lambda wrong: wrong, called="sum")
     (nested,) = (m for m in outer.misconceptions if m.key == "total/halve/doubled")
-    assert nested.says == "In the first step of your sum: It is doubled."
+    assert nested.message == "In the first step of your sum: It is doubled."
 
 
 def test_a_part_without_a_name_goes_by_its_own():
     _, whole = pair()
-    assert whole.misconceptions[-1].says == "In your `halve`: It has the wrong sign."
+    assert whole.misconceptions[-1].message == "In your `halve`: It has the wrong sign."
 
 
 def test_an_inherited_mistake_that_does_not_show_is_no_fault_and_is_not_named():
@@ -103,7 +103,7 @@ def test_a_part_contained_twice_has_keys_of_its_own_and_mistakes_can_be_left_out
     whole.misconceptions += part.inherited(
         lambda wrong: lambda x, y: halve(x).sum() + wrong(y).max() * 2, prefix="second"
     )
-    keys = [m.key for m in whole.misconceptions if m.within]
+    keys = [m.key for m in whole.misconceptions if m.inherited_from]
     assert keys == ["first/doubled", "first/negated", "second/doubled", "second/reversed", "second/negated"]
 
 

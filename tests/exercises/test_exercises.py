@@ -149,7 +149,7 @@ def test_the_solution_passes_and_three_mistakes_are_named(exercise):
     """The linter sees this of every mistake, and much more, but takes minutes."""
     sheet = sheet_of(exercise, 0)
     assert judge(exercise, sheet.trials, sheet.run(exercise.reference), allow_twins=True).score == 1
-    own = [mistake.key for mistake in exercise.misconceptions if not mistake.within]
+    own = [mistake.key for mistake in exercise.misconceptions if not mistake.inherited_from]
     for key in (own[0], own[len(own) // 2], own[-1]):
         seen = sheet.misconception(key)
         verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
@@ -162,7 +162,7 @@ def test_the_package_has_the_same_function(exercise):
     """A repair has none: what it computes is in the package under its own name."""
     sheet = sheet_of(exercise, 3)
     verdict = judge(exercise, sheet.trials, sheet.run(getattr(course_lib, exercise.name)), allow_twins=True)
-    parameters = {line.says for line in verdict.lines if not line.holds}
+    parameters = {line.message for line in verdict.lines if not line.holds}
     assert verdict.status == "passed", parameters
 
 
@@ -243,7 +243,7 @@ def test_a_part_from_the_course_counts_where_the_statement_allows_it_or_nothing_
 
 @each_exercise
 def test_a_statement_says_that_a_function_for_the_whole_does_not_count(exercise):
-    assert not exercise.twins or re.search(r"\b(does|do)\s+not\s+count\b", exercise.statement)
+    assert not exercise.forbidden or re.search(r"\b(does|do)\s+not\s+count\b", exercise.statement)
 
 
 def test_unknown_names_are_answered_with_similar_ones():
@@ -269,7 +269,7 @@ def an_exercise(**changes) -> Exercise:
         "hints": ("One.", "Two."),
         "reference": double,
         "shapes": {"x": "rows columns", "y": "length"},
-        "look": "attention: The softmax turns scores into weights",
+        "read_next": "attention: The softmax turns scores into weights",
     }
     return Exercise(**{**options, **changes})
 
@@ -335,7 +335,7 @@ def test_a_mistake_that_only_ends_in_an_undefined_name_is_a_fault():
 
 
 def test_an_edge_case_may_be_degenerate():
-    edge = Case(args=(X[:, :1], Y), edge="one column on purpose")
+    edge = Case(args=(X[:, :1], Y), degenerate_because="one column on purpose")
     assert faults(with_cases(an_exercise(), Case(args=(X, Y)), edge, misconceptions=WRONG)) == ""
 
 
@@ -354,7 +354,7 @@ def test_two_misconceptions_that_no_case_tells_apart_are_a_fault():
 def test_few_misconceptions_hints_and_a_stub_that_runs_are_faults():
     found = faults(
         with_cases(
-            an_exercise(hints=("One.",), stub="def double(x, y):\n    return x\n", look=""),
+            an_exercise(hints=("One.",), stub="def double(x, y):\n    return x\n", read_next=""),
             Case(args=(X, Y)),
             misconceptions=WRONG[:4],
         )
@@ -371,11 +371,12 @@ def test_few_misconceptions_hints_and_a_stub_that_runs_are_faults():
 def gradients_hold(solution, **options) -> bool | None:
     """What the report says of the gradients of a solution that doubles rows which sum to one."""
     exercise = with_cases(
-        an_exercise(one_sign=("x",), **options), Case(args=(torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]), Y))
+        an_exercise(single_sign_args=("x",), **options),
+        Case(args=(torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]), Y)),
     )
     sheet = sheet_of(exercise, 0)
     verdict = judge(exercise, sheet.trials, sheet.run(solution), allow_twins=True)
-    return next(line.holds for line in verdict.lines if line.says.startswith("Gradients"))
+    return next(line.holds for line in verdict.lines if line.message.startswith("Gradients"))
 
 
 def test_where_rows_sum_to_one_a_gradient_may_differ_by_one_number_per_row_and_by_nothing_else():
@@ -396,7 +397,7 @@ def test_where_rows_sum_to_one_a_gradient_may_differ_by_one_number_per_row_and_b
 
 
 def test_points_for_nothing_are_a_fault():
-    zero = Case(args=(torch.tensor([[1.0, -2, 3], [-1, 2, 4]]) * 0, Y - Y), edge="all zero")
+    zero = Case(args=(torch.tensor([[1.0, -2, 3], [-1, 2, 4]]) * 0, Y - Y), degenerate_because="all zero")
     exercise = with_cases(an_exercise(), zero)
     assert "a solution that returns zeros gets points" in faults(exercise)
     assert set(gifts(sheet_of(exercise, 0))) == {"zeros", "ones", "its first argument"}

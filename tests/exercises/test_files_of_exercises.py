@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from course_kit.exercises import STEMS, all_exercises
-from course_kit.exercises._files import beside, text_of
+from course_kit.exercises._files import text_of, texts_next_to
 from course_kit.exercises._headings import TITLES
 from tools.publisher import ROOT
 
@@ -43,7 +43,7 @@ def test_a_page_gives_title_statement_and_hints():
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (("# A title", "A title"), "x.md: expected the title as first line, '# Title', got 'A title'"),
         (("What to write, with $d_\\text{head}$.\n\n- a list", ""), "x.md: expected the statement below the title"),
@@ -52,15 +52,15 @@ def test_a_page_gives_title_statement_and_hints():
         (("## Hint\n\nNearly", "## Hints\n\nNearly"), "got '## Hints'"),
     ],
 )
-def test_a_page_that_is_not_as_expected_is_an_error_that_names_it(change, says):
+def test_a_page_that_is_not_as_expected_is_an_error_that_names_it(change, message):
     with pytest.raises(ValueError, match=r"x\.md") as caught:
         text_of(PAGE.replace(*change), "x.md")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_an_exercise_without_a_page_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"hints of new\.py in new\.md"):
-        beside(str(tmp_path / "new.py"))
+        texts_next_to(str(tmp_path / "new.py"))
 
 
 @pytest.mark.parametrize("stem", STEMS)
@@ -115,6 +115,6 @@ def test_reports_call_a_page_by_its_title():
         heading = re.search(r"^# (.+)$", texts[stem], re.MULTILINE)[1]
         assert heading == title or heading.startswith((f"{title}:", f"{title} ")), stem
     exercises = all_exercises().values()
-    looks = {e.look for e in exercises} | {m.look for e in exercises for m in e.misconceptions if m.look}
-    pages = {look.partition(": ")[0] for look in looks}
+    looks = {e.read_next for e in exercises} | {m.read_next for e in exercises for m in e.misconceptions if m.read_next}
+    pages = {read_next.partition(": ")[0] for read_next in looks}
     assert pages - set(STEMS) == set(TITLES)

@@ -73,9 +73,9 @@ def code_of(key, text=FILE):
 
 def test_a_mistake_has_key_message_and_options():
     first, second, *_ = mistakes_in(FILE, "attend.md", SOLUTION)
-    assert (first.key, first.says) == ("no_root", "The scores are not divided by the root of d_k.")
+    assert (first.key, first.message) == ("no_root", "The scores are not divided by the root of d_k.")
     assert first.see == "notation: Conventions"
-    assert (second.key, second.says, second.see) == ("over_-2", "The softmax runs over axis -2.", "")
+    assert (second.key, second.message, second.see) == ("over_-2", "The softmax runs over axis -2.", "")
 
 
 def test_what_stands_in_the_solution_once_is_exchanged():
@@ -95,7 +95,7 @@ def test_pairs_are_composed_except_those_left_out_and_those_that_change_one_plac
     assert "math.sqrt" not in both
     assert "softmax(0)" in both
     pair = next(m for m in mistakes_in(FILE, "attend.md", SOLUTION) if m.key == "no_root+over_-2")
-    assert pair.says == (
+    assert pair.message == (
         "There are two mistakes here: the scores are not divided, and the softmax runs over the queries. Correct them "
         "one at a time."
     )
@@ -109,7 +109,7 @@ def test_an_empty_line_ends_a_change():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         ("- softmax(-1)\n", "- scores\n", "attend.md: over_-2: expected 'scores' once in the solution, found it 4"),
         ("- softmax(-1)\n", "- max(-2)\n", "found it 0 times"),
@@ -128,11 +128,11 @@ def test_an_empty_line_ends_a_change():
         ("- softmax(-1)\n+ softmax({axis})", "-     softmax(-1)\n+     x\n+ y", "indented less than its first"),
     ],
 )
-def test_a_file_that_is_not_as_expected_is_an_error_that_names_it(old, new, says):
+def test_a_file_that_is_not_as_expected_is_an_error_that_names_it(old, new, message):
     assert old in FILE
     with pytest.raises(ValueError, match=r"attend\.md") as caught:
         mistakes_in(FILE.replace(old, new), "attend.md", SOLUTION)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_two_changes_of_one_place_are_an_error():
@@ -146,12 +146,12 @@ def test_parts_say_whose_mistakes_are_inherited():
     assert [softmax.takes(key) for key in ("unstable", "float32_inside", "wrong_axis")] == [False, False, True]
     assert softmax.changes == (("scores.softmax(-1)", "softmax(scores, -1)"),)
     assert (whole.exercise, whole.whole, whole.called) == ("attend", True, "`attend`")
-    for old, new, says in (
+    for old, new, message in (
         ("called:", "named:", "softmax has an unknown option named"),
         ("called: softmax\n", "called softmax\n", "softmax: expected 'option: value', each once"),
         ("whole: yes", "whole: no", "whole: expected 'option: value', each once, and 'whole: yes' without a change"),
     ):
-        with pytest.raises(ValueError, match=rf"attend\.md: {re.escape(says)}"):
+        with pytest.raises(ValueError, match=rf"attend\.md: {re.escape(message)}"):
             parts_in(FILE.replace(old, new), "attend.md")
 
 
@@ -177,8 +177,8 @@ def test_an_inherited_mistake_is_made_inside_the_solution():
     exercise = find("self_attention")
     own = {mistake.key: mistake for mistake in exercise.misconceptions}
     inherited = own["scaled_dot_product_attention/no_scale"]
-    assert inherited.within == ("attention",)
-    assert inherited.says.startswith("In your attention: ")
+    assert inherited.inherited_from == ("attention",)
+    assert inherited.message.startswith("In your attention: ")
     x, matrices = torch.randn(5, 4), torch.randn(3, 4, 9)
     _, weights = inherited.solution(x, *matrices)
     assert torch.allclose(weights, ((x @ matrices[0]) @ (x @ matrices[1]).mT).softmax(-1))

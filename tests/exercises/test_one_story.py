@@ -25,7 +25,7 @@ def quoted_from_elsewhere(report: Report) -> set[str]:
     """Numbers in a diagnosis that the shown case does not have."""
     example = report.example
     shown = "\n".join([example.heading, *example.call, example.text, example.where, example.code])
-    return numbers(CONSTANTS.sub("", report.diagnosis.says)) - numbers(shown)
+    return numbers(CONSTANTS.sub("", report.diagnosis.message)) - numbers(shown)
 
 
 def report_without_names(sheet, observations) -> Report:
@@ -40,11 +40,11 @@ def report_without_names(sheet, observations) -> Report:
 def test_tips_quote_the_case_that_is_shown(exercise):
     sheet = sheet_of(exercise, 0)
     for mistake in exercise.misconceptions:
-        if mistake.within:
+        if mistake.inherited_from:
             continue
         report = report_without_names(sheet, sheet.misconception(mistake.key))
         if report.diagnosis is not None:
-            assert quoted_from_elsewhere(report) == set(), (mistake.key, report.diagnosis.says, report.example)
+            assert quoted_from_elsewhere(report) == set(), (mistake.key, report.diagnosis.message, report.example)
 
 
 @pytest.mark.thorough
@@ -62,7 +62,7 @@ def is_shown_by_a_case_that_it_explains(cell, sheet):
         return
     assert diagnosis.trial.number in report.verdict.findings
     if diagnosis.key.startswith("any/"):
-        assert quoted_from_elsewhere(report) == set(), (diagnosis.says, report.example)
+        assert quoted_from_elsewhere(report) == set(), (diagnosis.message, report.example)
         return
     of_mistake = sheet.misconception_at(diagnosis.key, diagnosis.trial)
     assert findings_of(sheet.exercise, diagnosis.trial, of_mistake)
@@ -86,7 +86,7 @@ def test_only_the_line_to_begin_with_is_marked_where_one_mistake_breaks_all():
     sheet = sheet_of(find("scaled_dot_product_attention"), 0)
     report = report_on(sheet, sheet.misconception("no_scale"))
     text = text_of(report, "")
-    failing = [line.says for line in report.verdict.lines if line.holds is False]
+    failing = [line.message for line in report.verdict.lines if line.holds is False]
     assert len(failing) >= 2
     assert text.count("← begin here") == 1
     assert f"✗ {failing[0]} ← begin here" in text
@@ -117,7 +117,7 @@ def test_no_line_of_a_repair_is_said_to_fail_for_the_same_reason_as_another():
 
 def test_missing_parameters_are_the_cause_of_whatever_else_fails():
     sheet = sheet_of(find("FeedForward"), 0)
-    mistake = next(m for m in find("FeedForward").misconceptions if "no parameters" in m.says)
+    mistake = next(m for m in find("FeedForward").misconceptions if "no parameters" in m.message)
     report = report_on(sheet, sheet.misconception(mistake.key))
     assert report.cause.conduct
     (marked,) = (line for line in text_of(report, "").split("\n") if line.endswith("← begin here"))

@@ -77,7 +77,7 @@ def test_a_printed_solution_runs_on_its_own_and_passes(exercise):
     exec(exercise.solution, names)
     sheet = sheet_of(exercise, 3)
     verdict = judge(exercise, sheet.trials, sheet.run(names[exercise.name]), allow_twins=True)
-    assert verdict.status == "passed", {line.says for line in verdict.lines if not line.holds}
+    assert verdict.status == "passed", {line.message for line in verdict.lines if not line.holds}
 
 
 @pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)

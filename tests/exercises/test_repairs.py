@@ -90,7 +90,7 @@ def test_the_code_without_that_line_runs_and_its_faults_are_named(exercise):
     assert report.verdict.status == "failed"
     assert report.diagnosis.key == "as_given"
     assert exercise.misconceptions[0].key == "as_given"
-    assert report.diagnosis.says == exercise.misconceptions[0].says
+    assert report.diagnosis.message == exercise.misconceptions[0].message
 
 
 def test_in_the_healthy_one_every_mistake_is_a_wrong_repair():
@@ -102,11 +102,11 @@ def test_gradients_are_called_right_only_where_every_result_is(exercise):
     """A case without the fault has the right gradient whatever the fault does, so it proves nothing."""
     sheet = sheet_of(exercise, 0)
     for mistake in exercise.misconceptions:
-        if mistake.within:
+        if mistake.inherited_from:
             continue
         verdict = judge(exercise, sheet.trials, sheet.misconception(mistake.key), allow_twins=True)
         facets = {finding.facet for found in verdict.findings.values() for finding in found}
-        gradients = [line.holds for line in verdict.lines if line.says == CONDUCT["gradient"]]
+        gradients = [line.holds for line in verdict.lines if line.message == CONDUCT["gradient"]]
         if facets & {"problem", "structure", "shape", "value"}:
             assert True not in gradients, mistake.key
 
@@ -128,7 +128,7 @@ def mask_lines(rule):
         return rule(ones, (tokens != pad_id)[:, None, None, :])
 
     verdict = self_check(find("fix_decoder_mask"), fix_decoder_mask).verdict
-    return {line.says.split()[0]: line.holds for line in verdict.lines if not line.conduct}
+    return {line.message.split()[0]: line.holds for line in verdict.lines if not line.conduct}
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_half_repair_is_named_by_the_fault_that_is_left(name, left, edits):
 def test_a_report_does_not_show_a_repaired_line(exercise):
     """`check` says what is left, not where: no line of the stub or of the solution is in a message."""
     lines = {line.strip() for code in (exercise.stub, exercise.solution) for line in code.splitlines()}
-    told = [*(p.says for p in exercise.properties), *(m.says for m in exercise.misconceptions), *exercise.hints]
+    told = [*(p.message for p in exercise.properties), *(m.message for m in exercise.misconceptions), *exercise.hints]
     assert [line for line in lines if len(line) > 12 and any(line in text for text in told)] == []
 
 

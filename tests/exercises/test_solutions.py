@@ -40,7 +40,7 @@ def verdict_and_diagnosis(cell, seed):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("cell", cells("right"), ids=lambda cell: f"{cell.key} {cell.says[:40]}")
+@pytest.mark.parametrize("cell", cells("right"), ids=lambda cell: f"{cell.key} {cell.message[:40]}")
 def test_a_right_solution_gets_full_marks_however_it_is_written(cell, capsys):
     for seed in SEEDS:
         verdict, diagnosis = verdict_and_diagnosis(cell, seed)
@@ -70,7 +70,7 @@ def test_no_draw_refuses_a_right_solution(exercise):
             ]
             findings = judge(exercise, trials, seen, allow_twins=True).findings
             if findings:
-                refused[f"{cell.kind} {cell.key}, seed {seed}: {cell.says}"] = findings
+                refused[f"{cell.kind} {cell.key}, seed {seed}: {cell.message}"] = findings
     assert refused == {}
 
 
@@ -107,7 +107,7 @@ def found_out(kind: str, seed: int, exercise: str) -> dict[str, tuple[str, str]]
     found = {}
     for cell in (cell for cell in cells(kind) if cell.exercise == exercise):
         verdict, diagnosis = verdict_and_diagnosis(cell, seed)
-        assert verdict.status in {"failed", "not counted"}, f"{cell.key} passes: {cell.says}"
+        assert verdict.status in {"failed", "not counted"}, f"{cell.key} passes: {cell.message}"
         name = diagnosis.key if diagnosis else ""
         outcome = "unknown" if diagnosis is None else "right" if name in cell.names else "wrong"
         found[cell.key] = (outcome, name)
@@ -161,7 +161,7 @@ def test_a_file_of_solutions_is_read():
         SECTION.replace("held_out", "right").replace("judge: A sum. → summed any/factor\n", "") + SECTION, "a", "f"
     )
     assert (right.kind, right.key, right.names) == ("right", "a/f/1", ())
-    assert (wrong.kind, wrong.says, wrong.names) == ("held_out", "a sum", ("summed", "any/factor"))
+    assert (wrong.kind, wrong.message, wrong.names) == ("held_out", "a sum", ("summed", "any/factor"))
     assert wrong.code == "def f(x):\n    ## no heading\n    return x\n"
     assert wrong.load()(3) == 3
 

@@ -130,7 +130,7 @@ def test_each_limit_can_be_set(read, field):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         # the file
         ("just words", "the file: expected names and values, got 'just words'; for example:\ntitle: Week 3"),
@@ -201,8 +201,8 @@ def test_each_limit_can_be_set(read, field):
         ("limits: {output_mb: -.inf}", "limits: output_mb must be a number above 0, got -inf"),
     ],
 )
-def test_a_bad_value_is_answered_with_its_place_and_what_was_expected(read, text, says):
-    with pytest.raises(ValueError, match=f"(?s)week3.yaml.*{says}"):
+def test_a_bad_value_is_answered_with_its_place_and_what_was_expected(read, text, message):
+    with pytest.raises(ValueError, match=f"(?s)week3.yaml.*{message}"):
         read(text)
 
 

@@ -47,7 +47,7 @@ def test_each_property_has_a_line(capsys):
     text = said(capsys, scaled_dot_product_attention)
     exercise = find("scaled_dot_product_attention")
     for prop in exercise.properties:
-        assert prop.says in text
+        assert prop.message in text
     assert "  ✓ The result has the right dtype" in text
     assert "  ✗ A masked key gets weight zero" in text
 
@@ -166,7 +166,7 @@ def test_a_check_leaves_the_learners_random_numbers_alone(capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("given", "error", "message"),
     [
         ("softmax", TypeError, "without quotes"),
         (torch.zeros(2), TypeError, "not check\\(softmax\\(x\\)\\)"),
@@ -175,27 +175,27 @@ def test_a_check_leaves_the_learners_random_numbers_alone(capsys):
         (SimpleNamespace, KeyError, "expected the name"),
     ],
 )
-def test_misuse_is_answered_with_what_to_write(given, error, says):
-    with pytest.raises(error, match=says):
+def test_misuse_is_answered_with_what_to_write(given, error, message):
+    with pytest.raises(error, match=message):
         check(given)
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("my_softmax", 'called my_softmax; rename it to softmax, or pass .*: check\\(my_softmax, "softmax"\\)'),
         ("<lambda>", 'pass the exercise\'s name: check\\(f, "softmax"\\)'),
         ("qqq", 'pass the exercise\'s name: check\\(qqq, "softmax"\\)'),
     ],
 )
-def test_a_function_of_another_name_is_answered_with_both_names(name, says):
+def test_a_function_of_another_name_is_answered_with_both_names(name, message):
     def solution(scores, dim=-1):
         return scores
 
     solution.__name__ = name
     with pytest.raises(KeyError) as raised:
         check(solution)
-    assert re.search(says, raised.value.args[0])
+    assert re.search(message, raised.value.args[0])
     assert ("rename" in raised.value.args[0]) == (name == "my_softmax")
 
 

@@ -90,10 +90,10 @@ def test_gradients_are_not_judged_where_the_values_are_wrong(kind):
     """Neither right nor wrong: nothing could be observed."""
     sheet = sheet_of(find("softmax"), 0)
     verdict = judge(sheet.exercise, sheet.trials, sheet.run(WRONG[kind]), allow_twins=True)
-    assert {line.says: line.holds for line in verdict.lines}[CONDUCT["gradient"]] is None
+    assert {line.message: line.holds for line in verdict.lines}[CONDUCT["gradient"]] is None
 
 
 def test_the_gradients_of_a_right_solution_are_judged():
     sheet = sheet_of(find("softmax"), 0)
     verdict = judge(sheet.exercise, sheet.trials, sheet.run(softmax), allow_twins=True)
-    assert {line.says: line.holds for line in verdict.lines}[CONDUCT["gradient"]] is True
+    assert {line.message: line.holds for line in verdict.lines}[CONDUCT["gradient"]] is True

@@ -63,7 +63,7 @@ def test_an_answer_is_a_copy():
 
 
 @pytest.mark.parametrize(
-    ("tokens", "error", "says"),
+    ("tokens", "error", "message"),
     [
         (torch.tensor([BOS]), TypeError, "expected a list of ints, got Tensor"),
         (BOS, TypeError, "expected a list of ints, got int"),
@@ -79,8 +79,8 @@ def test_an_answer_is_a_copy():
     ],
     ids=str,
 )
-def test_a_wrong_question_is_refused_in_clear_words(tokens, error, says):
-    with pytest.raises(error, match=says):
+def test_a_wrong_question_is_refused_in_clear_words(tokens, error, message):
+    with pytest.raises(error, match=message):
         a_model().function()(tokens)
 
 

@@ -265,7 +265,7 @@ DOTTED = sorted(
     {
         twin
         for e in all_exercises().values()
-        for twin in e.twins
+        for twin in e.forbidden
         if twin.startswith(("torch.", "course_lib.", "course_kit."))
     }
 )

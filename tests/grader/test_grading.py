@@ -85,8 +85,8 @@ def test_a_wrong_one_gets_points_for_what_holds_and_the_name_of_its_mistake(grad
     assert task.status == "failed"
     assert task.diagnosis["key"] == "mask_ignored"
     held = {line["says"] for line in task.lines if line["holds"]}
-    assert any(says.startswith("It works with any number of batch dimensions") for says in held)
-    assert not any(says.startswith("A masked key gets weight zero") for says in held)
+    assert any(message.startswith("It works with any number of batch dimensions") for message in held)
+    assert not any(message.startswith("A masked key gets weight zero") for message in held)
     assert 0 < task.points < 4
 
 
@@ -156,14 +156,14 @@ MISBEHAVIOUR = {
 
 @pytest.mark.parametrize("kind", MISBEHAVIOUR)
 def test_misbehaviour_ends_in_a_readable_line_and_costs_only_its_exercise(grade, grader, kind):
-    code, says = MISBEHAVIOUR[kind]
-    if "Permission" in says and grader.server.walls.level != "full":
+    code, message = MISBEHAVIOUR[kind]
+    if "Permission" in message and grader.server.walls.level != "full":
         pytest.skip(str(grader.server.walls))
     result = grade(f"import torch\ndef causal_mask(length):\n    {code}\n" + ATTENTION)
     task = tasks_of(result)["causal_mask"]
     assert task.status == "failed"
     assert task.points == 0
-    assert says in task.text + task.note
+    assert message in task.text + task.note
     assert tasks_of(result)["scaled_dot_product_attention"].status == "passed"
     assert grade(ATTENTION + CAUSAL).points == 5.0
 
@@ -187,7 +187,7 @@ def test_a_case_that_must_raise_is_judged_as_in_a_notebook(tmp_path):
     exec(compile(code, str(path), "exec"), space)
     report = self_check(find("MultiHeadAttention"), space["MultiHeadAttention"])
     assert task.status == "failed"
-    assert (task.diagnosis["key"], task.diagnosis["says"]) == (report.diagnosis.key, report.diagnosis.says)
+    assert (task.diagnosis["key"], task.diagnosis["says"]) == (report.diagnosis.key, report.diagnosis.message)
     assert [line["holds"] for line in task.lines] == [line.holds for line in report.verdict.lines]
 
 

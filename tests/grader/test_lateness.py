@@ -172,15 +172,15 @@ def test_separators_and_encodings_of_spreadsheets_are_read(tmp_path, separator, 
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("Name,Grade\nAda,3\n", "got the columns Name, Grade"),
         ("Submitted At,Grade\n2026-12-01 08:05,3\n", "expected the CSV export"),
         ("", r"got the columns \(none\)"),
     ],
 )
-def test_another_file_is_an_error_that_names_what_is_expected(times, text, says):
-    with pytest.raises(ValueError, match=says):
+def test_another_file_is_an_error_that_names_what_is_expected(times, text, message):
+    with pytest.raises(ValueError, match=message):
         times("Moodle", ["Ada"], text)
 
 

@@ -84,7 +84,7 @@ ERRORS = {
 @grades
 @pytest.mark.parametrize("kind", ERRORS)
 def test_a_fault_of_the_grader_costs_nothing_but_its_exercise(folder, faulty, kind):
-    error, says = ERRORS[kind]
+    error, message = ERRORS[kind]
     faulty("bob", "causal_mask", error)
     results = grade_all(list(read_submissions([folder])), ASSIGNMENT, None)
     assert [[task.status for task in result.tasks] for result in results] == [
@@ -92,7 +92,7 @@ def test_a_fault_of_the_grader_costs_nothing_but_its_exercise(folder, faulty, ki
         ["passed", "not graded"],
         ["passed", "passed"],
     ]
-    assert says in results[1].tasks[1].note
+    assert message in results[1].tasks[1].note
     assert [result.ungraded for result in results] == [0, 1, 0]
 
 

@@ -52,7 +52,7 @@ def test_a_result_that_depends_on_chance_is_called_that():
     seen = SHEET.run(noisy)
     diagnosis = diagnose(SHEET, judge(SOFTMAX, TRIALS, seen, allow_twins=True), seen, named=False)
     assert diagnosis.key == "any/random"
-    assert diagnosis.says.startswith("The call draws random numbers")
+    assert diagnosis.message.startswith("The call draws random numbers")
 
 
 def off_by(error):

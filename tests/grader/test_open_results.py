@@ -31,9 +31,11 @@ def an_exercise() -> Exercise:
         reference=halves,
         shapes={},
         returns=("parts",),
-        look="attention: The softmax turns scores into weights",
+        read_next="attention: The softmax turns scores into weights",
         differentiable=False,
-        up_to=lambda value: sorted(value) if isinstance(value, list) and set(map(type, value)) == {int} else None,
+        canonical_form=lambda value: (
+            sorted(value) if isinstance(value, list) and set(map(type, value)) == {int} else None
+        ),
     )
 
     def fault(args, value):
@@ -196,7 +198,7 @@ def test_batches_in_any_order_are_right(value):
 
 
 @pytest.mark.parametrize(
-    ("value", "line", "says"),
+    ("value", "line", "message"),
     [
         (None, 0, "list of lists of indices, got None (is there a return?)"),
         ([0, 1, 2, 3], 0, "list of lists of indices, got a list of an int"),
@@ -217,8 +219,8 @@ def test_batches_in_any_order_are_right(value):
         ([[0], [1, 2], [3]], 2, "at most 0 cells of padding, as the greedy way gives, got 2"),
     ],
 )
-def test_what_is_wrong_with_batches_is_said_on_the_lines_that_it_breaks(value, line, says):
-    assert all(says in fault(value, later) for later in range(line, 3))
+def test_what_is_wrong_with_batches_is_said_on_the_lines_that_it_breaks(value, line, message):
+    assert all(message in fault(value, later) for later in range(line, 3))
     assert all(fault(value, earlier) == "" for earlier in range(line))
 
 

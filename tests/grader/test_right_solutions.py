@@ -57,5 +57,5 @@ def test_a_right_solution_gets_full_marks(stem, level, grader, tmp_path):
         )
         (task,) = grader.grade(read_submission("ada", [path])).tasks
         if task.status != "passed":
-            refused[f"{cell.key}: {cell.says}"] = f"{task.status} {task.note} {task.text[:2000]}"
+            refused[f"{cell.key}: {cell.message}"] = f"{task.status} {task.note} {task.text[:2000]}"
     assert refused == {}

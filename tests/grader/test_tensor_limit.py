@@ -17,7 +17,7 @@ def case(largest=LARGEST):
     draw = torch.Generator().manual_seed(0)
     shapes = (LEN_Q, D_K), (LEN_K, D_K), (LEN_K, D_V)
     args = (*(torch.randn(shape, generator=draw) for shape in shapes), BLOCK)
-    return Case(args=args, largest=largest, gradients=False)
+    return Case(args=args, max_numel=largest, gradients=False)
 
 
 def problem(solution, given=None):
@@ -91,7 +91,7 @@ def test_scores_of_too_many_keys_end_the_call_where_they_are_computed(solution):
     found = problem(solution)
     assert found.type == "MemoryError"
     assert "in a tensor that is computed from query and key in this case" in found.message
-    assert problem(solution, case(largest=None)) is None
+    assert problem(solution, case(max_numel=None)) is None
 
 
 def test_the_error_names_what_is_allowed_and_the_line():
@@ -138,11 +138,11 @@ def test_a_learner_is_told_what_is_too_large():
 
     seen = observe(all_at_once, find("tiled_attention"), case())
     explained = explain_problem(find("tiled_attention"), case(), seen)
-    assert "computes a tensor from `query` and `key` that is larger than the exercise allows" in explained.says
+    assert "computes a tensor from `query` and `key` that is larger than the exercise allows" in explained.message
 
 
 def test_the_limit_reaches_the_process_of_a_submission():
     message, blobs = pack_case(case(), (), False)
     arrived, _, _ = unpack_case(message, blobs)
-    assert arrived.largest == LARGEST
+    assert arrived.max_numel == LARGEST
     assert problem(all_at_once, arrived).type == "MemoryError"

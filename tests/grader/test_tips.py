@@ -27,11 +27,11 @@ SIZES = "The size of tensor a (5) must match the size of tensor b (7) at non-sin
 def tip(code: str, message: str, type_: str = "RuntimeError", *, args=None, name: str = "attend") -> str:
     case = Case(args=args if args is not None else (torch.zeros(4, 5), torch.zeros(5, 7)))
     explained = explain_problem(find(name), case, Observation(problem=Problem(type_, message, 1, code)))
-    return explained.says if explained else ""
+    return explained.message if explained else ""
 
 
 @pytest.mark.parametrize(
-    ("code", "says", "never"),
+    ("code", "message", "never"),
     [
         ("return weights / weights.sum(-1)", "`sum` drops the axis", "unsqueeze"),
         ("return weights / weights.sum(-1, keepdim=True)", "Write the shape of each", "keepdim"),
@@ -42,10 +42,10 @@ def tip(code: str, message: str, type_: str = "RuntimeError", *, args=None, name
         ("x = scores / math.sqrt(k)", "Write the shape of each", "keepdim"),
     ],
 )
-def test_the_learners_line_chooses_the_tip(code, says, never):
+def test_the_learners_line_chooses_the_tip(code, message, never):
     text = tip(code, SIZES)
     assert "length 5 (len_k) at axis 1, the other 7 (d_v)" in text
-    assert says in text
+    assert message in text
     assert never not in text
 
 
@@ -79,7 +79,7 @@ def said(name: str, solution) -> str:
     observations = sheet.run(solution)
     verdict = judge(sheet.exercise, sheet.trials, observations, allow_twins=True)
     found = diagnose(sheet, verdict, observations, named=False)
-    return found.says if found else ""
+    return found.message if found else ""
 
 
 def test_infinity_is_said_and_where_it_comes_from_is_asked_only_of_nan():
@@ -92,7 +92,7 @@ def test_infinity_is_said_and_where_it_comes_from_is_asked_only_of_nan():
 
 def test_a_fault_that_depends_on_batch_dimensions_is_said_from_two_cases_on():
     assert said("attend", lambda x, value: (x.softmax(1) @ value, x.softmax(1))).startswith("Right without a batch")
-    clamped = next(m for m in find("FeedForward").misconceptions if "clamp to 0 … 1" in m.says)
+    clamped = next(m for m in find("FeedForward").misconceptions if "clamp to 0 … 1" in m.message)
     assert "batch" not in said("FeedForward", clamped.solution)
 
 
@@ -107,7 +107,7 @@ def small(reference, arguments: dict, state=None) -> Exercise:
         hints=(),
         reference=reference,
         shapes=dict.fromkeys(arguments, "rows columns"),
-        look="attention",
+        read_next="attention",
         differentiable=False,
     )
     exercise.holds("It holds.")(lambda draw: iter([Case(args=tuple(arguments.values()))]))
@@ -187,13 +187,15 @@ def test_two_mistakes_that_show_in_different_cases_are_both_named():
     sheet = sheet_of(exercise, 0)
     report = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.sum()))
     assert report.diagnosis.keys == ("first_sign", "second_sign")
-    assert report.diagnosis.says == (
+    assert report.diagnosis.message == (
         "There are two mistakes at once. The first: The sign of x is kept. The second: The sign of y is kept."
     )
     one = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum()))
     assert one.diagnosis.keys == ("first_sign",)
     more = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum() + (y < 0).any()))
-    assert more.diagnosis.says.endswith("This does not explain every failing case, so check again after correcting it.")
+    assert more.diagnosis.message.endswith(
+        "This does not explain every failing case, so check again after correcting it."
+    )
 
 
 def test_a_mistake_in_another_dtype_is_named_together_with_the_dtype():
@@ -203,9 +205,9 @@ def test_a_mistake_in_another_dtype_is_named_together_with_the_dtype():
     sheet = sheet_of(exercise, 0)
     found = report_on(sheet, sheet.run(lambda x: (x >= 0).float())).diagnosis
     assert found.key == "zero_too"
-    assert found.says == "Zero is not positive. The dtype is wrong, too: expected bool, got float32."
+    assert found.message == "Zero is not positive. The dtype is wrong, too: expected bool, got float32."
     found = report_on(sheet, sheet.run(lambda x: (x > 0).long())).diagnosis
-    assert found.says == "The values are right, but the dtype is not: expected bool, got int64."
+    assert found.message == "The values are right, but the dtype is not: expected bool, got int64."
     assert report_on(sheet, sheet.run(lambda x: 0.5 * (x >= 0))).diagnosis is None
 
 
@@ -221,7 +223,7 @@ def test_a_message_about_two_mistakes_is_not_put_into_another_one():
     ]
     sheet = sheet_of(exercise, 0)
     found = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.sum())).diagnosis
-    assert found is None or found.says.count("two mistakes") <= 1
+    assert found is None or found.message.count("two mistakes") <= 1
 
 
 def test_a_check_compares_messages_as_they_arrive_from_a_submission():
@@ -247,7 +249,7 @@ def test_a_label_in_float32_is_right_to_the_accuracy_of_float32():
     sheet = sheet_of(find("label_smoothing_loss"), 0)
     report = report_on(sheet, sheet.run(by_label))
     assert report.diagnosis.key == "any/precision"
-    assert report.diagnosis.says.startswith("Right only to the accuracy of float32: some step computes in a coarser")
+    assert report.diagnosis.message.startswith("Right only to the accuracy of float32: some step computes in a coarser")
     in_double = report_on(sheet, sheet.run(partial(by_label, dtype=torch.float64)))
     assert in_double.diagnosis.key == "any/dtype"
     worse = report_on(sheet, sheet.run(partial(by_label, wrong=1e-3))).diagnosis

@@ -14,7 +14,7 @@ from course_kit.exercises import find
 
 def tip(name: str, solution) -> str:
     found = self_check(find(name), solution).diagnosis
-    return found.says if found else ""
+    return found.message if found else ""
 
 
 def exponentials(scores, dim):
@@ -101,7 +101,7 @@ def rows(scores, dim=-1):
 
 
 @pytest.mark.parametrize(
-    ("solution", "says"),
+    ("solution", "message"),
     [
         (np_sum, "`np.sum` was given a tensor. Use `torch.sum` instead"),
         (np_max, "`np.max` was given a tensor. Use `torch.amax` instead"),
@@ -126,9 +126,9 @@ def rows(scores, dim=-1):
         (rows, "`torch.stack` joins them along a new axis"),
     ],
 )
-def test_what_a_numpy_user_writes_is_answered_with_the_counterpart(solution, says):
+def test_what_a_numpy_user_writes_is_answered_with_the_counterpart(solution, message):
     text = tip("softmax", solution)
-    assert says in text
+    assert message in text
     assert "signature" not in text
 
 

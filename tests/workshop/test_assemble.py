@@ -407,7 +407,7 @@ def test_a_part_that_fails_only_in_the_model_is_named():
                 raise ZeroDivisionError("five")
             return super().forward(x)
 
-    words = r"own, but in the model they fail with ValueError: self_mask must .*; check\(causal_mask\), check\(attend\) says"
+    words = r"own, but in the model they fail with ValueError: self_mask .*; check\(causal_mask\), check\(attend\) says"
     with pytest.raises(ValueError, match=words):
         build(causal_mask, Spy("attend"))
     with pytest.raises(ValueError, match=r"in the model your FeedForward fails .*five; check\(FeedForward\) says"):
@@ -488,7 +488,7 @@ def test_a_wrong_part_is_put_in_or_refused_with_its_name(name):
     runs, messages = 0, {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for misconception in (m for m in find(name).misconceptions if not m.within):
+        for misconception in (m for m in find(name).misconceptions if not m.inherited_from):
             try:
                 model = build({name: misconception.solution}, num_layers=1, **fitting(name))
             except ValueError as error:

@@ -31,12 +31,12 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
     rows = "".join(_row(report, line) for line in verdict.lines)
     parts.append(f'<ul style="list-style:none;margin:.2em 0;padding-left:.5em">{rows}</ul>')
     if verdict.status == "passed":
-        remarks = [f"<p><b>Remark.</b> {marked_up(says)}</p>" for says in report.remarks]
+        remarks = [f"<p><b>Remark.</b> {marked_up(message)}</p>" for message in report.remarks]
         return box([*parts, "<p>All of it holds.</p>", *remarks])
     if verdict.status == "not counted":
         parts.append(f"<p>{marked_up(not_counted(verdict))}</p>")
     if report.diagnosis is not None:
-        parts.append(f'<p style="margin:.6em 0"><b>Diagnosis.</b> {marked_up(report.diagnosis.says)}</p>')
+        parts.append(f'<p style="margin:.6em 0"><b>Diagnosis.</b> {marked_up(report.diagnosis.message)}</p>')
     elif report.example is not None:
         parts.append("<p><b>Diagnosis:</b> unknown. Here is a case that fails.</p>")
     if report.example is not None:
@@ -47,14 +47,14 @@ def html_of(report: Report, heading: str, *, graded: bool = False) -> str:
 
 
 def _row(report: Report, line: Line) -> str:
-    says = marked_up(line.says + because(line))
+    message = marked_up(line.message + because(line))
     note = html.escape(connected(report, line).removeprefix(" "))
     if note:
-        says = f"<b>{says}</b> {note}" if line is report.cause else f"{says} <em>{note}</em>"
+        message = f"<b>{message}</b> {note}" if line is report.cause else f"{message} <em>{note}</em>"
     return (
         f'<li style="margin:.1em 0;padding-left:1.3em;text-indent:-1.3em">'
         f'<span style="{_mark_style(line.holds)}" role="img" '
-        f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {says}</li>'
+        f'aria-label="{_spoken(line.holds)}">{MARKS[line.holds]}</span> {message}</li>'
     )
 
 

@@ -28,13 +28,15 @@ def text_of(report: Report, heading: str, *, graded: bool = False) -> str:
     lines = [f"{name}: {heading}"]
     lines += [f"  | {line}" for line in printed_lines(report)]
     for line in verdict.lines:
-        lines.append(f"  {MARKS[line.holds]} {plain_words(line.says)}{because(line)}{connected(report, line)}")
+        lines.append(f"  {MARKS[line.holds]} {plain_words(line.message)}{because(line)}{connected(report, line)}")
     if verdict.status == "passed":
-        return "\n".join([*lines, "All of it holds.", *(f"Remark: {plain_words(says)}" for says in report.remarks)])
+        return "\n".join(
+            [*lines, "All of it holds.", *(f"Remark: {plain_words(message)}" for message in report.remarks)]
+        )
     if verdict.status == "not counted":
         lines.append(not_counted(verdict))
     if report.diagnosis is not None:
-        lines += ["", f"Diagnosis: {plain_words(report.diagnosis.says)}"]
+        lines += ["", f"Diagnosis: {plain_words(report.diagnosis.message)}"]
     elif report.example is not None:
         lines += ["", "Diagnosis: unknown. Here is a case that fails."]
     if report.example is not None:

@@ -82,16 +82,16 @@ class Report:
     @property
     def next_step(self) -> str:
         """What to read next: a chapter or another page, and its heading."""
-        page, _, heading = self.look.partition(": ")
+        page, _, heading = self.read_next.partition(": ")
         if page in TITLES:
             return f"page “{TITLES[page]}”" + (f", section “{heading}”" if heading else "")
         kind = "chapter" if page in STEMS else "page"
         return f"{kind} `{page}`, “{heading}”" if heading else f"{kind} `{page}`"
 
     @property
-    def look(self) -> str:
+    def read_next(self) -> str:
         """Page and heading."""
-        return self.diagnosis.look if self.diagnosis and self.diagnosis.look else self.exercise.look
+        return self.diagnosis.read_next if self.diagnosis and self.diagnosis.read_next else self.exercise.read_next
 
     @cached_property
     def cause(self) -> Line | None:

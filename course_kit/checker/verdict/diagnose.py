@@ -69,7 +69,7 @@ def _explained_exception(evidence: Evidence, *, in_gradients: bool) -> Diagnosis
             plain = [pair for pair in found if special or not evidence.is_special(pair[0])]
             trial, explained = next((pair for pair in plain if pair[1].all_named), found[0])
             key, numbers = f"any/{evidence.seen(trial).problem.type}", frozenset(t.number for t in same)
-            return Diagnosis(key, explained.says, trial, numbers, evidence.exercise.look)
+            return Diagnosis(key, explained.message, trial, numbers, evidence.exercise.read_next)
     return None
 
 

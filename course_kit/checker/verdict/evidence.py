@@ -24,18 +24,18 @@ class Diagnosis:
 
     Args:
         key: of the misconception, or `"any/…"` for a tip that every exercise can give.
-        says: what to tell the learner; any quoted case is that of `trial`.
+        message: what to tell the learner; any quoted case is that of `trial`.
         trial: the case that is shown with it.
         explains: numbers of the trials that fail because of it.
-        look: what to read next.
+        read_next: what to read next.
         keys: of both mistakes, if two were made at once.
     """
 
     key: str
-    says: str
+    message: str
     trial: Trial
     explains: frozenset[int] = frozenset()
-    look: str = ""
+    read_next: str = ""
     keys: tuple[str, ...] = ()
 
 
@@ -96,13 +96,15 @@ class Evidence:
         """Whether there is something unusual about a case. The first one of an exercise is plain, and so is the first
         one of a property if it is made by hand (it has an `edge`)."""
         first = trial.number == 0 or self.sheet.trials[trial.number - 1].line != trial.line
-        return bool(trial.case.note or trial.case.edge) and not (first and (trial.number == 0 or trial.case.edge))
+        return bool(trial.case.note or trial.case.degenerate_because) and not (
+            first and (trial.number == 0 or trial.case.degenerate_because)
+        )
 
-    def diagnosis(self, key: str, says: str, trials: Iterable[Trial], look: str = "") -> Diagnosis:
+    def diagnosis(self, key: str, message: str, trials: Iterable[Trial], read_next: str = "") -> Diagnosis:
         """A diagnosis that explains these trials, shown by the simplest of them."""
         trials = list(trials)
         shown = min(trials, key=self.simplicity)
-        return Diagnosis(key, says, shown, frozenset(t.number for t in trials), look)
+        return Diagnosis(key, message, shown, frozenset(t.number for t in trials), read_next)
 
 
 def facets_of(findings: Iterable[Finding]) -> frozenset[str]:

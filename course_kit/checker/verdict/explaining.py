@@ -79,11 +79,11 @@ class Explained:
     """Why a call ended in an exception.
 
     Args:
-        says: the explanation.
+        message: the explanation.
         all_named: whether the axis of every length in it is known.
     """
 
-    says: str
+    message: str
     all_named: bool
 
 
@@ -95,7 +95,7 @@ def explain_problem(
     context = Context(exercise, case, axis_names(exercise, case), CodeLine(problem.code), sources)
     for pattern, explain in EXPLANATIONS:
         match = re.search(pattern, f"{problem.type}: {problem.message}", re.DOTALL)
-        says = match and (match.expand(explain) if isinstance(explain, str) else explain(match, context))
-        if says:
-            return Explained(says, not context.unnamed)
+        message = match and (match.expand(explain) if isinstance(explain, str) else explain(match, context))
+        if message:
+            return Explained(message, not context.unnamed)
     return None

@@ -39,10 +39,10 @@ def _numpy_result(evidence: Evidence) -> Diagnosis | None:
         return None
     called = sorted(set(calls_in(nodes_of(evidence.sources), "np", "numpy")))
     others = listed(list(filter(None, map(instead_of, called))))
-    says = "The result is or holds a NumPy array, but a tensor is expected. Use PyTorch's functions throughout" + (
+    message = "The result is or holds a NumPy array, but a tensor is expected. Use PyTorch's functions throughout" + (
         f", here {others}." if others else "."
     )
-    return evidence.diagnosis("any/numpy", says, arrays)
+    return evidence.diagnosis("any/numpy", message, arrays)
 
 
 def _is_array(value: object) -> bool:
@@ -52,8 +52,8 @@ def _is_array(value: object) -> bool:
 def _list_of_tensors(evidence: Evidence) -> Diagnosis | None:
     expected = evidence.sheet.trials[0].expected.value
     lists = [t for t in evidence.failing if _is_list_of_tensors(evidence.seen(t).value)]
-    says = "A list of tensors is returned where one tensor is expected. `torch.stack` joins them along a new axis."
-    return evidence.diagnosis("any/list", says, lists) if lists and isinstance(expected, Tensor) else None
+    message = "A list of tensors is returned where one tensor is expected. `torch.stack` joins them along a new axis."
+    return evidence.diagnosis("any/list", message, lists) if lists and isinstance(expected, Tensor) else None
 
 
 def _is_list_of_tensors(value: object) -> bool:
@@ -71,18 +71,18 @@ def _parameters(evidence: Evidence) -> Diagnosis | None:
     lacking, instead = ({name.split(".")[0] for name in names} for names in (missing, extra))
     if lacking and instead and not lacking & instead:
         lacking, instead = (", ".join(f"`{name}`" for name in sorted(names)) for names in (lacking, instead))
-        says = f"The contract names {lacking}; you have {instead}. Weights are loaded by name."
+        message = f"The contract names {lacking}; you have {instead}. Weights are loaded by name."
     elif missing and not extra and all(name.endswith("bias") for name in missing):
-        says = f"The contract's layers have biases; yours lack {listed(missing)}."
+        message = f"The contract's layers have biases; yours lack {listed(missing)}."
     elif missing and not extra:
-        says = (
+        message = (
             f"These parameters are missing: {listed(missing)}. A layer has its parameters registered when `__init__` "
             f"assigns it to an attribute of `self`; a local variable or a plain list does not register it."
         )
     else:
         texts = [f.text for f in evidence.verdict.findings[trial.number] if f.facet == "parameters"]
-        says = f"The parameters are not the ones that the contract names ({'; '.join(texts)})."
-    return evidence.diagnosis("any/parameters", says, with_them)
+        message = f"The parameters are not the ones that the contract names ({'; '.join(texts)})."
+    return evidence.diagnosis("any/parameters", message, with_them)
 
 
 def _with_facet(evidence: Evidence, *facets: str) -> list[Trial]:
@@ -97,8 +97,8 @@ def _only_conduct(evidence: Evidence) -> Diagnosis | None:
         trials = _with_facet(evidence, facet)
         if trials:
             finding = next(f for f in evidence.verdict.findings[trials[0].number] if f.facet == facet)
-            key, says = tip(evidence, trials[0], finding)
-            return evidence.diagnosis(key, says, trials)
+            key, message = tip(evidence, trials[0], finding)
+            return evidence.diagnosis(key, message, trials)
     return None
 
 
@@ -126,7 +126,7 @@ def _about_mode(evidence, trial, finding) -> tuple[str, str]:
 def _about_gradient(evidence, trial, finding) -> tuple[str, str]:
     if evidence.seen(trial).problem is not None:
         explained = explain_problem(evidence.exercise, trial.case, evidence.seen(trial), evidence.sources)
-        reason = f" {explained.says}" if explained else ""
+        reason = f" {explained.message}" if explained else ""
         return "any/gradient", f"The values are right, but the call fails when gradients are computed.{reason}"
     if finding.text.startswith("no gradient"):
         return "any/detached", (
@@ -149,8 +149,8 @@ def _draws_random_numbers(evidence: Evidence) -> Diagnosis | None:
     drawing = [trial for trial in evidence.failing if evidence.seen(trial).random]
     if not drawing:
         return None
-    says = "The call draws random numbers, so its result is random; it should be deterministic."
-    return evidence.diagnosis("any/random", says, drawing)
+    message = "The call draws random numbers, so its result is random; it should be deterministic."
+    return evidence.diagnosis("any/random", message, drawing)
 
 
 def _not_finite(evidence: Evidence) -> Diagnosis | None:
@@ -159,13 +159,13 @@ def _not_finite(evidence: Evidence) -> Diagnosis | None:
     if not wrong or not all(_turns_infinite(evidence, trial) for trial in wrong):
         return None
     if all(_has_nan(evidence, trial) for trial in wrong):
-        says = (
+        message = (
             "Every failing case has `nan` where a number is expected. Which step leaves the range of the dtype, or "
             "computes 0 / 0, ∞ − ∞ or 0 · ∞?"
         )
     else:
-        says = "Every failing case has `inf`, `-inf` or `nan` where a number is expected."
-    return evidence.diagnosis("any/not_finite", says, wrong)
+        message = "Every failing case has `inf`, `-inf` or `nan` where a number is expected."
+    return evidence.diagnosis("any/not_finite", message, wrong)
 
 
 def _has_nan(evidence: Evidence, trial: Trial) -> bool:
@@ -209,9 +209,9 @@ def _transformed(evidence: Evidence) -> Diagnosis | None:
             return None
         here = relations(trial.expected.value, seen.value)
         common = here if common is None else common & here
-    for name, says in RELATIONS.items():
+    for name, message in RELATIONS.items():
         if common and name in common:
-            return evidence.diagnosis(f"any/{name}", says, wrong)
+            return evidence.diagnosis(f"any/{name}", message, wrong)
     return None
 
 
@@ -221,7 +221,7 @@ def _by_batch(evidence: Evidence) -> Diagnosis | None:
     passing: list[int] = []
     for trial in evidence.sheet.trials:
         axes = _batch_axes(evidence, trial.case)
-        if axes is None or trial.case.raises is not None or trial.case.edge:
+        if axes is None or trial.case.raises is not None or trial.case.degenerate_because:
             continue
         if rank_of(evidence.facets(trial)) == 2:
             failing.setdefault(axes, []).append(trial)
@@ -231,18 +231,20 @@ def _by_batch(evidence: Evidence) -> Diagnosis | None:
     if sum(map(len, failing.values())) < 2 or len(passing) < 2 or failing.keys() & set(passing):
         return None
     if set(passing) == {0}:
-        says = (
+        message = (
             "Right without a batch dimension, wrong with one or more. Some step also mixes or counts the batch "
             "dimensions, although it should use only the last axes."
         )
     elif failing.keys() == {0}:
-        says = "Right with batch dimensions, wrong without one: some step relies on a batch axis that may be missing."
+        message = (
+            "Right with batch dimensions, wrong without one: some step relies on a batch axis that may be missing."
+        )
     else:
-        says = (
+        message = (
             f"Right with {_counted(set(passing))}, wrong with {_counted(failing)}: some step relies on how many axes "
             f"there are. Counted from the right, −1 and −2 name the same axes in every case."
         )
-    return evidence.diagnosis("any/batch", says, [trial for trials in failing.values() for trial in trials])
+    return evidence.diagnosis("any/batch", message, [trial for trials in failing.values() for trial in trials])
 
 
 def _batch_axes(evidence: Evidence, case: Case) -> int | None:
@@ -273,7 +275,7 @@ def _by_dtype(evidence: Evidence) -> Diagnosis | None:
         not failing.keys() & passing or _right_in_float32(evidence, failing)
     ):
         coarsest = min(passing - failing.keys(), key=TOLERANCE.__getitem__)
-        says = (
+        message = (
             f"Right only to the accuracy of {_name(coarsest)}: some step computes in a coarser dtype, for example with "
             f"a tensor created inside, or adds a small number that should not be there."
         )
@@ -281,10 +283,10 @@ def _by_dtype(evidence: Evidence) -> Diagnosis | None:
         return None
     elif failing.keys() <= {torch.float16, torch.bfloat16}:
         names = " and ".join(sorted(map(_name, failing)))
-        says = f"Right in other dtypes, wrong in {names}: which number inside does not fit that dtype?"
+        message = f"Right in other dtypes, wrong in {names}: which number inside does not fit that dtype?"
     else:
         return None
-    return evidence.diagnosis("any/precision", says, [trial for trials in failing.values() for trial in trials])
+    return evidence.diagnosis("any/precision", message, [trial for trials in failing.values() for trial in trials])
 
 
 def _right_in_float32(evidence: Evidence, failing: dict[torch.dtype, list[Trial]]) -> bool:

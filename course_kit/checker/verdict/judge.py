@@ -33,7 +33,7 @@ class Line:
     """A property and whether it holds: True, False, or None if nothing could be observed.
 
     Args:
-        says: the property.
+        message: the property.
         holds: whether it does.
         weight: in the score.
         conduct: whether it is about how a solution behaves, not about its values.
@@ -41,7 +41,7 @@ class Line:
         refusal: whether it only requires an error.
     """
 
-    says: str
+    message: str
     holds: bool | None
     weight: float
     conduct: bool = False
@@ -96,20 +96,20 @@ def judge(exercise: Exercise, trials: list[Trial], observations: list[Observatio
     findings = {t.number: findings_of(exercise, t, o) for t, o in zip(trials, observations, strict=True)}
     used = tuple(sorted({name for o in observations for name in o.used}))
     if all(unfinished(o) for o in observations if o is not None):
-        return Verdict(exercise, "not attempted", [Line(p.says, None, p.weight) for p in exercise.properties])
+        return Verdict(exercise, "not attempted", [Line(p.message, None, p.weight) for p in exercise.properties])
     lines = []
     for number, prop in enumerate(exercise.properties):
-        line = Line(prop.says, True, prop.weight)
+        line = Line(prop.message, True, prop.weight)
         line.refusal = all(trial.case.raises is not None for trial in trials if trial.line == number)
         for trial in trials:
             if trial.line == number:
                 line.findings += [(trial, f) for f in findings[trial.number] if f.facet not in CONDUCT]
         line.holds = not line.findings
         lines.append(line)
-    for facet, says in CONDUCT.items():
+    for facet, message in CONDUCT.items():
         if not _applies(exercise, facet, trials):
             continue
-        line = Line(says, True, 0.5, conduct=True)
+        line = Line(message, True, 0.5, conduct=True)
         for trial in trials:
             line.findings += [(trial, f) for f in findings[trial.number] if f.facet == facet]
         looked_at = any(
@@ -232,7 +232,7 @@ def _about_gradients(exercise: Exercise, trial: Trial, seen: Observation) -> lis
     found = []
     for name, wanted in trial.expected.gradients.items():
         got = seen.gradients.get(name)
-        if wanted is None or name in exercise.constant or not wanted.any():
+        if wanted is None or name in exercise.no_gradient_for or not wanted.any():
             continue
         if got is None:
             found.append(Finding("gradient", f"no gradient reaches {name}", f"gradient of {name}"))

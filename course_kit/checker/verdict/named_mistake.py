@@ -57,7 +57,7 @@ class Fit:
         if unexplained and explained < 2:
             return False
         # A wrong shape ends in the same exception wherever it was made: that it was inside a part, it does not say.
-        if self.mistake.within and not self.by_value and not self.by_name:
+        if self.mistake.inherited_from and not self.by_value and not self.by_name:
             return False
         # Many mistakes end in the same exception; where there are numbers, they have to fit.
         return not self.values or self.by_value > 0
@@ -67,7 +67,7 @@ class Fit:
         """Smaller is better; equal wrong numbers are better evidence than equal exceptions, and where two mistakes
         explain the same, the exercise's own is the nearer one."""
         unexplained = len(self.silent) + len(self.other) + len(self.raising)
-        return unexplained, -self.by_value, -len(self.explained), -self.to_the_letter, len(self.mistake.within)
+        return unexplained, -self.by_value, -len(self.explained), -self.to_the_letter, len(self.mistake.inherited_from)
 
 
 def named_mistake(evidence: Evidence) -> Diagnosis | None:
@@ -89,27 +89,27 @@ def named_mistake(evidence: Evidence) -> Diagnosis | None:
 def _diagnosis(evidence: Evidence, first: Fit, second: Fit | None = None) -> Diagnosis:
     mistake = first.mistake
     trials = [*first.explained, *first.raising]
-    look = mistake.look or evidence.exercise.look
-    found = evidence.diagnosis(mistake.key, mistake.says, first.explained, look)
-    says, keys = mistake.says, (mistake.key,)
+    read_next = mistake.read_next or evidence.exercise.read_next
+    found = evidence.diagnosis(mistake.key, mistake.message, first.explained, read_next)
+    message, keys = mistake.message, (mistake.key,)
     if second is not None:
         trials += [*second.explained, *second.raising, *first.other]
-        says = f"{COMPOSED} at once. The first: {mistake.says} The second: {second.mistake.says}"
+        message = f"{COMPOSED} at once. The first: {mistake.message} The second: {second.mistake.message}"
         keys = (mistake.key, second.mistake.key)
     elif any(rank_of(evidence.facets(trial)) == 2 for trial in first.silent):
-        says = f"{mistake.says} This does not explain every failing case, so check again after correcting it."
-    return Diagnosis(mistake.key, says, found.trial, frozenset(t.number for t in trials), look, keys)
+        message = f"{mistake.message} This does not explain every failing case, so check again after correcting it."
+    return Diagnosis(mistake.key, message, found.trial, frozenset(t.number for t in trials), read_next, keys)
 
 
 def _two_at_once(evidence: Evidence, fits: Iterable[Fit]) -> tuple[Fit, Fit] | None:
     """Two mistakes that each explain, alone and exactly, the cases in which the other one does not show."""
-    fits = [f for f in fits if f.by_value >= AT_ONCE and f.silent and COMPOSED not in f.mistake.says]
+    fits = [f for f in fits if f.by_value >= AT_ONCE and f.silent and COMPOSED not in f.mistake.message]
     fits.sort(key=lambda f: (-f.by_value, f.rank))
     for first in fits[:FIRST_LOOK]:
         for second in sorted(_fits(evidence, first.silent), key=lambda fit: fit.rank):
             rest = [*second.silent, *second.other, *second.raising]
             explained = len(first.explained) + len(second.explained)
-            if rest or second.by_value < AT_ONCE or COMPOSED in second.mistake.says:
+            if rest or second.by_value < AT_ONCE or COMPOSED in second.mistake.message:
                 continue
             if explained < ENOUGH * len(evidence.failing):
                 continue

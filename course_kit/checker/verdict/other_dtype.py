@@ -32,7 +32,7 @@ def mistake_in_another_dtype(evidence: Evidence) -> Diagnosis | None:
     found = named_mistake(Evidence(evidence.sheet, verdict, seen))
     if found is None:
         return None
-    return dataclasses.replace(found, says=f"{found.says} The dtype is wrong, too: {text}.")
+    return dataclasses.replace(found, message=f"{found.message} The dtype is wrong, too: {text}.")
 
 
 def _converted(expected: Any, actual: Any) -> Any:

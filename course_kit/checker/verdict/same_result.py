@@ -19,7 +19,7 @@ __all__ = ["alike", "essence", "same_fault", "same_values"]
 
 def essence(exercise: Exercise, seen: Observation) -> Observation:
     """The observation without anything that the exercise leaves open."""
-    form = exercise.up_to(unwrapped(seen.value)) if exercise.up_to is not None else None
+    form = exercise.canonical_form(unwrapped(seen.value)) if exercise.canonical_form is not None else None
     return seen if form is None else dataclasses.replace(seen, value=form)
 
 

@@ -23,7 +23,7 @@ def remarks_on(exercise: Exercise, sources: Iterable[str]) -> tuple[str, ...]:
     if not exercise.remarks:
         return ()
     called = frozenset(name for source in sources for name in _called(source))
-    return tuple(remark.says for remark in exercise.remarks if remark.applies(called))
+    return tuple(remark.message for remark in exercise.remarks if remark.applies(called))
 
 
 def source_of(solution: Callable) -> list[str]:

@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.attention import kernel_regression
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="kernel_regression",
     chapter="attention",
     difficulty=2,
@@ -26,7 +26,7 @@ def kernel_regression(x_query, x_key, y_key, bandwidth):
     reference=kernel_regression,
     shapes={"x_query": "n", "x_key": "m", "y_key": "m"},
     returns=("estimates",),
-    look="kernel_regression: A query far from every reading",
+    read_next="kernel_regression: A query far from every reading",
 )
 
 
@@ -48,7 +48,7 @@ def _width(draw: Draw, low, high):
 @exercise.holds("The estimate is the average of the known values, weighted by the Gaussian kernel", weight=3)
 def _(draw):
     small = torch.tensor([0.0]), torch.tensor([-1.0, 1.0]), torch.tensor([2.0, -4.0]), 1.0
-    yield Case(args=small, edge="the smallest case, to be read by eye", note="midway between two keys")
+    yield Case(args=small, degenerate_because="the smallest case, to be read by eye", note="midway between two keys")
     for dtype in (torch.float32, torch.float64, torch.float32, torch.float64):
         yield Case(args=(*_points(draw, dtype=dtype), _width(draw, 0.4, 1.6)))
 
@@ -64,9 +64,9 @@ def _(draw):
 
 @exercise.holds("A single query, a single key, and as many queries as keys work too")
 def _(draw):
-    yield Case(args=(*_points(draw, n=1), 0.9), edge="a length of one on purpose", note="n = 1")
-    yield Case(args=(*_points(draw, m=1), 0.9), edge="a length of one on purpose", note="m = 1")
-    yield Case(args=(*_points(draw, n=4, m=4), 0.6), edge="equal lengths on purpose", note="n = m")
+    yield Case(args=(*_points(draw, n=1), 0.9), degenerate_because="a length of one on purpose", note="n = 1")
+    yield Case(args=(*_points(draw, m=1), 0.9), degenerate_because="a length of one on purpose", note="m = 1")
+    yield Case(args=(*_points(draw, n=4, m=4), 0.6), degenerate_because="equal lengths on purpose", note="n = m")
 
 
 @exercise.holds("Far from every key the estimate is finite and right", weight=2)

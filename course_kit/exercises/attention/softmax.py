@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.attention.shifted_rows import shifted_rows
 from course_lib.attention import softmax
 
@@ -15,7 +15,7 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="softmax",
     chapter="attention",
     difficulty=2,
@@ -28,8 +28,8 @@ def softmax(scores, dim=-1):
     reference=softmax,
     shapes={"scores": "... length"},
     returns=("weights",),
-    look="attention: The softmax turns scores into weights",
-    twins=(
+    read_next="attention: The softmax turns scores into weights",
+    forbidden=(
         "softmax",
         "special_softmax",
         "_softmax",
@@ -52,7 +52,7 @@ def softmax(scores, dim=-1):
 
 @exercise.holds("Each weight is the score's exponential, divided by the sum along the last axis", weight=2)
 def _(draw):
-    yield Case(args=(torch.tensor([0.0, math.log(3.0)]),), edge="the smallest case, to be read by eye")
+    yield Case(args=(torch.tensor([0.0, math.log(3.0)]),), degenerate_because="the smallest case, to be read by eye")
     yield Case(args=(torch.tensor([[0.0, math.log(3.0)], [0.0, -math.log(4.0)], [math.log(2.0), math.log(2.0)]]),))
     for batch in draw.batches():
         (length,) = draw.sizes(1, but=batch)
@@ -66,8 +66,12 @@ def _(draw):
         dtype = torch.float64 if dim < 0 else torch.float32
         yield Case(args=(draw.normal(*draw.sizes(axes), dtype=dtype, scale=2.0), dim), note=f"{axes} axes, dim={dim}")
     x = draw.normal(2, 1, 3, 4, 2, scale=2.0)
-    yield Case(args=(x, 2), note="5 axes, dim=2", edge="an axis of length one")
-    yield Case(args=(draw.normal(3, 1), 1), note="an axis of one score, which gets all the weight", edge="length one")
+    yield Case(args=(x, 2), note="5 axes, dim=2", degenerate_because="an axis of length one")
+    yield Case(
+        args=(draw.normal(3, 1), 1),
+        note="an axis of one score, which gets all the weight",
+        degenerate_because="length one",
+    )
     yield Case(args=(draw.normal(2, 5, 3).mT,), note="a tensor that is transposed in memory")
 
 
@@ -84,5 +88,5 @@ def _(draw):
     yield Case(args=(spread,), note="scores between -1e4 and 1e4", tolerance=50)
     yield Case(args=(draw.normal(rows, length, scale=100.0),), note="scores of some hundreds", tolerance=50)
     high, low = torch.tensor([1000.0, 1001.0, 1003.0, 1000.0]), torch.tensor([-997.0, -1000.0, -999.0, -1000.0])
-    yield Case(args=(high,), edge="to be read by eye", note="scores near 1000")
-    yield Case(args=(low,), edge="to be read by eye", note="scores near -1000")
+    yield Case(args=(high,), degenerate_because="to be read by eye", note="scores near 1000")
+    yield Case(args=(low,), degenerate_because="to be read by eye", note="scores near -1000")

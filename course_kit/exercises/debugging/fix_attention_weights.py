@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.debugging.attention_inputs import queries_keys_values
 from course_kit.exercises.scaled_dot_product.scaled_dot_product_attention import exercise as whole
 
@@ -20,7 +20,7 @@ def fix_attention_weights(query, key):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_attention_weights",
     chapter="debugging",
     repair=True,
@@ -36,8 +36,8 @@ def fix_attention_weights(query, key):
 ''',
     reference=fix_attention_weights,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k"},
-    look="attention_bugs: Softmax along the wrong axis",
-    twins=("course_lib.scaled_dot_product_attention", *whole.twins),
+    read_next="attention_bugs: Softmax along the wrong axis",
+    forbidden=("course_lib.scaled_dot_product_attention", *whole.forbidden),
     returns=("weights",),
 )
 
@@ -51,27 +51,31 @@ def _(draw):
     yield Case(
         args=(torch.tensor([[2.0, 0, 1, -1]]), torch.tensor([[1.0, 2, -1, 0], [1, 0, 2, 0]])),
         note="one query, two keys of four features, so that the root is 2",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for dtype in (torch.float64, torch.float32):
         yield Case(args=_queries_and_keys(draw, dtype=dtype))
     for sizes in ((1, 5, 4, 2), (4, 1, 3, 2), (5, 8, 1, 2), (3, 3, 3, 3)):
         args = _queries_and_keys(draw, sizes=sizes)
-        yield Case(args=args, note="L_q, L_k, d_k = {}, {}, {}".format(*sizes), edge="short or equal axes")
+        yield Case(
+            args=args, note="L_q, L_k, d_k = {}, {}, {}".format(*sizes), degenerate_because="short or equal axes"
+        )
 
 
 @exercise.holds("In a batch, each query's weights sum to one over the keys", weight=2)
 def _(draw):
     key = torch.tensor([[[1.0, 2, -1, 0], [1, 0, 2, 0], [0, -1, 1, 2]]])
     args = (torch.tensor([[[2.0, 0, 1, -1], [0, 1, -1, 2]]]), key)
-    yield Case(args=args, note="a batch of one: two queries, three keys", edge="to be read by eye")
+    yield Case(args=args, note="a batch of one: two queries, three keys", degenerate_because="to be read by eye")
     for _ in range(2):
         (batch,) = draw.batches()[1:2]
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_queries_and_keys(draw, batch, dtype))
-    yield Case(args=_queries_and_keys(draw, (1,)), note="a batch of one", edge="a batch of one")
+    yield Case(args=_queries_and_keys(draw, (1,)), note="a batch of one", degenerate_because="a batch of one")
     yield Case(
-        args=_queries_and_keys(draw, (4,), sizes=(4, 4, 4, 4)), note="all axes are equal", edge="equal on purpose"
+        args=_queries_and_keys(draw, (4,), sizes=(4, 4, 4, 4)),
+        note="all axes are equal",
+        degenerate_because="equal on purpose",
     )
 
 
@@ -82,8 +86,10 @@ def _(draw):
         yield Case(args=_queries_and_keys(draw, batch, dtype), note="a batch of sequences with several heads")
     turned = tuple(x.mT.contiguous().mT for x in _queries_and_keys(draw, batch))
     yield Case(args=turned, note="tensors that are transposed in memory")
-    yield Case(args=_queries_and_keys(draw, (2, 1, 3)), note="batch dimensions: 3", edge="one of them is short")
-    yield Case(args=_queries_and_keys(draw, (3, 1)), note="a single head", edge="a single head")
+    yield Case(
+        args=_queries_and_keys(draw, (2, 1, 3)), note="batch dimensions: 3", degenerate_because="one of them is short"
+    )
+    yield Case(args=_queries_and_keys(draw, (3, 1)), note="a single head", degenerate_because="a single head")
 
 
 @exercise.holds("For a single sequence, large scores and wide vectors give finite weights, and the right ones")

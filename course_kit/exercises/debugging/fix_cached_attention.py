@@ -7,7 +7,7 @@ from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.debugging.attention_inputs import queries_keys_values
 
 __all__ = ["exercise", "fix_cached_attention"]
@@ -20,7 +20,7 @@ def fix_cached_attention(query, key, value):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_cached_attention",
     chapter="debugging",
     repair=True,
@@ -34,8 +34,8 @@ def fix_cached_attention(query, key, value):
 ''',
     reference=fix_cached_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v"},
-    look="mask_bugs: A causal mask with a cache",
-    twins=("course_lib.cached_attention",),
+    read_next="mask_bugs: A causal mask with a cache",
+    forbidden=("course_lib.cached_attention",),
 )
 
 
@@ -50,12 +50,12 @@ def _(draw):
     yield Case(
         args=(query, key, torch.tensor([[4.0], [8], [-6]])),
         note="one query at the last of three positions",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         for dtype, len_k in ((torch.float64, 11), (torch.float32, 12)):
             args = _last_queries(draw, batch, dtype, len_q=1, len_k=len_k)
-            yield Case(args=args, note=f"1 query, {len_k} keys", edge="one new token")
+            yield Case(args=args, note=f"1 query, {len_k} keys", degenerate_because="one new token")
 
 
 @exercise.holds("Several new tokens attend to the cache and causally among themselves", weight=2)
@@ -75,19 +75,23 @@ def _(draw):
     for batch in draw.batches():
         for dtype, length in ((torch.float64, 11), (torch.float32, 12)):
             args = _last_queries(draw, batch, dtype, len_q=length, len_k=length)
-            yield Case(args=args, note=f"{length} queries and keys", edge="as many queries as keys")
+            yield Case(args=args, note=f"{length} queries and keys", degenerate_because="as many queries as keys")
     args = _last_queries(draw, len_q=1, len_k=1)
-    yield Case(args=args, note="the first token of a text", edge="one position")
+    yield Case(args=args, note="the first token of a text", degenerate_because="one position")
 
 
 @exercise.holds("It works with any number of batch dimensions, short axes and large scores")
 def _(draw):
     args = _last_queries(draw, (2, 1, 3), len_q=10, len_k=13)
-    yield Case(args=args, note="batch dimensions: 3", edge="one of them is short")
+    yield Case(args=args, note="batch dimensions: 3", degenerate_because="one of them is short")
     turned = tuple(x.mT.contiguous().mT for x in _last_queries(draw, (3,), len_q=10, len_k=13))
     yield Case(args=turned, note="tensors that are transposed in memory")
     for sizes in ((3, 5, 1, 2), (3, 5, 2, 1), (4, 6, 4, 6)):
         args = queries_keys_values(draw, (2,), sizes=sizes)
-        yield Case(args=args, note="L_q, L_k, d_k, d_v = {}, {}, {}, {}".format(*sizes), edge="short or equal axes")
+        yield Case(
+            args=args,
+            note="L_q, L_k, d_k, d_v = {}, {}, {}, {}".format(*sizes),
+            degenerate_because="short or equal axes",
+        )
     args = _last_queries(draw, (2,), torch.float64, len_q=10, len_k=13, scale=50.0)
     yield Case(args=args, note="scores of some thousands", tolerance=50, gradients=False)

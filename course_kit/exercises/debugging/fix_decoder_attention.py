@@ -7,7 +7,7 @@ from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 
 __all__ = ["exercise", "fix_decoder_attention"]
 
@@ -19,7 +19,7 @@ def fix_decoder_attention(x, memory, self_mask, memory_mask):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_decoder_attention",
     chapter="debugging",
     repair=True,
@@ -42,7 +42,7 @@ def fix_decoder_attention(x, memory, self_mask, memory_mask):
         "self_mask": "#",
         "memory_mask": "#",
     },
-    look="debugging: Adding padding",
+    read_next="debugging: Adding padding",
 )
 
 
@@ -69,7 +69,7 @@ def _(draw):
             torch.tensor([[[True, False]]]),
         ),
         note="one target token, a source token and a padded one",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for dtype in (torch.float32, torch.float64):
         yield Case(args=_target_source_and_masks(draw, dtype=dtype), note="a padded source")
@@ -109,7 +109,7 @@ def _(draw):
         ((3, 5, 1, 4), "a source of one token"),
         ((3, 4, 5, 1), "d is one"),
     ):
-        yield Case(args=_target_source_and_masks(draw, sizes), note=note, edge=note)
+        yield Case(args=_target_source_and_masks(draw, sizes), note=note, degenerate_because=note)
     x, memory, self_mask, memory_mask = _target_source_and_masks(draw)
     yield Case(
         args=(x.mT.contiguous().mT, memory.mT.contiguous().mT, self_mask, memory_mask), note="transposed in memory"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.masking.padded_tokens import padded_tokens
 
 __all__ = ["exercise", "fix_decoder_mask"]
@@ -20,7 +20,7 @@ def fix_decoder_mask(tokens, pad_id):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_decoder_mask",
     chapter="debugging",
     repair=True,
@@ -38,8 +38,8 @@ def fix_decoder_mask(tokens, pad_id):
 ''',
     reference=fix_decoder_mask,
     shapes={"tokens": "batch length"},
-    look="debugging: Changing one token",
-    twins=("course_lib.decoder_mask",),
+    read_next="debugging: Changing one token",
+    forbidden=("course_lib.decoder_mask",),
     returns=("mask",),
     differentiable=False,
 )
@@ -75,15 +75,19 @@ another_rule = _about_pairs(
 
 @exercise.holds("Without padding, a query attends to itself and to the past, and to nothing later", weight=2)
 def _(draw):
-    yield Case(args=(torch.tensor([[5, 8, 3]]), 0), note="no padding", edge="the smallest case, to be read by eye")
+    yield Case(
+        args=(torch.tensor([[5, 8, 3]]), 0),
+        note="no padding",
+        degenerate_because="the smallest case, to be read by eye",
+    )
     for _ in range(2):
         yield Case(args=(padded_tokens(draw, 0), 11), note="no padding")
-    yield Case(args=(torch.tensor([[4], [7], [2], [5]]), 0), note="one token", edge="one token")
+    yield Case(args=(torch.tensor([[4], [7], [2], [5]]), 0), note="one token", degenerate_because="one token")
 
 
 @exercise.holds("No query attends to a padded key, wherever the padding is", fault=padding_allowed)
 def _(draw):
-    yield Case(args=(torch.tensor([[5, 8, 3, 0]]), 0), note="one padded token", edge="to be read by eye")
+    yield Case(args=(torch.tensor([[5, 8, 3, 0]]), 0), note="one padded token", degenerate_because="to be read by eye")
     for where in ("end", "start", "middle"):
         yield Case(args=(padded_tokens(draw, 3, where), 3), note=f"padding at the {where}, pad_id 3")
 
@@ -91,7 +95,7 @@ def _(draw):
 @exercise.holds("The rows of padded queries follow the same rule as those of real ones", fault=another_rule)
 def _(draw):
     tokens = torch.tensor([[5, 8, 3, 6], [7, 0, 4, 9]])
-    yield Case(args=(tokens, 0), note="a padded query between real ones", edge="to be read by eye")
+    yield Case(args=(tokens, 0), note="a padded query between real ones", degenerate_because="to be read by eye")
     for where in ("end", "start", "middle"):
         yield Case(args=(padded_tokens(draw, 2, where), 2), note=f"padding at the {where}, pad_id 2")
 

@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 
 __all__ = ["exercise", "fix_head_split"]
 
@@ -16,7 +16,7 @@ def fix_head_split(x, num_heads):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_head_split",
     chapter="debugging",
     repair=True,
@@ -32,8 +32,8 @@ def fix_head_split(x, num_heads):
     reference=fix_head_split,
     shapes={"x": "... length d_model"},
     returns=("heads",),
-    look="debugging: Shapes with different primes",
-    twins=("course_lib.split_heads",),
+    read_next="debugging: Shapes with different primes",
+    forbidden=("course_lib.split_heads",),
 )
 
 HEADS_OF_ALL_WIDTHS = ((2, 3), (3, 2), (2, 5), (4, 2), (5, 3))
@@ -51,7 +51,7 @@ def _positions_of_features(draw: Draw, pair, batch=(), dtype=torch.float32):
 def _(draw):
     x = torch.arange(10.0, 50.0, 10.0)[:, None] + torch.arange(1.0, 7.0)  # 11 to 16, 21 to 26, …
     note = "four positions of six features"
-    yield Case(args=(x, 2), note=note, edge="one sign: position and feature, to be read by eye")
+    yield Case(args=(x, 2), note=note, degenerate_because="one sign: position and feature, to be read by eye")
     for pair in HEADS_OF_ALL_WIDTHS:
         yield Case(args=_positions_of_features(draw, pair), note=f"{pair[0]} heads of {pair[1]} features")
 
@@ -63,9 +63,13 @@ def _(draw):
     for batch, pair in zip(draw.batches(but=(2, 3, 4, 5, 6, 8, 10)), HEADS_OF_ALL_WIDTHS, strict=False):
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_positions_of_features(draw, pair, batch, dtype), note=f"batch dimensions: {len(batch)}")
-    yield Case(args=(draw.normal(2, 1, 3, 5, 8), 4), note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield Case(
+        args=(draw.normal(2, 1, 3, 5, 8), 4),
+        note="batch dimensions: 3",
+        degenerate_because="a batch dimension of length one",
+    )
     yield Case(args=(draw.normal(3, 6, 5).mT, 2), note="a tensor that is transposed in memory")
-    yield Case(args=(draw.normal(1, 5, 6), 3), note="a batch of one", edge="a batch of one")
+    yield Case(args=(draw.normal(1, 5, 6), 3), note="a batch of one", degenerate_because="a batch of one")
 
 
 @exercise.holds("One head takes all features, and d_model heads take one each")
@@ -75,5 +79,7 @@ def _(draw):
         x = draw.normal(*batch, length, 6)
         yield Case(args=(x, 1), note="one head")
         yield Case(args=(x, 6), note="as many heads as features")
-    yield Case(args=(draw.normal(1, 6), 3), note="one position", edge="one position")
-    yield Case(args=(draw.normal(2, 4, 4), 2), note="as many positions as features", edge="axes of one length")
+    yield Case(args=(draw.normal(1, 6), 3), note="one position", degenerate_because="one position")
+    yield Case(
+        args=(draw.normal(2, 4, 4), 2), note="as many positions as features", degenerate_because="axes of one length"
+    )

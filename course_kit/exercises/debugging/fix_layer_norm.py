@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.transformer.layer_norm import exercise as layer_norm
 
 __all__ = ["exercise", "fix_layer_norm"]
@@ -19,7 +19,7 @@ def fix_layer_norm(x, gain, bias, eps=1e-5):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_layer_norm",
     chapter="debugging",
     repair=True,
@@ -35,8 +35,8 @@ def fix_layer_norm(x, gain, bias, eps=1e-5):
 ''',
     reference=fix_layer_norm,
     shapes={"x": "... d_model", "gain": "d_model", "bias": "d_model"},
-    look="model_bugs: Layer norm that differs from PyTorch's",
-    twins=("course_lib.layer_norm", *layer_norm.twins),
+    read_next="model_bugs: Layer norm that differs from PyTorch's",
+    forbidden=("course_lib.layer_norm", *layer_norm.forbidden),
 )
 
 
@@ -57,7 +57,7 @@ def _(draw):
     yield Case(
         args=(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 2.0]), torch.tensor([0.0, 10.0]), 0.0),
         note="mean 2, variance 1",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
@@ -79,7 +79,7 @@ def _(draw):
 def _(draw):
     x, gain, bias = _vectors_gain_and_bias(draw, (5,), torch.float64, scale=1e-6)
     x[0] = 3.0
-    yield Case(args=(x, gain, bias), note="one vector of equal features", edge="equal features")
+    yield Case(args=(x, gain, bias), note="one vector of equal features", degenerate_because="equal features")
     for dtype in (torch.float64, torch.float32):
         for batch in draw.batches():
             yield Case(args=_vectors_gain_and_bias(draw, batch, dtype, scale=1e-6), note="features of about 1e-6")
@@ -94,12 +94,16 @@ def _(draw):
         for dtype in (torch.float64, torch.float32):
             edge = "one of them is short" if 1 in batch else ""
             yield Case(
-                args=_vectors_gain_and_bias(draw, batch, dtype), note=f"{len(batch)} axes before the last", edge=edge
+                args=_vectors_gain_and_bias(draw, batch, dtype),
+                note=f"{len(batch)} axes before the last",
+                degenerate_because=edge,
             )
     for dtype in (torch.float64, torch.float32):
         yield Case(args=_vectors_gain_and_bias(draw, (5,), dtype, scale=2e-3), note="a variance as small as eps")
         for eps in (0.5, 1e-2):
             yield Case(args=(*_vectors_gain_and_bias(draw, (5,), dtype), eps), note=f"eps = {eps}")
     yield Case(
-        args=_vectors_gain_and_bias(draw, (4,), width=4), note="as many vectors as features", edge="equal on purpose"
+        args=_vectors_gain_and_bias(draw, (4,), width=4),
+        note="as many vectors as features",
+        degenerate_because="equal on purpose",
     )

@@ -7,7 +7,7 @@ from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 
 __all__ = ["exercise", "fix_layer_stack"]
 
@@ -25,7 +25,7 @@ class fix_layer_stack(nn.Module):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_layer_stack",
     chapter="debugging",
     repair=True,
@@ -47,7 +47,7 @@ class fix_layer_stack(nn.Module):
 ''',
     reference=fix_layer_stack,
     shapes={"x": "... d_model"},
-    look="debugging: Gradients that are exactly zero",
+    read_next="debugging: Gradients that are exactly zero",
 )
 
 
@@ -63,7 +63,7 @@ def _(draw):
         state={"layers.0.weight": torch.tensor([[1.0, 2.0], [-1.0, 0.0]]), "layers.0.bias": torch.tensor([0.5, -1.0])},
         args=(torch.tensor([[3.0, -1.0]]),),
         note="one layer of two features",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     yield Case(
         init=(2, 2),
@@ -75,7 +75,7 @@ def _(draw):
         },
         args=(torch.tensor([[3.0, -1.0]]),),
         note="two layers of two features",
-        edge="to be read by eye",
+        degenerate_because="to be read by eye",
     )
     for dtype in (torch.float32, torch.float64):
         d_model, num_layers, batch = draw.sizes(3, 2, 6)
@@ -86,15 +86,25 @@ def _(draw):
 def _(draw):
     for num_layers in (1, 2, 7):
         d_model, batch = draw.sizes(2, 3, 6)
-        yield _stack(draw, d_model, num_layers, (batch,), torch.float64, note=f"{num_layers} layers", edge="one layer")
-    yield _stack(draw, 1, 3, (5,), note="one feature", edge="one feature")
+        yield _stack(
+            draw,
+            d_model,
+            num_layers,
+            (batch,),
+            torch.float64,
+            note=f"{num_layers} layers",
+            degenerate_because="one layer",
+        )
+    yield _stack(draw, 1, 3, (5,), note="one feature", degenerate_because="one feature")
 
 
 @exercise.holds("It works with any number of batch dimensions, and in any layout in memory")
 def _(draw):
     for batch in ((), *draw.batches(but=(3, 4))[1:]):
         yield _stack(draw, 4, 3, batch, note=f"batch dimensions: {len(batch)}")
-    yield _stack(draw, 4, 2, (3, 1, 5), note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield _stack(
+        draw, 4, 2, (3, 1, 5), note="batch dimensions: 3", degenerate_because="a batch dimension of length one"
+    )
     case = _stack(draw, 4, 3, (5,), torch.float64)
     turned = case.args[0].mT.contiguous().mT
     yield Case(init=case.init, state=case.state, args=(turned,), note="a tensor that is transposed in memory")

@@ -7,7 +7,7 @@ from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 
 __all__ = ["exercise", "fix_loss"]
 
@@ -19,7 +19,7 @@ def fix_loss(logits, targets, pad_id):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_loss",
     chapter="debugging",
     repair=True,
@@ -39,8 +39,8 @@ def fix_loss(logits, targets, pad_id):
 ''',
     reference=fix_loss,
     shapes={"logits": "batch length vocab", "targets": "batch length"},
-    look="debugging: The loss at the start",
-    twins=(
+    read_next="debugging: The loss at the start",
+    forbidden=(
         "course_lib.label_smoothing_loss",
         "course_kit.translator.fast_loss.chunked_label_smoothing_loss",
         "course_kit.translator.fast_loss.masked_label_smoothing_loss",
@@ -70,7 +70,7 @@ def _(draw):
     yield Case(
         args=(torch.zeros(1, 4, 2), torch.tensor([[1, 1, 0, 0]]), 0),
         note="logits that know nothing, half of the targets padded",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for dtype in (torch.float32, torch.float64):
         yield Case(args=_batch(draw, real=(2, 2, 2), dtype=dtype), note="all sequences end in padding")
@@ -102,8 +102,8 @@ def _(draw):
         yield Case(args=_batch(draw, dtype=dtype), note="no padding")
     logits, targets, pad_id = _batch(draw)
     yield Case(args=(logits.mT.contiguous().mT, targets.T.contiguous().T, pad_id), note="transposed in memory")
-    yield Case(args=_batch(draw, real=(4,), length=4), note="a batch of one", edge="a batch of one")
-    yield Case(args=_batch(draw, real=(1, 1, 1), length=1), note="one position", edge="one position")
+    yield Case(args=_batch(draw, real=(4,), length=4), note="a batch of one", degenerate_because="a batch of one")
+    yield Case(args=_batch(draw, real=(1, 1, 1), length=1), note="one position", degenerate_because="one position")
 
 
 @exercise.holds("Logits up to ±10,000 give a finite and correct loss")
@@ -112,11 +112,11 @@ def _(draw):
         logits = torch.full((1, 2, 2), level)
         edge = "each target costs log 2, to be read by eye"
         args = (logits, torch.ones(1, 2, dtype=torch.int64), 0)
-        yield Case(args=args, note=f"all logits are {level:.0f}", edge=edge, gradients=False)
+        yield Case(args=args, note=f"all logits are {level:.0f}", degenerate_because=edge, gradients=False)
     for dtype in (torch.float32, torch.float64):
         logits, targets, pad_id = _batch(draw, dtype=dtype)
         large = draw.uniform(*logits.shape, low=-1e4, high=1e4, dtype=dtype)
         large[0, 0, :2] = torch.tensor([1e4, -1e4])
         targets[0, 0] = 1
         yield Case(args=(large, targets, pad_id), note="logits of ±1e4")
-        yield Case(args=(logits - 9000, targets, pad_id), note="logits near -9000", edge="one sign")
+        yield Case(args=(logits - 9000, targets, pad_id), note="logits near -9000", degenerate_because="one sign")

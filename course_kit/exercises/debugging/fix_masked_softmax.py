@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.masking.masked_softmax import exercise as masked_softmax
 from course_kit.exercises.masking.masked_softmax import not_exactly_zero
 
@@ -20,7 +20,7 @@ def fix_masked_softmax(scores, mask):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_masked_softmax",
     chapter="debugging",
     repair=True,
@@ -35,8 +35,8 @@ def fix_masked_softmax(scores, mask):
 ''',
     reference=fix_masked_softmax,
     shapes={"scores": "... len_q len_k", "mask": "#"},
-    look="mask_bugs: Filling with −1e9",
-    twins=("course_lib.masked_softmax", *masked_softmax.twins),
+    read_next="mask_bugs: Filling with −1e9",
+    forbidden=("course_lib.masked_softmax", *masked_softmax.forbidden),
     returns=("weights",),
 )
 exercise.remarks.extend(masked_softmax.remarks)  # the same may be said of a repair
@@ -59,7 +59,7 @@ def _with_a_sequence_of_padding(draw: Draw, dtype):
 def _(draw):
     yield Case(
         args=(torch.tensor([[1.0, 2.0, -1.0]]), torch.tensor([[True, False, True]])),
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
@@ -73,8 +73,16 @@ def _(draw):
     yield Case(args=(scores, draw.mask(2, 1, scores.shape[-1])), note="a mask of shape (B, 1, L_k)")
     yield Case(args=(scores, torch.ones(scores.shape[-2:], dtype=torch.bool)), note="nothing is masked")
     square = draw.normal(2, 2, 3, 4), draw.mask(2, 3, 4)
-    yield Case(args=square, note="a mask (H, L_q, L_k), as many sequences as heads", edge="equal lengths on purpose")
-    yield Case(args=(draw.normal(2, 1, 3, 4, 5), draw.mask(4, 5)), note="batch dimensions: 3", edge="one is short")
+    yield Case(
+        args=square,
+        note="a mask (H, L_q, L_k), as many sequences as heads",
+        degenerate_because="equal lengths on purpose",
+    )
+    yield Case(
+        args=(draw.normal(2, 1, 3, 4, 5), draw.mask(4, 5)),
+        note="batch dimensions: 3",
+        degenerate_because="one is short",
+    )
     turned = draw.normal(2, 5, 3).mT, draw.mask(2, 3, 5).mT.contiguous().mT
     yield Case(args=turned, note="tensors that are transposed in memory")
 
@@ -127,12 +135,14 @@ def _(draw):
         scores = torch.tensor([[1.0, -6e4, -2.0, -6e4]], dtype=dtype)
         mask = torch.tensor([[False, True, False, True]])
         edge = "equal scores: their weights are exact"
-        yield Case(args=(scores, mask), note="allowed scores of -60000", gradients=False, edge=edge)
+        yield Case(args=(scores, mask), note="allowed scores of -60000", gradients=False, degenerate_because=edge)
         scores = torch.tensor([[6e4, -6e4, 5.8e4, -6e4]], dtype=dtype)
         note = "masked scores of 60000 beside allowed ones of -60000"
-        yield Case(args=(scores, mask), note=note, gradients=False, edge=edge)
+        yield Case(args=(scores, mask), note=note, gradients=False, degenerate_because=edge)
         scores = torch.tensor([[-100.0, -200.0, -300.0], [1.0, 1.0, -300.0]], dtype=dtype)
         mask = torch.tensor([[False, False, False], [True, True, False]])
-        yield Case(args=(scores, mask), note="a fully masked row of scores below -99", gradients=False, edge=edge)
+        yield Case(
+            args=(scores, mask), note="a fully masked row of scores below -99", gradients=False, degenerate_because=edge
+        )
     wild = _scores_to_mask(draw, scale=3e3).clamp(-1e4, 1e4)
     yield Case(args=(wild, draw.mask(*wild.shape)), note="scores of some thousands", tolerance=50, gradients=False)

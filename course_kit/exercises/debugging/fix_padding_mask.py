@@ -7,7 +7,7 @@ from torch import nn
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.debugging.attention_inputs import queries_keys_values
 
 __all__ = ["exercise", "fix_padding_mask"]
@@ -19,7 +19,7 @@ def fix_padding_mask(query, key, value, real):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_padding_mask",
     chapter="debugging",
     repair=True,
@@ -39,10 +39,10 @@ def fix_padding_mask(query, key, value, real):
         "value": "batch heads len_k d_v",
         "real": "batch len_k",
     },
-    look="mask_bugs: A mask of zeros and ones",
-    twins=("course_lib.padding_mask",),
-    one_sign=("real",),
-    constant=("real",),
+    read_next="mask_bugs: A mask of zeros and ones",
+    forbidden=("course_lib.padding_mask",),
+    single_sign_args=("real",),
+    no_gradient_for=("real",),
 )
 
 
@@ -66,7 +66,7 @@ def _by_eye(kind):
     return Case(
         args=(query, key, torch.tensor([[[[4.0], [8], [-6]]]]), torch.tensor([[1, 1, 0]], dtype=kind)),
         note="one query, and the last of three keys is padding",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
 
 
@@ -108,7 +108,7 @@ def _(draw):
         args = queries_keys_values(draw, (batch, heads), sizes=(len_q, len_k, 5, 6))
         real = _padded([len_k, *[2] * (batch - 1)] if batch > 1 else [2], len_k)
         note = f"B, H, L_q, L_k = {batch}, {heads}, {len_q}, {len_k}"
-        yield Case(args=(*args, real), note=note, edge="short or equal axes")
+        yield Case(args=(*args, real), note=note, degenerate_because="short or equal axes")
     query, key, value, real = _padded_sequences(draw, torch.float32)
     yield Case(args=(query, key, value, _padded([1] * len(real), real.shape[-1])), note="one real key per sequence")
     for dtype in (torch.float32, torch.float64):

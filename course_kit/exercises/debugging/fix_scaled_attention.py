@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.debugging.attention_inputs import queries_keys_values
 from course_kit.exercises.scaled_dot_product.scaled_dot_product_attention import exercise as whole
 
@@ -21,7 +21,7 @@ def fix_scaled_attention(query, key, value):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_scaled_attention",
     chapter="debugging",
     repair=True,
@@ -39,8 +39,8 @@ def fix_scaled_attention(query, key, value):
 ''',
     reference=fix_scaled_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v"},
-    look="attention_bugs: The scale that is computed and not used",
-    twins=("course_lib.scaled_dot_product_attention", *whole.twins),
+    read_next="attention_bugs: The scale that is computed and not used",
+    forbidden=("course_lib.scaled_dot_product_attention", *whole.forbidden),
     returns=("output", "weights"),
 )
 
@@ -56,13 +56,17 @@ def _(draw):
             torch.tensor([[4.0], [8]]),
         ),
         note="one query, two keys of four features, so that the root is 2",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         yield Case(args=queries_keys_values(draw, batch))
     for sizes in ((1, 5, 4, 3), (4, 1, 3, 2), (3, 5, 1, 2), (3, 5, 4, 1), (3, 3, 3, 3)):
         args = queries_keys_values(draw, sizes=sizes)
-        yield Case(args=args, note="L_q, L_k, d_k, d_v = {}, {}, {}, {}".format(*sizes), edge="short or equal axes")
+        yield Case(
+            args=args,
+            note="L_q, L_k, d_k, d_v = {}, {}, {}, {}".format(*sizes),
+            degenerate_because="short or equal axes",
+        )
 
 
 @exercise.holds("With more features per head, the weights do not become more concentrated")
@@ -77,7 +81,9 @@ def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             yield Case(args=queries_keys_values(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
-    yield Case(args=queries_keys_values(draw, (2, 1, 3)), note="batch dimensions: 3", edge="one of them is short")
+    yield Case(
+        args=queries_keys_values(draw, (2, 1, 3)), note="batch dimensions: 3", degenerate_because="one of them is short"
+    )
     turned = tuple(x.mT.contiguous().mT for x in queries_keys_values(draw, (3,)))
     yield Case(args=turned, note="tensors that are transposed in memory")
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.attention.shifted_rows import shifted_rows
 from course_kit.exercises.attention.softmax import exercise as softmax_exercise
 
@@ -21,7 +21,7 @@ def fix_softmax(scores, dim=-1):
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="fix_softmax",
     chapter="debugging",
     repair=True,
@@ -37,9 +37,9 @@ def fix_softmax(scores, dim=-1):
 ''',
     reference=fix_softmax,
     shapes={"scores": "... length"},
-    look="debugging: float64 against float32",
+    read_next="debugging: float64 against float32",
     returns=("weights",),
-    twins=("course_lib.softmax", *softmax_exercise.twins),
+    forbidden=("course_lib.softmax", *softmax_exercise.forbidden),
 )
 
 
@@ -54,7 +54,9 @@ def _(called):
 @exercise.holds("Weights and gradients are those of the formula, to the precision of the dtype", weight=2)
 def _(draw):
     yield Case(
-        args=(torch.tensor([0.0, math.log(3.0)]),), note="two scores", edge="the smallest case, to be read by eye"
+        args=(torch.tensor([0.0, math.log(3.0)]),),
+        note="two scores",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         (length,) = draw.sizes(1, but=batch)
@@ -69,9 +71,13 @@ def _(draw):
     for axes, dim in ((2, 0), (3, 1), (3, 0), (3, -2), (4, 1), (4, -3), (2, 1), (1, 0), (3, -1)):
         dtype = torch.float64 if dim < 0 else torch.float32
         yield Case(args=(draw.normal(*draw.sizes(axes), dtype=dtype, scale=2.0), dim), note=f"{axes} axes, dim={dim}")
-    yield Case(args=(draw.normal(2, 1, 3, 4, 2, scale=2.0), 2), note="5 axes, dim=2", edge="an axis of length one")
+    yield Case(
+        args=(draw.normal(2, 1, 3, 4, 2, scale=2.0), 2),
+        note="5 axes, dim=2",
+        degenerate_because="an axis of length one",
+    )
     one = draw.normal(3, 1, dtype=torch.float64)
-    yield Case(args=(one, 1), note="an axis of one score, which gets all the weight", edge="length one")
+    yield Case(args=(one, 1), note="an axis of one score, which gets all the weight", degenerate_because="length one")
 
 
 @exercise.holds("Scores up to ±10,000 give finite and correct weights", weight=2)
@@ -86,5 +92,11 @@ def _(draw):
     spread[0, :2] = torch.tensor([-1e4, 1e4])
     yield Case(args=(spread,), note="scores between -1e4 and 1e4", tolerance=50)
     yield Case(args=(draw.normal(rows, length, scale=100.0),), note="scores of some hundreds", tolerance=50)
-    yield Case(args=(torch.tensor([1000.0, 1001.0, 1003.0]),), edge="to be read by eye", note="scores near 1000")
-    yield Case(args=(torch.tensor([-997.0, -1000.0, -999.0]),), edge="to be read by eye", note="scores near -1000")
+    yield Case(
+        args=(torch.tensor([1000.0, 1001.0, 1003.0]),), degenerate_because="to be read by eye", note="scores near 1000"
+    )
+    yield Case(
+        args=(torch.tensor([-997.0, -1000.0, -999.0]),),
+        degenerate_because="to be read by eye",
+        note="scores near -1000",
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from course_kit.beam_trace import beam_trace
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises._language_model import NextLogProbs
 from course_kit.exercises.decoding.random_models import CLEAR_LEAD, random_model
 from course_lib.decoding import beam_search
@@ -21,7 +21,7 @@ MOST_DRAWS = 2000  # until a case is found that tells right from wrong
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="beam_search",
     chapter="decoding",
     difficulty=4,
@@ -36,8 +36,8 @@ def beam_search(
     reference=beam_search,
     shapes={},
     returns=("ids",),
-    look=BEAMS,
-    twins=("course_kit.beam_trace.beam_trace", "course_kit.translator.search.beam"),
+    read_next=BEAMS,
+    forbidden=("course_kit.beam_trace.beam_trace", "course_kit.translator.search.beam"),
     differentiable=False,
 )
 

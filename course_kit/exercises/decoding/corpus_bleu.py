@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.decoding import corpus_bleu
 
 __all__ = ["exercise"]
@@ -14,10 +14,10 @@ SCORING = "bleu: Four ideas"
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="corpus_bleu",
     chapter="decoding",
-    twins=(
+    forbidden=(
         "sacrebleu.corpus_bleu",
         "sacrebleu.raw_corpus_bleu",
         "sacrebleu.corpus_score",
@@ -38,7 +38,7 @@ def corpus_bleu(hypotheses, references):
     reference=corpus_bleu,
     shapes={},
     returns=("bleu",),
-    look=SCORING,
+    read_next=SCORING,
     differentiable=False,
 )
 

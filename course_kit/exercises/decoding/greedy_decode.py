@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises._headings import GREEDY_DECODING
 from course_kit.exercises._language_model import NextLogProbs
 from course_kit.exercises.decoding.random_models import CLEAR_LEAD, random_model
@@ -20,7 +20,7 @@ def _arguments(model: NextLogProbs, *between) -> tuple:
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="greedy_decode",
     chapter="decoding",
     difficulty=2,
@@ -33,8 +33,8 @@ def greedy_decode(next_log_probs, bos_id, eos_id, max_length):
     reference=greedy_decode,
     shapes={},
     returns=("ids",),
-    look=GREEDY_DECODING,
-    twins=("course_lib.beam_search", "course_kit.beam_trace.beam_trace", "course_kit.translator.search.greedy"),
+    read_next=GREEDY_DECODING,
+    forbidden=("course_lib.beam_search", "course_kit.beam_trace.beam_trace", "course_kit.translator.search.greedy"),
     differentiable=False,
 )
 

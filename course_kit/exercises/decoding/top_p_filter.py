@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.decoding import top_p_filter
 
 __all__ = ["exercise"]
@@ -16,10 +16,10 @@ TEMPERATURE_AND_TOP_P = "decoding: Temperature and top-p"
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="top_p_filter",
     chapter="decoding",
-    twins=("transformers.TopPLogitsWarper", "transformers.top_k_top_p_filtering"),
+    forbidden=("transformers.TopPLogitsWarper", "transformers.top_k_top_p_filtering"),
     difficulty=3,
     minutes=20,
     stub='''\
@@ -30,7 +30,7 @@ def top_p_filter(logits, p):
     reference=top_p_filter,
     shapes={"logits": "vocab"},
     returns=("logits",),
-    look=TEMPERATURE_AND_TOP_P,
+    read_next=TEMPERATURE_AND_TOP_P,
     differentiable=False,
 )
 
@@ -72,7 +72,9 @@ def _logits_and_p(draw: Draw, vocab: int, kept: int, dtype=torch.float32, scale=
 )
 def _(draw):
     logits = torch.tensor([0.15, 0.5, 0.05, 0.3]).log().round(decimals=3)
-    yield Case(args=(logits, 0.7), note="probabilities 0.15, 0.5, 0.05, 0.3", edge="logarithms of probabilities")
+    yield Case(
+        args=(logits, 0.7), note="probabilities 0.15, 0.5, 0.05, 0.3", degenerate_because="logarithms of probabilities"
+    )
     for vocab, kept in ((6, 2), (7, 4), (9, 5), (11, 3)):
         yield Case(args=_logits_and_p(draw, vocab, kept))
 
@@ -105,6 +107,8 @@ def _(draw):
 @exercise.holds("Large logits stay finite, and right")
 def _(draw):
     logits = _logits(draw, 6) + 1000.0
-    yield Case(args=(logits, 0.6), note="all logits near 1,000", edge="one sign on purpose", tolerance=10)
+    yield Case(args=(logits, 0.6), note="all logits near 1,000", degenerate_because="one sign on purpose", tolerance=10)
     logits = _logits(draw, 7) - 1000.0
-    yield Case(args=(logits, 0.6), note="all logits near −1,000", edge="one sign on purpose", tolerance=10)
+    yield Case(
+        args=(logits, 0.6), note="all logits near −1,000", degenerate_because="one sign on purpose", tolerance=10
+    )

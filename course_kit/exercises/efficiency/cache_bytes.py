@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import cache_bytes
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="cache_bytes",
     chapter="efficiency",
     difficulty=1,
@@ -25,14 +25,16 @@ def cache_bytes(
     reference=cache_bytes,
     shapes={},
     returns=("bytes",),
-    look="efficiency: How large a key–value cache is",
+    read_next="efficiency: How large a key–value cache is",
     differentiable=False,
 )
 
 
 @exercise.holds("A key and a value are counted for each layer, head and token", weight=2)
 def _(draw):
-    yield Case(args=(1, 1, 3, 5), note="one layer with one head", edge="the smallest case, to be read by eye")
+    yield Case(
+        args=(1, 1, 3, 5), note="one layer with one head", degenerate_because="the smallest case, to be read by eye"
+    )
     for _ in range(3):
         yield Case(args=tuple(draw.sizes(4, 2, 40)))
     yield Case(args=(32, 8, 128, 8192), note="a model of the usual size, with 8,192 tokens")

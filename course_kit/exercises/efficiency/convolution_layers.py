@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import convolution_layers
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="convolution_layers",
     chapter="efficiency",
     difficulty=1,
@@ -23,14 +23,16 @@ def convolution_layers(length, kernel_size, dilated=False):
     reference=convolution_layers,
     shapes={},
     returns=("layers",),
-    look="attention_recurrence_convolution: Longest path: how often information is handed on",
+    read_next="attention_recurrence_convolution: Longest path: how often information is handed on",
     differentiable=False,
 )
 
 
 @exercise.holds("Each layer reaches k − 1 positions further back, and the last layer counts in full", weight=2)
 def _(draw):
-    yield Case(args=(5, 3), note="five positions, a kernel of three", edge="the smallest case, to be read by eye")
+    yield Case(
+        args=(5, 3), note="five positions, a kernel of three", degenerate_because="the smallest case, to be read by eye"
+    )
     for kernel_size in draw.sizes(3, 3, 9):
         layers = draw.integer(2, 6)
         furthest = layers * (kernel_size - 1) + 1  # the longest sequence that so many layers span
@@ -43,7 +45,7 @@ def _(draw):
 
 @exercise.holds("With dilation, each layer multiplies the number of positions that are reached by k", weight=2)
 def _(draw):
-    yield Case(args=(9, 3, True), note="nine positions, a kernel of three", edge="to be read by eye")
+    yield Case(args=(9, 3, True), note="nine positions, a kernel of three", degenerate_because="to be read by eye")
     for kernel_size in draw.sizes(3, 3, 7):
         layers = draw.integer(2, 5)
         furthest = kernel_size**layers

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import online_softmax_step
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="online_softmax_step",
     chapter="efficiency",
     difficulty=2,
@@ -35,8 +35,8 @@ def online_softmax_step(maximum, total, output, scores, value):
         "value": "... block d_v",
     },
     returns=("maximum", "total", "output"),
-    look="efficiency: Online softmax: one block of keys at a time",
-    one_sign=("total",),
+    read_next="efficiency: Online softmax: one block of keys at a time",
+    single_sign_args=("total",),
 )
 
 
@@ -86,7 +86,7 @@ def _(draw):
     yield Case(
         args=(*state, torch.tensor([[1.0, 0, -1]]), torch.tensor([[2.0, -4], [1, 0], [-3, 5]])),
         note="one query, the maximum does not change",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         for dtype in (torch.float32, torch.float64):
@@ -98,7 +98,11 @@ def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             new = _block(draw, batch, dtype=dtype)
-            yield Case(args=(*_start(*new), *new), note="the first block", edge="the state at the start is constant")
+            yield Case(
+                args=(*_start(*new), *new),
+                note="the first block",
+                degenerate_because="the state at the start is constant",
+            )
 
 
 @exercise.holds("Where the maximum grows, the sums so far are rescaled; elsewhere they are not", weight=2)
@@ -106,12 +110,12 @@ def _(draw):
     yield Case(
         args=_moved(_two_blocks(draw, scale=1.0), 9.0),
         note="all new scores are above the old ones",
-        edge="scores of one sign",
+        degenerate_because="scores of one sign",
     )
     yield Case(
         args=_moved(_two_blocks(draw, (3,), torch.float64, scale=1.0), -9.0),
         note="all new scores are below the old ones",
-        edge="scores of one sign",
+        degenerate_because="scores of one sign",
     )
     args = _two_blocks(draw, (2,), torch.float64)
     shift = draw.normal(*args[0].shape, dtype=torch.float64, scale=6.0)
@@ -125,14 +129,22 @@ def _(draw):
         old = _block(draw, (), (len_q, before, d_v))
         new = _block(draw, (), (len_q, block, d_v))
         yield Case(
-            args=(*_state_after(*old), *new), note=f"{block} keys in the block", edge="a length chosen on purpose"
+            args=(*_state_after(*old), *new),
+            note=f"{block} keys in the block",
+            degenerate_because="a length chosen on purpose",
         )
     old, new = (_block(draw, (3,), (4, 4, 4), torch.float64) for _ in range(2))
     yield Case(
-        args=(*_state_after(*old), *new), note="L_q = block = d_v", edge="axes of one length: mistakes give numbers"
+        args=(*_state_after(*old), *new),
+        note="L_q = block = d_v",
+        degenerate_because="axes of one length: mistakes give numbers",
     )
     old, new = (_block(draw, (2, 1, 3), (5, n, 4)) for n in (7, 6))
-    yield Case(args=(*_state_after(*old), *new), note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield Case(
+        args=(*_state_after(*old), *new),
+        note="batch dimensions: 3",
+        degenerate_because="a batch dimension of length one",
+    )
     args = _two_blocks(draw, (3,))
     turned = tuple(x.mT.contiguous().mT for x in args)
     yield Case(args=turned, note="tensors that are transposed in memory")
@@ -142,16 +154,24 @@ def _(draw):
 def _(draw):
     for dtype in (torch.float32, torch.float64):
         low, high = (_moved(_two_blocks(draw, dtype=dtype), by) for by in (-9990.0, 9990.0))
-        yield Case(args=high, note="new scores near 1e4", edge="scores of one sign", tolerance=50)
-        yield Case(args=low, note="new scores near -1e4", edge="scores of one sign", tolerance=50)
+        yield Case(args=high, note="new scores near 1e4", degenerate_because="scores of one sign", tolerance=50)
+        yield Case(args=low, note="new scores near -1e4", degenerate_because="scores of one sign", tolerance=50)
         new = _block(draw, dtype=dtype)
         new = new[0] - 9990.0, new[1]
-        yield Case(args=(*_start(*new), *new), note="first scores near -1e4", edge="scores of one sign", tolerance=50)
+        yield Case(
+            args=(*_start(*new), *new),
+            note="first scores near -1e4",
+            degenerate_because="scores of one sign",
+            tolerance=50,
+        )
     len_q, block, d_v = draw.sizes(3)
     old, new = (_block(draw, (), (len_q, block, d_v)) for _ in range(2))
     old = old[0] - 9990.0, old[1]
     yield Case(
-        args=(*_state_after(*old), *new), note="old scores near -1e4", edge="the old maxima have one sign", tolerance=50
+        args=(*_state_after(*old), *new),
+        note="old scores near -1e4",
+        degenerate_because="the old maxima have one sign",
+        tolerance=50,
     )
     spread = [
         (draw.uniform(len_q, block, low=-1e4, high=1e4, dtype=torch.float64), draw.normal(block, d_v).double())
@@ -160,6 +180,6 @@ def _(draw):
     yield Case(
         args=(*_state_after(*spread[0]), *spread[1]),
         note="scores between -1e4 and 1e4",
-        edge="large maxima",
+        degenerate_because="large maxima",
         tolerance=50,
     )

@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import speculative_acceptance
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="speculative_acceptance",
     chapter="efficiency",
     difficulty=2,
@@ -26,8 +26,8 @@ def speculative_acceptance(target, draft):
     reference=speculative_acceptance,
     shapes={"target": "... vocab", "draft": "... vocab"},
     returns=("accept", "residual"),
-    look="speculative_decoding: Accept or replace: the rule of speculative sampling",
-    one_sign=("target", "draft"),
+    read_next="speculative_decoding: Accept or replace: the rule of speculative sampling",
+    single_sign_args=("target", "draft"),
     sum_to_one=("target", "draft"),
 )
 
@@ -47,7 +47,7 @@ def _(draw):
     yield Case(
         args=(torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.25, 0.25, 0.5])),
         note="three tokens",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
         gradients=False,
     )
     for _ in range(3):
@@ -63,9 +63,13 @@ def _(draw):
         for dtype in (torch.float64, torch.float32):
             (vocab,) = draw.sizes(1, 3, 9, but=batch)
             yield Case(args=_two_models(draw, *batch, vocab, dtype=dtype), note=f"batch dimensions: {len(batch)}")
-    yield Case(args=_two_models(draw, 2, 1, 3, 5), note="batch dimensions: 3", edge="a batch dimension of length one")
-    yield Case(args=_two_models(draw, 1, 4), note="a batch of one", edge="a batch of one")
-    yield Case(args=_two_models(draw, 4, 4), note="as many rows as tokens", edge="square")
+    yield Case(
+        args=_two_models(draw, 2, 1, 3, 5),
+        note="batch dimensions: 3",
+        degenerate_because="a batch dimension of length one",
+    )
+    yield Case(args=_two_models(draw, 1, 4), note="a batch of one", degenerate_because="a batch of one")
+    yield Case(args=_two_models(draw, 4, 4), note="as many rows as tokens", degenerate_because="square")
     turned = (x.mT.contiguous().mT for x in _two_models(draw, 3, 6))
     yield Case(args=tuple(turned), note="transposed in memory")
 
@@ -75,7 +79,7 @@ def _(draw):
     yield Case(
         args=(torch.tensor([0.5, 0, 0.5, 0]), torch.tensor([0, 0.25, 0.75, 0])),
         note="zeros in one distribution, in the other, and in both",
-        edge="to be read by eye",
+        degenerate_because="to be read by eye",
         gradients=False,
     )
     for dtype in (torch.float32, torch.float64):

@@ -8,14 +8,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import tiled_attention
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="tiled_attention",
     chapter="efficiency",
     difficulty=2,
@@ -27,8 +27,8 @@ def tiled_attention(query, key, value, block_size):
 ''',
     reference=tiled_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v"},
-    look="efficiency: Attention in tiles: the algorithm behind FlashAttention",
-    twins=(
+    read_next="efficiency: Attention in tiles: the algorithm behind FlashAttention",
+    forbidden=(
         "scaled_dot_product_attention",
         "_scaled_dot_product_attention_math",
         "_scaled_dot_product_flash_attention_for_cpu",
@@ -59,7 +59,7 @@ def _(draw):
     yield Case(
         args=(query, key, torch.tensor([[4.0], [-8], [2]]), 2),
         note="one query, three keys of four features, two keys per block",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         for dtype in (torch.float32, torch.float64):
@@ -69,7 +69,11 @@ def _(draw):
                 args=(*_inputs_of_tiles(draw, batch, (len_q, len_k, d_k, d_v), dtype), 3), note="blocks of three keys"
             )
     square = _inputs_of_tiles(draw, (), (4, 4, 4, 4), torch.float64)
-    yield Case(args=(*square, 2), note="L_q = L_k = d_k = d_v", edge="axes of one length: mistakes give numbers here")
+    yield Case(
+        args=(*square, 2),
+        note="L_q = L_k = d_k = d_v",
+        degenerate_because="axes of one length: mistakes give numbers here",
+    )
 
 
 @exercise.holds("`block_size` need not divide the number of keys; it may be 1, or larger than that number", weight=2)
@@ -90,7 +94,7 @@ def _(draw):
     yield Case(
         args=(*_inputs_of_tiles(draw, (), (len_q, 1, d_k, d_v)), 2),
         note="a single key",
-        edge="an axis of length one on purpose",
+        degenerate_because="an axis of length one on purpose",
     )
 
 
@@ -101,10 +105,12 @@ def _(draw):
     yield Case(
         args=(*_inputs_of_tiles(draw, (2, 1, 3), (5, 7, 4, 6)), 3),
         note="batch dimensions: 3",
-        edge="a batch dimension of length one",
+        degenerate_because="a batch dimension of length one",
     )
     yield Case(
-        args=(*_inputs_of_tiles(draw, (3,), (1, 7, 4, 6)), 3), note="a single query", edge="an axis of length one"
+        args=(*_inputs_of_tiles(draw, (3,), (1, 7, 4, 6)), 3),
+        note="a single query",
+        degenerate_because="an axis of length one",
     )
     turned = tuple(x.mT.contiguous().mT for x in _inputs_of_tiles(draw, (3,)))
     yield Case(args=(*turned, 2), note="tensors that are transposed in memory")
@@ -131,7 +137,7 @@ def _(draw):
             note=f"all scores near {size:.0f}",
             tolerance=50,
             gradients=False,
-            edge="parallel vectors",
+            degenerate_because="parallel vectors",
         )
 
 
@@ -146,5 +152,5 @@ def _(draw):
             args=(*inputs, block_size),
             note=f"{len_k} keys in blocks of three",
             gradients=False,
-            largest=len_q * block_size * (d_k + 1),
+            max_numel=len_q * block_size * (d_k + 1),
         )

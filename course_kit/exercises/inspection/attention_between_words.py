@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.inspection import attention_between_words
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="attention_between_words",
     chapter="inspection",
     difficulty=2,
@@ -26,8 +26,8 @@ def attention_between_words(weights, query_words, key_words):
     reference=attention_between_words,
     shapes={"weights": "... len_q len_k", "query_words": "len_q", "key_words": "len_k"},
     returns=("between",),
-    look="inspection: Sub-word pieces and words",
-    one_sign=("weights",),
+    read_next="inspection: Sub-word pieces and words",
+    single_sign_args=("weights",),
 )
 
 
@@ -47,7 +47,9 @@ def _split_sentences(draw: Draw, *batch: int, dtype: torch.dtype = torch.float32
 @exercise.holds("Weights to the pieces of a word are added, weights from its pieces averaged", weight=3)
 def _(draw):
     weights = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
-    yield Case(args=(weights, torch.tensor([0, 0]), torch.tensor([0, 1, 1])), edge="to be worked out by hand")
+    yield Case(
+        args=(weights, torch.tensor([0, 0]), torch.tensor([0, 1, 1])), degenerate_because="to be worked out by hand"
+    )
     for dtype in (torch.float32, torch.float64, torch.float32):
         yield Case(args=_split_sentences(draw, dtype=dtype))
     rows, columns = torch.tensor([0, 0, 0, 1, 2]), torch.tensor([0, 1, 2, 2, 3, 3, 3])
@@ -60,9 +62,9 @@ def _(draw):
         for dtype in (torch.float32, torch.float64):
             yield Case(args=_split_sentences(draw, *batch, dtype=dtype), note=f"batch dimensions: {len(batch)}")
     weights, *words = _split_sentences(draw, 2, 1, 3)
-    yield Case(args=(weights, *words), note="batch dimensions: 3", edge="some are short")
+    yield Case(args=(weights, *words), note="batch dimensions: 3", degenerate_because="some are short")
     weights, *words = _split_sentences(draw, 1)
-    yield Case(args=(weights, *words), note="a batch of one", edge="a batch of one")
+    yield Case(args=(weights, *words), note="a batch of one", degenerate_because="a batch of one")
     weights, *words = _split_sentences(draw, 3)
     yield Case(args=(weights.mT.contiguous().mT, *words), note="transposed in memory")
 
@@ -88,5 +90,11 @@ def _(draw):
         args=(draw.weights(4, 6), torch.tensor([0, 0, 1, 2]), torch.tensor([-1, 0, 0, 0, 0, -1])), note="one key word"
     )
     for rows, columns in ((words, words), (words, others), (others, _words(draw, 6, 4))):
-        yield Case(args=(draw.weights(6, 6), rows, columns), note="as many queries as keys", edge="equal lengths")
-    yield Case(args=(torch.tensor([[1.0]]), torch.tensor([0]), torch.tensor([0])), note="one token", edge="one token")
+        yield Case(
+            args=(draw.weights(6, 6), rows, columns), note="as many queries as keys", degenerate_because="equal lengths"
+        )
+    yield Case(
+        args=(torch.tensor([[1.0]]), torch.tensor([0]), torch.tensor([0])),
+        note="one token",
+        degenerate_because="one token",
+    )

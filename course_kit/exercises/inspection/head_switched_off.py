@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.inspection import head_switched_off
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="head_switched_off",
     chapter="inspection",
     difficulty=2,
@@ -26,7 +26,7 @@ def head_switched_off(heads, weight, bias, off):
     reference=head_switched_off,
     shapes={"heads": "batch num_heads length d_head", "weight": "d_out d_model", "bias": "d_out"},
     returns=("output",),
-    look="attention_as_explanation: Write the switch yourself",
+    read_next="attention_as_explanation: Write the switch yourself",
 )
 
 
@@ -45,7 +45,7 @@ def _(draw):
     yield Case(
         args=(heads, torch.tensor([[3.0, -1.0]]), torch.tensor([0.5]), 1),
         note="3 · 1 + 0.5, without −1 · 2",
-        edge="to be read by eye",
+        degenerate_because="to be read by eye",
     )
     for off, dtype in ((1, torch.float32), (2, torch.float64), (3, torch.float32)):
         yield Case(args=(*_attention_output(draw, 4, 11, dtype), off), note=f"head {off} of 0 to 3 is off")
@@ -63,18 +63,18 @@ def _(draw):
 def _(draw):
     for num_heads, dtype in ((3, torch.float32), (4, torch.float64)):
         off = draw.integer(1, num_heads - 1)
-        yield Case(args=(*_attention_output(draw, num_heads, None, dtype), off), edge="a square matrix")
+        yield Case(args=(*_attention_output(draw, num_heads, None, dtype), off), degenerate_because="a square matrix")
 
 
 @exercise.holds("It works for axes of length 1 and any layout in memory; without its only head, the bias is left")
 def _(draw):
     one_head = draw.normal(2, 1, 3, 5), draw.normal(4, 5), draw.normal(4)
-    yield Case(args=(*one_head, 0), note="one head", edge="a single head")
+    yield Case(args=(*one_head, 0), note="one head", degenerate_because="a single head")
     one_position = draw.normal(2, 3, 1, 5), draw.normal(7, 15), draw.normal(7)
-    yield Case(args=(*one_position, 1), note="one position", edge="one position")
+    yield Case(args=(*one_position, 1), note="one position", degenerate_because="one position")
     one_sentence = draw.normal(1, 3, 4, 5), draw.normal(7, 15), draw.normal(7)
-    yield Case(args=(*one_sentence, 1), note="one sentence", edge="one sentence")
+    yield Case(args=(*one_sentence, 1), note="one sentence", degenerate_because="one sentence")
     per_position = draw.normal(2, 4, 3, 5).transpose(1, 2), draw.normal(15, 7).T, draw.normal(7)
     yield Case(args=(*per_position, 2), note="transposed in memory")
     one_feature = draw.normal(2, 3, 4, 1), draw.normal(7, 3), draw.normal(7)
-    yield Case(args=(*one_feature, 2), note="d_head is 1", edge="heads of one feature")
+    yield Case(args=(*one_feature, 2), note="d_head is 1", degenerate_because="heads of one feature")

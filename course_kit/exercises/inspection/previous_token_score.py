@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.inspection import previous_token_score
 
 __all__ = ["exercise", "previous_token_score"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="previous_token_score",
     chapter="inspection",
     difficulty=1,
@@ -25,15 +25,15 @@ def previous_token_score(weights):
     reference=previous_token_score,
     shapes={"weights": "... length length"},
     returns=("score",),
-    look="inspection: What heads do",
-    one_sign=("weights",),
+    read_next="inspection: What heads do",
+    single_sign_args=("weights",),
 )
 
 
 @exercise.holds("The score is the mean weight on the previous token, over the queries that have one", weight=2)
 def _(draw):
     weights = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.5, 0.3]])
-    yield Case(args=(weights,), note="(0.9 + 0.5) / 2", edge="to be read by eye")
+    yield Case(args=(weights,), note="(0.9 + 0.5) / 2", degenerate_because="to be read by eye")
     for length, dtype in zip(draw.sizes(3, 4, 9), (torch.float32, torch.float64, torch.float32), strict=True):
         yield Case(args=(draw.weights(length, length, dtype=dtype),), note=f"{length} tokens")
 
@@ -43,7 +43,7 @@ def _(draw):
     for batch in draw.batches(but=(6,)):
         for dtype in (torch.float32, torch.float64):
             yield Case(args=(draw.weights(*batch, 6, 6, dtype=dtype),), note=f"batch dimensions: {len(batch)}")
-    yield Case(args=(draw.weights(2, 1, 3, 5, 5),), note="batch dimensions: 3", edge="some are short")
+    yield Case(args=(draw.weights(2, 1, 3, 5, 5),), note="batch dimensions: 3", degenerate_because="some are short")
     turned = draw.weights(3, 5, 5).mT
     yield Case(args=(turned / turned.sum(-1, keepdim=True),), note="transposed in memory")
 
@@ -55,4 +55,6 @@ def _(draw):
     back[0] = torch.eye(length)[0]
     yield Case(args=(back,), note="always the previous token; the first query attends to itself")
     yield Case(args=(back.T.contiguous(),), note="always the next token; the last query attends to itself")
-    yield Case(args=(torch.tensor([[0.25, 0.75], [0.5, 0.5]]),), note="two tokens", edge="to be read by eye")
+    yield Case(
+        args=(torch.tensor([[0.25, 0.75], [0.5, 0.5]]),), note="two tokens", degenerate_because="to be read by eye"
+    )

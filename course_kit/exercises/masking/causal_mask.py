@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.masking import causal_mask
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="causal_mask",
     chapter="masking",
-    twins=("torch.nn.generate_square_subsequent_mask", "torch.nn._generate_square_subsequent_mask"),
+    forbidden=("torch.nn.generate_square_subsequent_mask", "torch.nn._generate_square_subsequent_mask"),
     difficulty=1,
     minutes=5,
     stub='''\
@@ -24,14 +24,14 @@ def causal_mask(length):
     reference=causal_mask,
     shapes={},
     returns=("mask",),
-    look="masking: Causal mask",
+    read_next="masking: Causal mask",
     differentiable=False,
 )
 
 
 @exercise.holds("A query may attend to itself and to earlier positions, but to no later ones", weight=2)
 def _(draw):
-    yield Case(args=(3,), edge="a small case, to be read by eye")
+    yield Case(args=(3,), degenerate_because="a small case, to be read by eye")
     for length in draw.sizes(2, 4, 9):
         yield Case(args=(length,), note=f"length {length}")
 

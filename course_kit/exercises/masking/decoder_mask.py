@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.masking.padded_tokens import padded_tokens
 from course_lib.masking import decoder_mask
 
@@ -13,7 +13,7 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="decoder_mask",
     chapter="masking",
     difficulty=2,
@@ -26,7 +26,7 @@ def decoder_mask(tokens, pad_id):
     reference=decoder_mask,
     shapes={"tokens": "batch length"},
     returns=("mask",),
-    look="masking: Decoder mask",
+    read_next="masking: Decoder mask",
     differentiable=False,
 )
 
@@ -35,7 +35,7 @@ def decoder_mask(tokens, pad_id):
     "A key is allowed if it is not later than the query and not padding; the shape is (B, 1, L, L)", weight=3
 )
 def _(draw):
-    yield Case(args=(torch.tensor([[5, 8, 0]]), 0), edge="the smallest case, to be read by eye")
+    yield Case(args=(torch.tensor([[5, 8, 0]]), 0), degenerate_because="the smallest case, to be read by eye")
     for _ in range(3):
         yield Case(args=(padded_tokens(draw, 0), 0), note="padding at the end, pad_id 0")
 
@@ -45,7 +45,7 @@ def _(draw):
     for pad_id in (1, 4, -1):
         yield Case(args=(padded_tokens(draw, pad_id), pad_id), note=f"pad_id {pad_id}")
     long = draw.integers(1, 300, low=0, high=9)
-    yield Case(args=(long, 6), note="300 tokens, pad_id 6", edge="one sequence on purpose")
+    yield Case(args=(long, 6), note="300 tokens, pad_id 6", degenerate_because="one sequence on purpose")
 
 
 @exercise.holds("Only keys are masked: rows of padded queries stay as they are, even those without any key", weight=2)

@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.masking import masked_softmax
 
 __all__ = ["exercise", "not_exactly_zero"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="masked_softmax",
     chapter="masking",
     difficulty=3,
@@ -26,8 +26,8 @@ def masked_softmax(scores, mask):
     reference=masked_softmax,
     shapes={"scores": "... len_q len_k", "mask": "#"},
     returns=("weights",),
-    look="masking: Rows without a key",
-    twins=("_masked_softmax", "torch.masked.softmax", "torch.masked.log_softmax"),
+    read_next="masking: Rows without a key",
+    forbidden=("_masked_softmax", "torch.masked.softmax", "torch.masked.log_softmax"),
 )
 
 
@@ -65,7 +65,7 @@ def _scores(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
 def _(draw):
     yield Case(
         args=(torch.tensor([[1.0, 2.0, -1.0]]), torch.tensor([[True, False, True]])),
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         scores = _scores(draw, batch)
@@ -91,14 +91,18 @@ def _(draw):
     yield Case(
         args=(draw.normal(2, 2, 3, 4), draw.mask(2, 3, 4)),
         note="a mask (H, L_q, L_k) for scores (B, H, L_q, L_k), as many sequences as heads",
-        edge="equal lengths on purpose",
+        degenerate_because="equal lengths on purpose",
     )
     yield Case(
         args=(draw.normal(3, 3, 4), draw.mask(3, 4)),
         note="a mask (L_q, L_k), as many sequences as queries",
-        edge="equal lengths on purpose",
+        degenerate_because="equal lengths on purpose",
     )
-    yield Case(args=(draw.normal(2, 1, 3, 4, 5), draw.mask(4, 5)), note="batch dimensions: 3", edge="one is short")
+    yield Case(
+        args=(draw.normal(2, 1, 3, 4, 5), draw.mask(4, 5)),
+        note="batch dimensions: 3",
+        degenerate_because="one is short",
+    )
     turned = draw.normal(2, 5, 3).mT, draw.mask(2, 3, 5).mT.contiguous().mT
     yield Case(args=turned, note="tensors that are transposed in memory")
 
@@ -119,7 +123,9 @@ def not_exactly_zero(args, weights):
 @exercise.holds("A masked key gets exactly 0, not a tiny weight", weight=0.5, fault=not_exactly_zero)
 def _(draw):
     scores = torch.tensor([[1.0, 2.0, -1.0]])
-    yield Case(args=(scores, torch.tensor([[True, False, True]])), edge="to be read by eye", gradients=False)
+    yield Case(
+        args=(scores, torch.tensor([[True, False, True]])), degenerate_because="to be read by eye", gradients=False
+    )
     scores = _scores(draw, (2,), torch.float64)
     yield Case(args=(scores, draw.mask(*scores.shape)), note="in float64", gradients=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.masking.padded_tokens import padded_tokens
 from course_lib.masking import padding_mask
 
@@ -13,7 +13,7 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="padding_mask",
     chapter="masking",
     difficulty=1,
@@ -26,14 +26,14 @@ def padding_mask(tokens, pad_id):
     reference=padding_mask,
     shapes={"tokens": "batch length"},
     returns=("mask",),
-    look="masking: Padding mask",
+    read_next="masking: Padding mask",
     differentiable=False,
 )
 
 
 @exercise.holds("A key may be attended to if it is not padding; the shape is (B, 1, 1, L)", weight=2)
 def _(draw):
-    yield Case(args=(torch.tensor([[5, 8, 0]]), 0), edge="the smallest case, to be read by eye")
+    yield Case(args=(torch.tensor([[5, 8, 0]]), 0), degenerate_because="the smallest case, to be read by eye")
     for _ in range(2):
         yield Case(args=(padded_tokens(draw, 0), 0), note="padding at the end, pad_id 0")
 
@@ -51,5 +51,9 @@ def _(draw):
     tokens = padded_tokens(draw, 0)
     tokens[1] = 0
     yield Case(args=(tokens, 0), note="a sequence of padding only")
-    yield Case(args=(torch.tensor([[0], [4], [7]], dtype=torch.int32), 0), note="one token, int32", edge="length one")
+    yield Case(
+        args=(torch.tensor([[0], [4], [7]], dtype=torch.int32), 0),
+        note="one token, int32",
+        degenerate_because="length one",
+    )
     yield Case(args=(padded_tokens(draw, 0).T.contiguous().T, 0), note="tokens that are transposed in memory")

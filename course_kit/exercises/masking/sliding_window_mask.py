@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.masking import sliding_window_mask
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="sliding_window_mask",
     chapter="masking",
     difficulty=2,
@@ -23,14 +23,14 @@ def sliding_window_mask(length, window):
     reference=sliding_window_mask,
     shapes={},
     returns=("mask",),
-    look="sliding_window_attention: The mask of a sliding window",
+    read_next="sliding_window_attention: The mask of a sliding window",
     differentiable=False,
 )
 
 
 @exercise.holds("A query sees itself and the window − 1 keys before it", weight=2)
 def _(draw):
-    yield Case(args=(3, 2), edge="a small case, to be read by eye")
+    yield Case(args=(3, 2), degenerate_because="a small case, to be read by eye")
     for window in (2, 3, 4):
         yield Case(args=(draw.integer(window + 3, 9), window), note=f"window {window}")
 
@@ -44,7 +44,7 @@ def _(draw):
 @exercise.holds("With a window as long as the sequence or longer, it is the causal mask")
 def _(draw):
     length, more = draw.sizes(2, 3, 7)
-    yield Case(args=(length, length), note="window = length", edge="equal on purpose")
+    yield Case(args=(length, length), note="window = length", degenerate_because="equal on purpose")
     yield Case(args=(more, more + 1), note="window = length + 1")
     yield Case(args=(more, 3 * more), note="window longer than the sequence")
     yield Case(args=(1, 2), note="one token")

@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.multi_head.sizes import merged_by_chance
 from course_lib.multi_head import merge_heads
 
@@ -14,7 +14,7 @@ __all__ = ["exercise", "merge_heads"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="merge_heads",
     chapter="multi_head",
     difficulty=2,
@@ -27,7 +27,7 @@ def merge_heads(x):
     reference=merge_heads,
     shapes={"x": "... num_heads length d_head"},
     returns=("features",),
-    look="multi_head: Merging the heads",
+    read_next="multi_head: Merging the heads",
 )
 
 
@@ -41,7 +41,11 @@ def _heads(draw: Draw, batch=(), dtype=torch.float32):
 @exercise.holds("Each position holds the features of head 0, then those of head 1, and so on", weight=2)
 def _(draw):
     x = torch.tensor([[[1.0, 2.0], [5.0, 6.0]], [[3.0, 4.0], [7.0, 8.0]]])
-    yield Case(args=(x,), note="two heads, two positions, two features", edge="the smallest case, to be read by eye")
+    yield Case(
+        args=(x,),
+        note="two heads, two positions, two features",
+        degenerate_because="the smallest case, to be read by eye",
+    )
     for _ in range(3):
         yield Case(args=_heads(draw))
 
@@ -51,7 +55,9 @@ def _(draw):
     for batch in draw.batches():
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_heads(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
-    yield Case(args=_heads(draw, (2, 1, 3)), note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield Case(
+        args=_heads(draw, (2, 1, 3)), note="batch dimensions: 3", degenerate_because="a batch dimension of length one"
+    )
     turned = draw.normal(2, 5, 3, 4).transpose(-3, -2)
     yield Case(args=(turned,), note="a tensor that lies in memory as split_heads leaves it")
 
@@ -65,4 +71,4 @@ def _(draw):
         ("a single position", (batch, num_heads, 1, d_head)),
         ("a batch of one", (1, num_heads, length, d_head)),
     ):
-        yield Case(args=(draw.normal(*shape),), note=note, edge="a length of one on purpose")
+        yield Case(args=(draw.normal(*shape),), note=note, degenerate_because="a length of one on purpose")

@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.multi_head.sizes import HEADS_AND_WIDTHS, merged_by_chance
 from course_lib.multi_head import MultiHeadAttention
 
@@ -14,7 +14,7 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="MultiHeadAttention",
     chapter="multi_head",
     difficulty=3,
@@ -41,8 +41,8 @@ class MultiHeadAttention(nn.Module):
         "weights": "batch num_heads len_q len_k",
     },
     returns=("output", "weights"),
-    look="multi_head: The class MultiHeadAttention",
-    twins=("multi_head_attention_forward", "_native_multi_head_attention", "torch.nn.MultiheadAttention"),
+    read_next="multi_head: The class MultiHeadAttention",
+    forbidden=("multi_head_attention_forward", "_native_multi_head_attention", "torch.nn.MultiheadAttention"),
 )
 
 
@@ -89,7 +89,7 @@ def _(draw):
             torch.tensor([[[1.0, 0.0], [2.0, -1.0]]]),
         ),
         note="one head of two features, one query, two keys",
-        edge="the smallest case, to be followed with a pencil",
+        degenerate_because="the smallest case, to be followed with a pencil",
     )
     yield Case(
         init=(2, 2),
@@ -100,7 +100,7 @@ def _(draw):
             torch.tensor([[[1.0, -1.0], [3.0, 2.0]]]),
         ),
         note="two heads of one feature, one query, two keys, all projections the identity",
-        edge="to be followed with a pencil",
+        degenerate_because="to be followed with a pencil",
     )
     yield Case(
         init=(4, 2),
@@ -111,7 +111,7 @@ def _(draw):
             torch.tensor([[[1.0, 0, 2, 0], [2, -1, 0, 1], [0, 3, 1, -2]]]),
         ),
         note="two heads of two features, two queries, three keys",
-        edge="to be followed with a pencil",
+        degenerate_because="to be followed with a pencil",
     )
 
 
@@ -138,7 +138,9 @@ def _(draw):
     for pair, dtype in (((3, 2), torch.float64), ((2, 4), torch.float32)):
         call = _call(draw, pair, dtype)
         x = call["args"][0]
-        yield Case(**{**call, "args": (x, x, x)}, note="self-attention", edge="queries and keys are the same")
+        yield Case(
+            **{**call, "args": (x, x, x)}, note="self-attention", degenerate_because="queries and keys are the same"
+        )
 
 
 @exercise.holds("A masked key gets weight zero and the others share all the weight; masks broadcast", weight=2)
@@ -152,7 +154,7 @@ def _(draw):
         state=_identities(2),
         args=(*x, torch.tensor([[[1.0, -1.0], [4.0, 0.0], [3.0, 2.0]]]), torch.tensor([[True, False, True]])),
         note="one head, one of three keys is masked, all projections the identity",
-        edge="to be followed with a pencil",
+        degenerate_because="to be followed with a pencil",
     )
     yield Case(**_masked(draw, (2, 4), "1Hqk", torch.float64), note="a mask (1, H, L_q, L_k)")
     yield Case(**_masked(draw, (3, 2), "BHqk"), note="a mask of full size")
@@ -169,15 +171,19 @@ def _(draw):
     ):
         call = _call(draw, (2, 3), sizes=(shape[0], shape[-2], shape[-1]))
         call["args"] = (*call["args"], draw.mask(*shape))
-        yield Case(**call, note=f"a mask {axes}, {alike}", edge="equal lengths on purpose")
+        yield Case(**call, note=f"a mask {axes}, {alike}", degenerate_because="equal lengths on purpose")
 
 
 @exercise.holds(
     "One head works, and so do d_model heads; if num_heads does not divide d_model, the constructor raises ValueError"
 )
 def _(draw):
-    yield Case(**_call(draw, (1, 5)), note="one head, an odd number of features", edge="one head on purpose")
-    yield Case(**_call(draw, (4, 1)), note="as many heads as features", edge="heads of one feature on purpose")
+    yield Case(
+        **_call(draw, (1, 5)), note="one head, an odd number of features", degenerate_because="one head on purpose"
+    )
+    yield Case(
+        **_call(draw, (4, 1)), note="as many heads as features", degenerate_because="heads of one feature on purpose"
+    )
     # Without arguments for `forward`: it is the constructor that has to raise.
     for d_model, num_heads in ((6, 4), (7, 2), (4, 8)):
         note = f"the constructor alone, {num_heads} heads for {d_model} features"
@@ -203,6 +209,6 @@ def _(draw):
         state=_identities(6, torch.float64),
         args=(query, key, draw.normal(1, 4, 6, dtype=torch.float64), draw.mask(2, 4)),
         note="all scores near -10000, masked",
-        edge="parallel vectors on purpose",
+        degenerate_because="parallel vectors on purpose",
         gradients=False,
     )

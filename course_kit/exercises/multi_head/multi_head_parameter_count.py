@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.multi_head.sizes import HEADS_AND_WIDTHS
 from course_lib.multi_head import multi_head_parameter_count
 
@@ -11,7 +11,7 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="multi_head_parameter_count",
     chapter="multi_head",
     difficulty=1,
@@ -24,18 +24,22 @@ def multi_head_parameter_count(d_model, num_heads, bias=True):
     reference=multi_head_parameter_count,
     shapes={},
     returns=("parameters",),
-    look="cost_of_heads: Counting the parameters",
+    read_next="cost_of_heads: Counting the parameters",
     differentiable=False,
 )
 
 
 @exercise.holds("Four matrices with their biases are counted, however many heads share them", weight=2)
 def _(draw):
-    yield Case(args=(2, 1), note="two features, one head", edge="the smallest case, to be read by eye")
+    yield Case(args=(2, 1), note="two features, one head", degenerate_because="the smallest case, to be read by eye")
     for pair in (*HEADS_AND_WIDTHS, (3, 5), (8, 64)):
         yield Case(args=(pair[0] * pair[1], pair[0]))
     for num_heads in (1, 12):
-        yield Case(args=(12, num_heads), note=f"{num_heads} heads for 12 features", edge="an extreme number of heads")
+        yield Case(
+            args=(12, num_heads),
+            note=f"{num_heads} heads for 12 features",
+            degenerate_because="an extreme number of heads",
+        )
 
 
 @exercise.holds("Without biases only the matrices are counted")

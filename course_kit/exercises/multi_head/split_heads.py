@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.multi_head.sizes import HEADS_AND_WIDTHS
 from course_lib.multi_head import split_heads
 
@@ -14,7 +14,7 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="split_heads",
     chapter="multi_head",
     difficulty=2,
@@ -27,7 +27,7 @@ def split_heads(x, num_heads):
     reference=split_heads,
     shapes={"x": "... length d_model"},
     returns=("heads",),
-    look="multi_head: Splitting features",
+    read_next="multi_head: Splitting features",
 )
 
 
@@ -40,7 +40,9 @@ def _features(draw: Draw, pair, batch, dtype=torch.float32):
 @exercise.holds("Head h holds the h-th contiguous slice of the features, position by position", weight=2)
 def _(draw):
     x = torch.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
-    yield Case(args=(x, 2), note="two positions of four features", edge="the smallest case, to be read by eye")
+    yield Case(
+        args=(x, 2), note="two positions of four features", degenerate_because="the smallest case, to be read by eye"
+    )
     for pair in HEADS_AND_WIDTHS:
         yield Case(args=_features(draw, pair, ()))
 
@@ -51,7 +53,7 @@ def _(draw):
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_features(draw, pair, batch, dtype), note=f"batch dimensions: {len(batch)}")
     x = draw.normal(2, 1, 3, 5, 8)
-    yield Case(args=(x, 4), note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield Case(args=(x, 4), note="batch dimensions: 3", degenerate_because="a batch dimension of length one")
     yield Case(args=(draw.normal(7, 6, 5).mT, 2), note="a tensor that is transposed in memory")
 
 
@@ -65,4 +67,6 @@ def _(draw):
         yield Case(args=(x, 1 if batch else 6), note="one head" if batch else "as many heads as features")
         for num_heads in (4, 12):
             yield Case(args=(x, num_heads), raises=ValueError, note=f"{num_heads} heads for 6 features")
-    yield Case(args=(draw.normal(1, 3, 4), 2), note="a batch of one", edge="an axis of length one on purpose")
+    yield Case(
+        args=(draw.normal(1, 3, 4), 2), note="a batch of one", degenerate_because="an axis of length one on purpose"
+    )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import alibi_bias
 
 __all__ = ["alibi_bias", "exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="alibi_bias",
     chapter="positional_encoding",
-    twins=("transformers.build_alibi_tensor", "transformers.build_mpt_alibi_tensor"),
+    forbidden=("transformers.build_alibi_tensor", "transformers.build_mpt_alibi_tensor"),
     difficulty=2,
     minutes=10,
     stub='''\
@@ -24,7 +24,7 @@ def alibi_bias(num_heads, length):
     reference=alibi_bias,
     shapes={},
     returns=("bias",),
-    look="relative_positions: ALiBi: a penalty on distance",
+    read_next="relative_positions: ALiBi: a penalty on distance",
     differentiable=False,
 )
 

@@ -7,17 +7,17 @@ from torch import Tensor
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import apply_rotary
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="apply_rotary",
     chapter="positional_encoding",
-    twins=("transformers.apply_rotary_pos_emb", "transformers.apply_rotary_emb"),
+    forbidden=("transformers.apply_rotary_pos_emb", "transformers.apply_rotary_emb"),
     difficulty=3,
     minutes=25,
     stub='''\
@@ -28,7 +28,7 @@ def apply_rotary(x, positions, base=10000.0):
     reference=apply_rotary,
     shapes={"x": "... length d", "positions": "length"},
     returns=("turned",),
-    look="positional_encoding: Rotary position embedding (RoPE)",
+    read_next="positional_encoding: Rotary position embedding (RoPE)",
 )
 
 
@@ -45,7 +45,7 @@ def _in_order(x: Tensor) -> Tensor:
 def _(draw):
     yield Case(
         args=(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1])),
-        edge="the smallest case, to be read by eye: (1, 0) at position 1 becomes cosine and sine of 1",
+        degenerate_because="the smallest case, to be read by eye: (1, 0) at position 1 becomes cosine and sine of 1",
     )
     for d in (4, 6, 8):
         x = _rows(draw, d)
@@ -73,7 +73,9 @@ def _(draw):
     x = draw.normal(2, 5, 4)
     yield Case(args=(x, torch.tensor([3, 0, 3, 3, 8])), note="positions 3, 0, 3, 3, 8: one of them three times")
     yield Case(
-        args=(draw.normal(3, 1, 4), torch.tensor([9])), note="one row, at position 9", edge="a length of one on purpose"
+        args=(draw.normal(3, 1, 4), torch.tensor([9])),
+        note="one row, at position 9",
+        degenerate_because="a length of one on purpose",
     )
 
 

@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import LearnedPositionalEmbedding
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="LearnedPositionalEmbedding",
     chapter="positional_encoding",
     difficulty=2,
@@ -31,7 +31,7 @@ class LearnedPositionalEmbedding(nn.Module):
 ''',
     reference=LearnedPositionalEmbedding,
     shapes={"x": "batch length d_model"},
-    look="positional_encoding: Learned positional embeddings",
+    read_next="positional_encoding: Learned positional embeddings",
 )
 
 
@@ -56,7 +56,7 @@ def _(draw):
         init=(4, 2),
         state={"embedding.weight": torch.tensor([[10.0, -10.0], [20.0, -20.0], [30.0, -30.0], [40.0, -40.0]])},
         args=(torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]),),
-        edge="a small case, to be followed with a pencil: 10 on the first position, 20 on the second",
+        degenerate_because="a small case, to be followed with a pencil: 10 on the first position, 20 on the second",
         note="one sequence of three positions",
     )
     for more in (-1, -2):
@@ -68,14 +68,16 @@ def _(draw):
 @exercise.holds("x may have max_length positions, or far fewer")
 def _(draw):
     for dtype in (torch.float32, torch.float64):
-        yield _learned(draw, dtype, more=0, note="L = max_length", edge="two axes of one length on purpose")
+        yield _learned(
+            draw, dtype, more=0, note="L = max_length", degenerate_because="two axes of one length on purpose"
+        )
     max_length, d_model, batch = draw.sizes(3, 4, 9)
     yield Case(
         init=(max_length, d_model),
         state=exercise.draw_state(draw, max_length, d_model),
         args=(draw.normal(batch, 1, d_model),),
         note="one position",
-        edge="a length of one on purpose",
+        degenerate_because="a length of one on purpose",
     )
     for (max_length, d_model), shape, note in (
         ((5, 3), (7, 2, 3), "more sequences than max_length"),

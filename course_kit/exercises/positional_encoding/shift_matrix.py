@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import shift_matrix
 
 __all__ = ["exercise", "shift_matrix"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="shift_matrix",
     chapter="positional_encoding",
     difficulty=3,
@@ -23,7 +23,7 @@ def shift_matrix(offset, d_model):
     reference=shift_matrix,
     shapes={},
     returns=("matrix",),
-    look="shift_is_a_rotation: A shift is a rotation: the matrix",
+    read_next="shift_is_a_rotation: A shift is a rotation: the matrix",
     differentiable=False,
 )
 

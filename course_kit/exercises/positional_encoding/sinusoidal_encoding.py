@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import sinusoidal_encoding
 
 __all__ = ["exercise", "sinusoidal_encoding"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="sinusoidal_encoding",
     chapter="positional_encoding",
-    twins=(
+    forbidden=(
         "transformers.create_sinusoidal_embeddings",
         "transformers.create_weight",
         "transformers.get_sinusoidal_embedding",
@@ -28,7 +28,7 @@ def sinusoidal_encoding(length, d_model):
     reference=sinusoidal_encoding,
     shapes={},
     returns=("encoding",),
-    look="positional_encoding: Sinusoidal positional encoding: sines and cosines",
+    read_next="positional_encoding: Sinusoidal positional encoding: sines and cosines",
     differentiable=False,
 )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.scaled_dot_product import attention_flops
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="attention_flops",
     chapter="scaled_dot_product",
     difficulty=1,
@@ -23,7 +23,7 @@ def attention_flops(len_q, len_k, d_k, d_v):
     reference=attention_flops,
     shapes={},
     returns=("operations",),
-    look="cost_of_attention: Counting the operations of attention",
+    read_next="cost_of_attention: Counting the operations of attention",
     differentiable=False,
 )
 
@@ -37,4 +37,4 @@ def _(draw):
 @exercise.holds("It is an exact int, for long sequences too")
 def _(draw):
     yield Case(args=(100_000_007, 99_999_989, 127, 61), note="a hundred million positions")
-    yield Case(args=(7, 1, 3, 5), note="one key", edge="a length of one on purpose")
+    yield Case(args=(7, 1, 3, 5), note="one key", degenerate_because="a length of one on purpose")

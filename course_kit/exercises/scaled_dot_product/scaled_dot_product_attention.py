@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="scaled_dot_product_attention",
     chapter="scaled_dot_product",
     difficulty=2,
@@ -26,8 +26,8 @@ def scaled_dot_product_attention(query, key, value, mask=None):
     reference=scaled_dot_product_attention,
     shapes={"query": "... len_q d_k", "key": "... len_k d_k", "value": "... len_k d_v", "mask": "#"},
     returns=("output", "weights"),
-    look="scaled_dot_product: Scaled dot-product attention by hand",
-    twins=(
+    read_next="scaled_dot_product: Scaled dot-product attention by hand",
+    forbidden=(
         "scaled_dot_product_attention",
         "_scaled_dot_product_attention_math",
         "_scaled_dot_product_flash_attention_for_cpu",
@@ -64,12 +64,14 @@ def _(draw):
             torch.tensor([[4.0], [8]]),
         ),
         note="one query, two keys of four features, so that the root is 2",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         yield Case(args=_inputs(draw, batch))
     square = draw.normal(3, 3), draw.normal(3, 3), draw.normal(3, 3)
-    yield Case(args=square, note="L_q = L_k = d_k = d_v", edge="axes of one length: mistakes give numbers here")
+    yield Case(
+        args=square, note="L_q = L_k = d_k = d_v", degenerate_because="axes of one length: mistakes give numbers here"
+    )
 
 
 @exercise.holds("It works with any number of batch dimensions, including none, in float32 and float64")
@@ -78,7 +80,9 @@ def _(draw):
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_inputs(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
     query, key, value = _inputs(draw, (2, 1, 3))
-    yield Case(args=(query, key, value), note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield Case(
+        args=(query, key, value), note="batch dimensions: 3", degenerate_because="a batch dimension of length one"
+    )
     turned = tuple(x.mT.contiguous().mT for x in _inputs(draw, (3,)))
     yield Case(args=turned, note="tensors that are transposed in memory")
 
@@ -90,7 +94,7 @@ def _(draw):
     yield Case(
         args=(query, key, torch.tensor([[4.0], [2], [8]]), mask),
         note="one query, one of three keys is masked",
-        edge="to be read by eye",
+        degenerate_because="to be read by eye",
     )
     for batch in draw.batches():
         query, key, value = _inputs(draw, batch)
@@ -109,7 +113,7 @@ def _(draw):
     yield Case(
         args=(query, key, value, draw.mask(2, query.shape[-2], key.shape[-2])),
         note="a mask (H, L_q, L_k) for scores (B, H, L_q, L_k)",
-        edge="as many sequences as heads, so that only the rule of broadcasting says whose mask it is",
+        degenerate_because="as many sequences as heads, so that only the rule of broadcasting says whose mask it is",
     )
 
 
@@ -126,5 +130,8 @@ def _(draw):
     query = direction * draw.uniform(len(query), 1, low=0.9996, high=1.0, dtype=torch.float64) * length
     key = -direction * draw.uniform(len(key), 1, low=0.9996, high=1.0, dtype=torch.float64) * length
     yield Case(
-        args=(query, key, value, mask), note="all scores near -10000, masked", gradients=False, edge="parallel vectors"
+        args=(query, key, value, mask),
+        note="all scores near -10000, masked",
+        gradients=False,
+        degenerate_because="parallel vectors",
     )

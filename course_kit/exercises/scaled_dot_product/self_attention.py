@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.scaled_dot_product import self_attention
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="self_attention",
     chapter="scaled_dot_product",
     difficulty=2,
@@ -32,7 +32,7 @@ def self_attention(x, w_q, w_k, w_v, mask=None):
         "mask": "#",
     },
     returns=("output", "weights"),
-    look="scaled_dot_product: Where queries, keys and values come from",
+    read_next="scaled_dot_product: Where queries, keys and values come from",
 )
 
 
@@ -58,7 +58,7 @@ def _(draw):
     yield Case(
         args=(x, w_q, w_k, w_v),
         note="two tokens of three features, four features for query and key, so that the root is 2",
-        edge="the smallest case, to be read by eye",
+        degenerate_because="the smallest case, to be read by eye",
     )
     for batch in draw.batches():
         yield Case(args=_features_and_weights(draw, batch))
@@ -71,16 +71,18 @@ def _(draw):
     yield Case(
         args=_features_and_weights(draw, sizes=square),
         note="d_model = d_k = d_v",
-        edge="square matrices: mistakes give numbers",
+        degenerate_because="square matrices: mistakes give numbers",
     )
     same = _features_and_weights(draw, sizes=(d_model,) * 4)
-    yield Case(args=same, note="L = d_model = d_k = d_v", edge="axes of one length: mistakes give numbers here")
+    yield Case(
+        args=same, note="L = d_model = d_k = d_v", degenerate_because="axes of one length: mistakes give numbers here"
+    )
     wide = _features_and_weights(draw, (), torch.float64, sizes=(length, d_model, d_model, d_v))
-    yield Case(args=wide, note="d_k = d_model", edge="equal widths on purpose")
+    yield Case(args=wide, note="d_k = d_model", degenerate_because="equal widths on purpose")
     back = _features_and_weights(draw, (), torch.float64, sizes=(length, d_model, d_k, d_model))
-    yield Case(args=back, note="d_v = d_model", edge="equal widths on purpose")
+    yield Case(args=back, note="d_v = d_model", degenerate_because="equal widths on purpose")
     equal = _features_and_weights(draw, (), torch.float64, sizes=(length, d_model, d_k, d_k))
-    yield Case(args=equal, note="d_v = d_k", edge="equal widths on purpose")
+    yield Case(args=equal, note="d_v = d_k", degenerate_because="equal widths on purpose")
 
 
 @exercise.holds("It works with any number of batch dimensions, including none, in float32 and float64")
@@ -89,11 +91,11 @@ def _(draw):
         for dtype in (torch.float64, torch.float32):
             yield Case(args=_features_and_weights(draw, batch, dtype), note=f"batch dimensions: {len(batch)}")
     deep = _features_and_weights(draw, (2, 1, 3), sizes=(4, 5, 6, 7))
-    yield Case(args=deep, note="batch dimensions: 3", edge="a batch dimension of length one")
+    yield Case(args=deep, note="batch dimensions: 3", degenerate_because="a batch dimension of length one")
     turned = tuple(x.mT.contiguous().mT for x in _features_and_weights(draw, (3,)))
     yield Case(args=turned, note="tensors that are transposed in memory")
     alone = _features_and_weights(draw, (2,), sizes=(1, 5, 3, 4))
-    yield Case(args=alone, note="a single token", edge="one token on purpose")
+    yield Case(args=alone, note="a single token", degenerate_because="one token on purpose")
 
 
 @exercise.holds("A masked key gets weight zero and the others share all the weight; masks broadcast", weight=2)
@@ -104,7 +106,7 @@ def _(draw):
     yield Case(
         args=(x, eye, eye.flip(0).contiguous(), torch.tensor([[4.0], [8]]), mask),
         note="three tokens, each with one masked key",
-        edge="to be read by eye",
+        degenerate_because="to be read by eye",
     )
     for batch in draw.batches():
         inputs = _features_and_weights(draw, batch)
@@ -125,7 +127,7 @@ def _(draw):
     yield Case(
         args=(*inputs, draw.mask(2, length, length)),
         note="a mask (H, L, L) for scores (B, H, L, L)",
-        edge="equal leading lengths, so that only the rule of broadcasting says whose mask it is",
+        degenerate_because="equal leading lengths, so that only the rule of broadcasting says whose mask it is",
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.scaled_dot_product import softmax_backward
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="softmax_backward",
     chapter="scaled_dot_product",
     difficulty=3,
@@ -25,10 +25,10 @@ def softmax_backward(weights, grad_weights):
     reference=softmax_backward,
     shapes={"weights": "... length", "grad_weights": "... length"},
     returns=("gradient",),
-    look="softmax_saturation: The gradient of a softmax, by hand",
-    one_sign=("weights",),
-    constant=("weights",),
-    twins=(
+    read_next="softmax_saturation: The gradient of a softmax, by hand",
+    single_sign_args=("weights",),
+    no_gradient_for=("weights",),
+    forbidden=(
         "_softmax_backward_data",
         "torch.autograd.grad",
         "torch.autograd.backward",
@@ -51,7 +51,9 @@ def _weights(draw, *shape, dtype=torch.float32, scale=1.0):
 @exercise.holds("It is the gradient that autograd finds, for one row of weights", weight=2)
 def _(draw):
     yield Case(
-        args=(torch.tensor([0.25, 0.75]), torch.tensor([2.0, -2.0])), note="two weights", edge="to be read by eye"
+        args=(torch.tensor([0.25, 0.75]), torch.tensor([2.0, -2.0])),
+        note="two weights",
+        degenerate_because="to be read by eye",
     )
     for length in draw.sizes(2, 3, 9):
         yield Case(args=(_weights(draw, length), draw.normal(length)))
@@ -62,7 +64,7 @@ def _(draw):
     yield Case(
         args=(torch.tensor([[0.25, 0.75], [0.5, 0.5]]), torch.tensor([[2.0, -2], [4, 1]])),
         note="two rows",
-        edge="to be read by eye",
+        degenerate_because="to be read by eye",
     )
     for batch in draw.batches():
         for dtype in (torch.float32, torch.float64):
@@ -70,7 +72,11 @@ def _(draw):
             shape = (*batch, rows, length)
             yield Case(args=(_weights(draw, *shape, dtype=dtype), draw.normal(*shape, dtype=dtype)))
     shape = (2, 1, 3, 2, 4)
-    yield Case(args=(_weights(draw, *shape), draw.normal(*shape)), note="three batch dimensions", edge="some are short")
+    yield Case(
+        args=(_weights(draw, *shape), draw.normal(*shape)),
+        note="three batch dimensions",
+        degenerate_because="some are short",
+    )
     turned = _weights(draw, 2, 4, 3).mT, draw.normal(2, 4, 3).mT
     yield Case(args=(turned[0] / turned[0].sum(-1, keepdim=True), turned[1]), note="transposed in memory")
 

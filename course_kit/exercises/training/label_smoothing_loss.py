@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.training import label_smoothing_loss
 
 __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="label_smoothing_loss",
     chapter="training",
     difficulty=3,
@@ -26,8 +26,8 @@ def label_smoothing_loss(logits, targets, smoothing, pad_id):
     reference=label_smoothing_loss,
     shapes={"logits": "count vocab", "targets": "count"},
     returns=("loss",),
-    look="training: Label smoothing",
-    twins=(
+    read_next="training: Label smoothing",
+    forbidden=(
         "cross_entropy",
         "cross_entropy_loss",
         "linear_cross_entropy",
@@ -53,7 +53,7 @@ def _classified(draw: Draw, pad_id: int | None = None, pads: int = 0, dtype=torc
 @exercise.holds("Without smoothing it is the cross-entropy, averaged over the targets", weight=2)
 def _(draw):
     logits = torch.tensor([[2.0, 0.0, -1.0], [0.0, 1.0, 3.0]])
-    yield Case(args=(logits, torch.tensor([0, 1]), 0.0, 2), edge="two positions, to be read by eye")
+    yield Case(args=(logits, torch.tensor([0, 1]), 0.0, 2), degenerate_because="two positions, to be read by eye")
     for dtype in (torch.float64, torch.float32):
         logits, targets, pad_id = _classified(draw, dtype=dtype)
         yield Case(args=(logits, targets, 0.0, pad_id), note="no smoothing, no padding")
@@ -62,7 +62,7 @@ def _(draw):
 @exercise.holds("The smoothing mass is spread over all classes", weight=2)
 def _(draw):
     logits = torch.tensor([[2.0, 0.0, -1.0], [0.0, 1.0, 3.0]])
-    yield Case(args=(logits, torch.tensor([0, 1]), 0.3, 2), edge="two positions, to be read by eye")
+    yield Case(args=(logits, torch.tensor([0, 1]), 0.3, 2), degenerate_because="two positions, to be read by eye")
     for smoothing in (0.1, 0.4, 1.0):
         for dtype in (torch.float64, torch.float32):
             logits, targets, pad_id = _classified(draw, dtype=dtype)
@@ -87,7 +87,7 @@ def _(draw):
 def _(draw):
     logits = torch.tensor([[1e4, 0.0, -1e4], [3.0, 1e4, 2.0]])
     edge = "two positions, to be read by eye"
-    yield Case(args=(logits, torch.tensor([2, 0]), 0.1, 1), note="logits of ±1e4", edge=edge)
+    yield Case(args=(logits, torch.tensor([2, 0]), 0.1, 1), note="logits of ±1e4", degenerate_because=edge)
     for dtype in (torch.float32, torch.float64):
         for smoothing in (0.0, 0.1):
             logits, targets, pad_id = _classified(
@@ -103,6 +103,6 @@ def _(draw):
             yield Case(
                 args=(logits + middle, targets, 0.1, pad_id),
                 note=f"logits near {middle:,.0f}",
-                edge=edge,
+                degenerate_because=edge,
                 tolerance=20 if dtype == torch.float32 else 1,
             )

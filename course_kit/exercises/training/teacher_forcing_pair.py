@@ -6,14 +6,14 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.training import teacher_forcing_pair
 
 __all__ = ["EOS", "PAD", "exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="teacher_forcing_pair",
     chapter="training",
     difficulty=1,
@@ -26,7 +26,7 @@ def teacher_forcing_pair(tokens):
     reference=teacher_forcing_pair,
     shapes={"tokens": "batch length"},
     returns=("inputs", "targets"),
-    look="training: Teacher forcing",
+    read_next="training: Teacher forcing",
     differentiable=False,
 )
 
@@ -48,7 +48,7 @@ def _sentences(draw: Draw, rows: int, length: int, padded: bool = False, ids=(BO
 
 @exercise.holds("The target of each position is the token that comes next", weight=2)
 def _(draw):
-    yield Case(args=(torch.tensor([[1, 7, 5, 9, 2]]),), edge="one sentence, to be read by eye")
+    yield Case(args=(torch.tensor([[1, 7, 5, 9, 2]]),), degenerate_because="one sentence, to be read by eye")
     for _ in range(3):
         rows, length = draw.sizes(2, 4, 9)
         yield Case(args=(_sentences(draw, rows, length),))
@@ -56,7 +56,11 @@ def _(draw):
 
 @exercise.holds("End tokens and padding are tokens like any other here")
 def _(draw):
-    yield Case(args=(torch.tensor([[1, 7, 5, 2], [1, 9, 2, 0]]),), note="the second sentence is padded", edge="small")
+    yield Case(
+        args=(torch.tensor([[1, 7, 5, 2], [1, 9, 2, 0]]),),
+        note="the second sentence is padded",
+        degenerate_because="small",
+    )
     for _ in range(2):
         rows, length = draw.sizes(2, 5, 9)
         yield Case(args=(_sentences(draw, rows, length, padded=True),), note="padded with 0")
@@ -68,4 +72,6 @@ def _(draw):
 @exercise.holds("It works for the shortest sentences and for a single sentence")
 def _(draw):
     yield Case(args=(_sentences(draw, 3, 2),), note="a start token and one more: one target each")
-    yield Case(args=(_sentences(draw, 1, 6),), note="a batch of one sentence", edge="one sentence on purpose")
+    yield Case(
+        args=(_sentences(draw, 1, 6),), note="a batch of one sentence", degenerate_because="one sentence on purpose"
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.training import token_batches
 
 __all__ = ["area", "exercise", "in_order", "longest_first", "token_batches"]
@@ -22,7 +22,7 @@ def _indices_sorted(value: Any) -> list | None:
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="token_batches",
     chapter="training",
     difficulty=2,
@@ -35,9 +35,9 @@ def token_batches(lengths, max_tokens):
     reference=token_batches,
     shapes={},
     returns=("batches",),
-    look="batches_by_tokens: Sort by length and count tokens",
+    read_next="batches_by_tokens: Sort by length and count tokens",
     differentiable=False,
-    up_to=_indices_sorted,
+    canonical_form=_indices_sorted,
 )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.training import warmup_rate
 
 __all__ = ["exercise", "warmup_rate"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="warmup_rate",
     chapter="training",
     difficulty=1,
@@ -23,14 +23,14 @@ def warmup_rate(step, d_model, warmup_steps):
     reference=warmup_rate,
     shapes={},
     returns=("rate",),
-    look="training: The learning rate",
+    read_next="training: The learning rate",
     differentiable=False,
 )
 
 
 @exercise.holds("During the warm-up the rate rises in a straight line", weight=2)
 def _(draw):
-    yield Case(args=(1, 4, 9), note="the first update", edge="small numbers, to be read by eye")
+    yield Case(args=(1, 4, 9), note="the first update", degenerate_because="small numbers, to be read by eye")
     for _ in range(3):
         d_model, warmup_steps = draw.sizes(2, 5, 24)
         yield Case(args=(draw.integer(2, warmup_steps - 2), d_model, warmup_steps), note="inside the warm-up")
@@ -38,7 +38,7 @@ def _(draw):
 
 @exercise.holds("After it, the rate falls with the root of the step", weight=2)
 def _(draw):
-    yield Case(args=(16, 4, 9), note="after the warm-up", edge="small numbers, to be read by eye")
+    yield Case(args=(16, 4, 9), note="after the warm-up", degenerate_because="small numbers, to be read by eye")
     for _ in range(3):
         d_model, warmup_steps = draw.sizes(2, 3, 12)
         yield Case(args=(draw.integer(warmup_steps + 2, 40), d_model, warmup_steps), note="after the warm-up")

@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises._headings import DECODER_LAYER
 from course_kit.exercises.transformer.cases_of_layers import causal, layer_sizes
 from course_kit.exercises.transformer.small_layers import DECODER_OF_FOUR, DECODER_OF_TWO
@@ -16,10 +16,10 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="DecoderLayer",
     chapter="transformer",
-    twins=("torch.nn.TransformerDecoderLayer",),
+    forbidden=("torch.nn.TransformerDecoderLayer",),
     difficulty=3,
     minutes=20,
     stub='''\
@@ -39,7 +39,7 @@ class DecoderLayer(nn.Module):
 ''',
     reference=DecoderLayer,
     shapes={"x": "batch length d_model", "memory": "batch len_memory d_model", "self_mask": "#", "memory_mask": "#"},
-    look=DECODER_LAYER,
+    read_next=DECODER_LAYER,
 )
 
 
@@ -62,7 +62,7 @@ def _(draw):
             args=args,
             init=(args[0].shape[-1], heads, 3),
             state=state,
-            edge="a small case, to be followed with a pencil",
+            degenerate_because="a small case, to be followed with a pencil",
             note=f"{args[0].shape[-1]} features, {'one head' if heads == 1 else 'two heads'}",
             gradients=False,
         )
@@ -76,7 +76,7 @@ def _(draw):
             args=(draw.normal(2, length, 6), draw.normal(2, len_memory, 6)),
             init=(6, heads, 4),
             state=exercise.draw_state(draw, 6, heads, 4),
-            edge=note,
+            degenerate_because=note,
             note=note,
             gradients=False,
         )
@@ -89,7 +89,7 @@ def _(draw):
         args=(x, memory, causal(2)),
         init=(4, 2, 3),
         state=state,
-        edge="a small case, to be followed with a pencil",
+        degenerate_because="a small case, to be followed with a pencil",
         note="the first target position sees itself only",
         gradients=False,
     )
@@ -115,7 +115,7 @@ def _(draw):
         args=(x, memory, None, torch.tensor([[[[True, False, True]]]])),
         init=(4, 2, 3),
         state=state,
-        edge="a small case, to be followed with a pencil",
+        degenerate_because="a small case, to be followed with a pencil",
         note="the source position in the middle is padding",
         gradients=False,
     )
@@ -149,7 +149,7 @@ def _(draw):
         args=(x, memory, causal(5), draw.mask(2, 1, 1, 5)),
         init=(6, 3, 4),
         state=exercise.draw_state(draw, 6, 3, 4, dtype=torch.float64),
-        edge="equal lengths, so that exchanged masks raise no error",
+        degenerate_because="equal lengths, so that exchanged masks raise no error",
         note="source and target of the same length",
         gradients=False,
     )

@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises._headings import ENCODER_LAYER
 from course_kit.exercises.transformer.cases_of_layers import causal, layer_sizes
 from course_kit.exercises.transformer.small_layers import ENCODER_OF_FOUR, ENCODER_OF_TWO
@@ -16,10 +16,10 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="EncoderLayer",
     chapter="transformer",
-    twins=("_transformer_encoder_layer_fwd", "torch.nn.TransformerEncoderLayer"),
+    forbidden=("_transformer_encoder_layer_fwd", "torch.nn.TransformerEncoderLayer"),
     difficulty=2,
     minutes=15,
     stub='''\
@@ -39,7 +39,7 @@ class EncoderLayer(nn.Module):
 ''',
     reference=EncoderLayer,
     shapes={"x": "batch length d_model", "mask": "#"},
-    look=ENCODER_LAYER,
+    read_next=ENCODER_LAYER,
 )
 
 
@@ -58,7 +58,7 @@ def _(draw):
             args=args,
             init=(args[0].shape[-1], heads, 3),
             state=state,
-            edge="a small case, to be followed with a pencil",
+            degenerate_because="a small case, to be followed with a pencil",
             note=f"{args[0].shape[-1]} features, {'one head' if heads == 1 else 'two heads'}",
             gradients=False,
         )
@@ -73,7 +73,7 @@ def _(draw):
         args=(x, causal(2)),
         init=(4, 2, 3),
         state=state,
-        edge="a small case, to be followed with a pencil",
+        degenerate_because="a small case, to be followed with a pencil",
         note="two positions, the first sees itself only",
         gradients=False,
     )
@@ -103,4 +103,4 @@ def _(draw):
     ):
         x = draw.normal(2, length, init[0], dtype=torch.float64)
         state = exercise.draw_state(draw, *init, dtype=torch.float64)
-        yield Case(args=(x,), init=init, state=state, note=note, edge=note, gradients=False)
+        yield Case(args=(x,), init=init, state=state, note=note, degenerate_because=note, gradients=False)

@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.transformer.small_layers import rows
 from course_lib.transformer import FeedForward
 
@@ -14,7 +14,7 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="FeedForward",
     chapter="transformer",
     difficulty=1,
@@ -32,7 +32,7 @@ class FeedForward(nn.Module):
 ''',
     reference=FeedForward,
     shapes={"x": "... d_model"},
-    look="transformer: The feed-forward network",
+    read_next="transformer: The feed-forward network",
 )
 
 
@@ -53,7 +53,7 @@ def _(draw):
             "linear2.weight": rows("1 2 0 / -1 0 1"),
             "linear2.bias": rows("3 -2"),
         },
-        edge="a small case, to be followed with a pencil",
+        degenerate_because="a small case, to be followed with a pencil",
         note="hidden features 2, −2, 1 and 3, 2, 12 before the ReLU",
     )
     for _ in range(3):

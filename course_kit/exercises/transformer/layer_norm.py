@@ -6,7 +6,7 @@ import torch
 
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_kit.exercises._headings import RESIDUALS
 from course_lib.transformer import layer_norm
 
@@ -14,7 +14,7 @@ __all__ = ["exercise"]
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="layer_norm",
     chapter="transformer",
     difficulty=2,
@@ -26,8 +26,8 @@ def layer_norm(x, gain, bias, eps=1e-5):
 ''',
     reference=layer_norm,
     shapes={"x": "... d", "gain": "d", "bias": "d"},
-    look=RESIDUALS,
-    twins=(
+    read_next=RESIDUALS,
+    forbidden=(
         "layer_norm",
         "native_layer_norm",
         "group_norm",
@@ -53,7 +53,7 @@ def _vectors(draw: Draw, batch=(), dtype=torch.float32, scale=1.0):
 def _(draw):
     yield Case(
         args=(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 2.0]), torch.tensor([0.0, 10.0])),
-        edge="the smallest case, to be read by eye: mean 2, variance 1",
+        degenerate_because="the smallest case, to be read by eye: mean 2, variance 1",
         note="mean 2, variance 1",
     )
     for batch in draw.batches():

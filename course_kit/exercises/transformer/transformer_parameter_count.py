@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_kit.exercises._exercise import Case, Exercise
-from course_kit.exercises._files import beside
+from course_kit.exercises._files import texts_next_to
 from course_lib.transformer import transformer_parameter_count
 
 __all__ = ["exercise"]
@@ -13,7 +13,7 @@ COUNTING = "transformer_parameters: Counting parameters"
 
 
 exercise = Exercise(
-    **beside(__file__),
+    **texts_next_to(__file__),
     name="transformer_parameter_count",
     chapter="transformer",
     difficulty=2,
@@ -26,7 +26,7 @@ def transformer_parameter_count(vocab_size, d_model, num_layers, d_ff):
     reference=transformer_parameter_count,
     shapes={},
     returns=("parameters",),
-    look=COUNTING,
+    read_next=COUNTING,
     differentiable=False,
 )
 

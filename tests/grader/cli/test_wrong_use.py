@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ("grade nobody.py", "expected a file or folder of submissions, got nobody.py, which does not exist"),
         ("grade week3.yaml", "expected .py or .ipynb files in week3.yaml, got none"),
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("lent_fork_servers")
         ("export -a bad.yaml --notebook n.ipynb", "bad.yaml: exercises: softmax: points must be a number"),
     ],
 )
-def test_wrong_use_is_answered_in_a_line_with_status_2(ada, week, capsys, arguments, says):
+def test_wrong_use_is_answered_in_a_line_with_status_2(ada, week, capsys, arguments, message):
     Path("empty").mkdir()
     Path("other.py").write_text("x = 1\n")
     Path("ada2.py").write_text(SOFTMAX)
@@ -47,7 +47,7 @@ def test_wrong_use_is_answered_in_a_line_with_status_2(ada, week, capsys, argume
     said = capsys.readouterr()
     assert said.out == ""
     assert re.match("course-lib: [^'\"]", said.err), "a sentence, not the repr of one"
-    assert says in said.err
+    assert message in said.err
     assert "Traceback" not in said.err
     assert not Path("grading").exists()
 

@@ -17,8 +17,8 @@ ASSIGNMENT = Assignment(
 )
 
 
-def line(says, holds=True, weight=1.0):
-    return {"says": says, "holds": holds, "weight": weight}
+def line(message, holds=True, weight=1.0):
+    return {"says": message, "holds": holds, "weight": weight}
 
 
 def passed(name="softmax", of=2.0):
@@ -29,8 +29,8 @@ def passed(name="softmax", of=2.0):
 
 def half(name="attend", of=3.0):
     lines = [line("The <output>"), line("The weights", False)]
-    says = "It looks like `a < b` & no more"
-    return TaskResult(name, "failed", of / 2, of, lines, {"key": "k", "says": says}, text=f"{name}: <no>")
+    message = "It looks like `a < b` & no more"
+    return TaskResult(name, "failed", of / 2, of, lines, {"key": "k", "says": message}, text=f"{name}: <no>")
 
 
 def untouched(name="causal_mask", of=1.0):

@@ -52,15 +52,15 @@ def test_a_call_that_exits_is_known_by_its_status(server):
 
 
 @pytest.mark.parametrize(
-    ("code", "says"),
+    ("code", "message"),
     [
         ("import ctypes; ctypes.string_at(0)", "ended the process with signal 11 (a crash) during reading its code"),
         ("import os; os.abort()", "ended the process with signal"),
     ],
     ids=["a null pointer", "an abort"],
 )
-def test_a_crash_is_known_by_its_signal(server, code, says):
-    assert says in str(end_of(server, code))
+def test_a_crash_is_known_by_its_signal(server, code, message):
+    assert message in str(end_of(server, code))
 
 
 def test_a_process_that_was_killed_is_known_by_its_signal(bare):
