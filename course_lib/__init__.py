@@ -1,7 +1,7 @@
 """The reference of the course "Attention, Proven": attention and transformers in PyTorch. `import course_lib as cl`.
 
-What a learner writes, what the pages show and what stands here are one text, and all of it can be read in an hour. Each
-chapter is a module; in the order of the book:
+What a learner writes and what the pages show is this code, without its decorators and checks of arguments. The model
+itself, `attention` to `transformer`, takes an hour to read. Each chapter is a module; in the order of the book:
 
     attention               softmax, attend, dot_product_score, additive_score, kernel_regression
     scaled_dot_product      scaled_dot_product_attention, self_attention, softmax_backward
@@ -10,15 +10,15 @@ chapter is a module; in the order of the book:
     positional_encoding     sinusoidal_encoding, apply_rotary, alibi_bias, LearnedPositionalEmbedding
     transformer             layer_norm, FeedForward, EncoderLayer, DecoderLayer, and the whole model: Transformer
     training                teacher_forcing_pair, label_smoothing_loss, warmup_rate, token_batches
-    debugging               start_loss, fit_one_batch, token_influence, idle_parameters and other measurements
+    debugging               (import it from its module) start_loss, fit_one_batch, token_influence …
     decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
     inspection              attention_entropy, attention_rollout, head_scores, head_switched_off
     efficiency              tiled_attention, grouped_query_attention, cache_bytes, linear_attention
 
-Every mask is a bool tensor with True = may attend. Signatures say what shapes are meant, and every call is compared
-with them (`_checks.checked`). The package needs only PyTorch. Two others build on it: `course_kit` has the same layers
-with all that practice needs (`course_kit.nn`), the exercises and their `check`, views, `diagnose` and the translator;
-`course_grade` grades classes.
+Every mask is a bool tensor with True = may attend. Signatures state the expected shapes, and every call is compared
+with them (`_checks.checked`). The package needs only PyTorch. Two packages build on it: `course_kit` has the same
+layers with all that practice needs (`course_kit.nn`), the exercises and their `check`, views, `diagnose` and the
+translator; `course_grade` grades classes.
 """
 
 import importlib

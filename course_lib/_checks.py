@@ -1,7 +1,7 @@
 """The annotation is the check: `@checked` compares the arguments of every call with the signature.
 
-Each error says what was expected, what came, and what to do. What no annotation can say, a function of the chapter's
-own checks; its name begins with `check_` or `_check_`, and the course leaves such calls out where it shows solutions.
+Each error says what was expected, what came, and what to do. What no annotation can say is checked by a function of
+the chapter whose name begins with `check_` or `_check_`; such calls are left out where the course shows solutions.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _OF_INSTANCE = "_checked_lengths"
 _ADVICE = {
     "floating-point": "pass {}.float()",
     "integer": "pass {}.long()",
+    "": "pass {}",
     "bool": "True where a query may attend; for a mask of ones and zeros pass mask.bool(), for one of zeros and -inf "
     "mask == 0",
 }
@@ -40,8 +41,8 @@ def checked(function: Callable | type | None = None, **advice: str):
 
     Tensors: dtype, number of axes, and that axes of one name have one length. In a class, the whole numbers that its
     constructor took are lengths too: `d_model` in a method is the `d_model` of the instance. Floating-point tensors of
-    a call have one dtype, except under autocast. Numbers: type and bounds. Functions, modules, sequences: that they are
-    such; a function that is annotated with the tensor that it returns is checked at each of its calls.
+    a call have one dtype, except under autocast. Numbers: type and bounds. Functions, modules and sequences: their
+    kind. If the annotation of a function says what tensor it returns, every result is compared with that.
 
     Args:
         function: what is decorated.
@@ -75,7 +76,7 @@ def check_whole(*, least: float = 1, most: float = _LARGEST, hint: str = "", **n
 
 
 def check_number(name: str, number: float) -> None:
-    """Refuse what is not a number: TypeError, for a bool, too, and ValueError for an int beyond all floats."""
+    """Refuse what is not a number: TypeError, for a bool, too, and ValueError for an int too large for a float."""
     try:
         math.isfinite(None if number is True or number is False else number)
     except (TypeError, ValueError):
@@ -93,7 +94,7 @@ def check_finite(name: str, number: float, low: float = -math.inf, high: float =
 
 
 def check_sequence(**sequences: Sequence) -> None:
-    """Refuse what is not a list, a tuple or another sequence, with a TypeError; a text is not meant as one."""
+    """Refuse what is not a list, a tuple or another sequence, with a TypeError; strings are refused."""
     for name, sequence in sequences.items():
         if isinstance(sequence, str | bytes) or not isinstance(sequence, Sequence):
             raise TypeError(f"{name} must be a list, got {sequence!r:.40}; pass [{name}] for a single one")
@@ -109,17 +110,17 @@ class _Call:
         self.batches: dict[str, tuple[int, ...]] = {}  # by the star
         self.dtype: torch.dtype | None = None
 
-    def fail(self, kind: type[Exception], name: str, must: str, came: object, otherwise: str, *axes: str) -> NoReturn:
-        """Raise the error; what to do is the advice on the argument or on one of the axes, if there is some."""
-        advice = next((self.advice[known] for known in (name, *axes) if known in self.advice), otherwise)
+    def fail(self, kind: type[Exception], name: str, must: str, came: object, default: str, *axes: str) -> NoReturn:
+        """Raise the error; what to do is the advice on the argument or on one of the axes, otherwise the default."""
+        advice = next((self.advice[known] for known in (name, *axes) if known in self.advice), default)
         raise kind(f"{name} must {must}, got {came}; {advice}")
 
     def tensor(self, name: str, value: object, wanted: Shape) -> None:
         """Compare a tensor with its annotation and with the tensors before it."""
         if not (isinstance(value, Tensor) and _is_kind(value, wanted.kind)):
             advice = _ADVICE[wanted.kind].format(name if isinstance(value, Tensor) else f"torch.as_tensor({name})")
-            article = "an" if wanted.kind == "integer" else "a"
-            self.fail(TypeError, name, f"be {article} {wanted.kind} tensor", got(value), advice)
+            what = f"a {wanted.kind} tensor".replace("a  ", "a ").replace("a int", "an int")
+            self.fail(TypeError, name, f"be {what}", got(value), advice)
         shape, before, star = tuple(value.shape), wanted.before, wanted.star
         if wanted.broadcast:
             self._broadcast(name, shape, wanted)
@@ -176,12 +177,12 @@ class _Call:
             pairs = zip(reversed(shape), reversed(target))  # noqa: B905 -- it may have fewer axes
             if all(length == 1 or known is None or length == known for length, known in pairs):
                 return
-        fitting = tuple(self.lengths.get(axis, axis) for axis in (*batch, *wanted.names))
+        fitting = ", ".join(str(self.lengths.get(axis, axis)) for axis in (*batch, *wanted.names))
         advice = (
             "a padding mask is (B, 1, 1, L_k) for scores with heads and (B, 1, L_k) without, a causal one (L_q, L_k)"
         )
         advice = advice if wanted.kind == "bool" else "take away or insert axes of length 1"
-        self.fail(ValueError, name, f"broadcast to {wanted.shown} = {fitting}", shape, advice)
+        self.fail(ValueError, name, f"broadcast to {wanted.shown} = ({fitting})", shape, advice)
 
     def whole(self, name: str, number: int, bounds: Bounds) -> None:
         """A whole number within bounds."""
@@ -224,7 +225,7 @@ def _is_kind(tensor: Tensor, kind: str) -> bool:
         return tensor.is_floating_point()
     if kind == "integer":
         return not tensor.is_floating_point() and tensor.dtype not in _NO_IDS
-    return tensor.dtype == torch.bool
+    return not kind or tensor.dtype == torch.bool
 
 
 def _all_of(names: Sequence[str]) -> str:
@@ -282,7 +283,7 @@ def _planned(function: Callable, signature: inspect.Signature) -> list[tuple[int
         note = _note(hint)
         check = _check_of(hint, note)
         if check and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            place = 1_000 if parameter.kind is parameter.KEYWORD_ONLY else place
+            place = 1_000 if parameter.kind is parameter.KEYWORD_ONLY else place  # it never comes by place
             # A mask is compared with the lengths of all others.
             (last if getattr(note, "broadcast", False) else found).append((place, name, or_none, check))
     return found + last

@@ -1,14 +1,15 @@
-"""Annotations that say what an argument has to be. `course_lib._checks.checked` checks each call against them.
+"""Annotations that describe arguments. `course_lib._checks.checked` compares each call with them.
 
     Float[Tensor, "*batch len_q d_k"]     floating-point, any number of axes and then two more
-    Int[Tensor, "batch length"]           whole numbers
+    Int[Tensor, "batch length"]           whole numbers; Shaped[Tensor, "batch length"] any dtype
     Mask["*batch len_q len_k"]            bool, True = may attend, broadcasts to that shape
-    Size, Count                           whole numbers >= 1, >= 0
-    Probability, NotNegative, Positive    numbers in [0, 1), >= 0, > 0
+    Size, Count                           whole numbers ≥ 1, ≥ 0
+    Probability, NotNegative, Positive    numbers in [0, 1), ≥ 0, > 0
 
-A name stands for the same length wherever it occurs in a call, `...` for any axes, a number for itself. The tests
-import jaxtyping before `course_lib` and so have what is returned checked, too; without jaxtyping, `Float[Tensor, "a"]`
-is a `Tensor` with a note.
+A name stands for the same length wherever it occurs in a call, and a number for a fixed length. `*batch` stands for
+any leading axes, which broadcast between arguments; `...` for any axes that are not compared. (A single name is written
+with a space before it, `" length"`, so that no linter takes it for a variable.) The tests import jaxtyping before
+`course_lib` and so check return values as well; without it, `Float[Tensor, "a b"]` is a `Tensor` with a note.
 """
 
 from __future__ import annotations
@@ -20,17 +21,30 @@ from typing import Annotated
 
 from torch import Tensor
 
-__all__ = ["Bool", "Bounds", "Count", "Float", "Int", "Mask", "NotNegative", "Positive", "Probability", "Shape", "Size"]
+__all__ = [
+    "Bool",
+    "Bounds",
+    "Count",
+    "Float",
+    "Int",
+    "Mask",
+    "NotNegative",
+    "Positive",
+    "Probability",
+    "Shape",
+    "Shaped",
+    "Size",
+]
 
 
 @dataclass(unsafe_hash=True)
 class Shape:
-    """What a tensor has to be; its `names` of axes are those before and after the `star`, `*batch` or `...`.
+    """What a tensor has to be. Its `star` is `*batch`, `...` or "", and its `names` are those of all other axes.
 
     Args:
-        kind: "floating-point", "integer" or "bool".
+        kind: "floating-point", "integer", "bool", or "" for any dtype.
         axes: their names, separated by spaces.
-        broadcast: whether the tensor may have any shape that broadcasts to this one, which begins with the star then.
+        broadcast: whether any shape is accepted that broadcasts to this one; a star can only stand first then.
     """
 
     kind: str
@@ -39,9 +53,10 @@ class Shape:
 
     def __post_init__(self):
         before, self.star, after = re.fullmatch(r"([\w\s]*)(\*\w+|\.\.\.|)([\w\s]*)", self.axes).groups()
-        self.before, self.names = len(before.split()), (*before.split(), *after.split())
-        written = [*before.split(), *["..."][: len(self.star)], *after.split()]
-        self.shown = f"({', '.join(written)}{',' * (len(written) == 1 and not self.star)})"
+        first, last = before.split(), after.split()
+        self.before, self.names = len(first), (*first, *last)  # how many names stand before the star, and all of them
+        written = ", ".join([*first, "...", *last] if self.star else self.names)
+        self.shown = f"({written},)" if written and written.isidentifier() else f"({written})"  # as Python writes it
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,7 @@ class _Broadcasting:
 Bool = _Annotation("Bool", "bool")
 Float = _Annotation("Float", "floating-point")
 Int = _Annotation("Int", "integer")
+Shaped = _Annotation("Shaped", "")
 Mask = _Broadcasting()
 
 Size = Annotated[int, Bounds(1)]

@@ -13,11 +13,11 @@ __all__ = ["AdditiveScore", "additive_score", "attend", "dot_product_score", "ke
 
 @checked
 def softmax(scores: Float[Tensor, "..."], dim: int = -1) -> Float[Tensor, "..."]:
-    """Turn scores into positive weights that sum to one along `dim`; in attention, the axis of the keys.
+    """Turn finite scores into weights that sum to one along `dim`; in attention, the axis of the keys.
 
     `softmax(s)_j = exp(s_j) / Σ_l exp(s_l)`. A constant added to all scores cancels, so the largest score is
-    subtracted first: every exponent is then at most 0 and nothing overflows, however large the scores are. Scores are
-    in nats: a difference of 1 is a factor e between weights.
+    subtracted first: every exponent is then at most 0 and nothing overflows, however large the scores are. Scores
+    are logarithms of weights: a difference of 1 is a factor e.
 
     Raises:
         ValueError: the scores have no axis `dim`, or nothing along it.
@@ -60,8 +60,8 @@ def additive_score(
 ) -> Float[Tensor, "*batch len_q len_k"]:
     """Score every query against every key by a network with one hidden layer.
 
-    `score_ij = v · tanh(W_query q_i + W_key k_j)`. Queries and keys may differ in width. The hidden layer holds
-    `L_q · L_k · d_attn` numbers.
+    `score_ij = v · tanh(W_query q_i + W_key k_j)`. Queries and keys may have different widths. The hidden
+    layer holds `L_q · L_k · d_attn` numbers for each pair of sequences.
 
     Source: Bahdanau, Cho & Bengio (2015), appendix A.1.2.
     """
@@ -91,7 +91,8 @@ def kernel_regression(
     """Predict y at `x_query` as a weighted average of the known `y_key`, in which the nearest points count most.
 
     `f(x) = Σ_j K(x − x_j) y_j / Σ_l K(x − x_l)` with `K(u) = exp(−u² / (2 · bandwidth²))`. This is attention with the
-    score `−(x − x_j)² / (2 · bandwidth²)`. Far from all keys the nearest ones decide, and nothing is divided by zero.
+    score `−(x − x_j)² / (2 · bandwidth²)`. Far from all keys the nearest ones decide; while the scores are finite,
+    nothing is divided by zero.
 
     Source: Nadaraya (1964); Watson (1964).
     """
@@ -108,7 +109,7 @@ class AdditiveScore(nn.Module):
         super().__init__()
         self.w_query = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_attn, d_query)))
         self.w_key = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_attn, d_key)))
-        # As a (1, d_attn) matrix: v maps the hidden layer to one number.
+        # Initialised as a (1, d_attn) matrix: v maps the hidden layer to one number, and Xavier needs two axes.
         self.v = nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, d_attn)).squeeze(0))
 
     def forward(

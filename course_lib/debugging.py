@@ -1,9 +1,10 @@
 """Chapter `debugging`: measurements that tell a healthy model from one that trains although something is wrong.
 
-A *model* here is anything that maps tokens `(B, L)` to logits `(B, L, V)`; `course_kit.diagnosing.diagnose` takes all
+A *model* here maps tokens `(B, L)` to logits `(B, L, V)`; it may be a function where nothing is trained or copied. (Of
+an encoder–decoder, take `lambda target: model(source, target)`.) `course_kit.diagnosing.diagnose` takes all
 measurements on any module and explains them. A model that was passed is never changed: what needs training or another
-dtype works on a copy, and train or eval mode and the random state are restored. A module whose weights do not exist
-yet, or that cannot be copied where it has to be, is refused with a ValueError, and so is what returns no such logits.
+dtype works on a copy, and train or eval mode and the random state are restored. ValueError is raised for a module whose
+weights do not exist yet, for one that has to be copied and cannot be, and for results that are no such logits.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def fit_one_batch(
     learning_rate: NotNegative = 1e-3,
     pad_id: int | None = None,
 ) -> list[float]:
-    """The loss of a copy of the model before each step of Adam on this one batch; a healthy model learns it by heart.
+    """The loss of a copy of the model before each step of Adam on this one batch; a healthy model memorises it.
 
     Targets that are `pad_id` or −100 do not count. The copy is in train mode, so dropout is active, and its random
     draws are the same in every call. A model in float16 gives NaN, since the 1e-8 in Adam's denominator is zero there;
@@ -93,7 +94,7 @@ def fit_one_batch(
 def token_influence(
     model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch length"], columns: Sequence[int] | None = None
 ) -> Float[Tensor, "length columns"]:
-    """Entry ij is the largest change of the logits at position i when token j is replaced by another one.
+    """Entry ij is the largest change of the logits at position i when token j is replaced by the next id.
 
     `influence_ij = max over b, v of |logits(x with x_j + 1 mod V)_biv − logits(x)_biv|`. Above the diagonal, a model
     that predicts the next token must have zeros. A module is run in eval mode.
@@ -161,7 +162,7 @@ def idle_parameters(model: nn.Module, loss: Float[Tensor, ""]) -> dict[str, str]
 @checked
 @torch.no_grad()
 def order_effect(model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch length"]) -> float:
-    """The largest change of a token's logits when the tokens are put into reverse order; 0 where order is ignored.
+    """The largest change of a token's logits when the tokens are reversed; about 0 where their order is ignored.
 
     `max |reversed(logits(reversed(tokens))) − logits(tokens)|`. A causal mask makes a model depend on the order, too,
     so this finds a missing position code in an encoder only. A module is run in eval mode.
@@ -174,7 +175,7 @@ def order_effect(model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch l
 @checked
 @torch.no_grad()
 def precision_gap(model: nn.Module, tokens: Int[Tensor, "batch length"]) -> float:
-    """The largest difference between the logits in float32 and in float64, relative to the largest logit.
+    """The largest difference between the logits in float32 and in float64, relative to the largest absolute logit.
 
     `max |logits_32 − logits_64| / max |logits_64|`, about 1e-6 for a healthy model; 0 if all logits are 0. Copies of
     the model are run in eval mode.

@@ -50,7 +50,7 @@ def beam_search(
     max_length: Count,
     length_penalty: Annotated[float, Bounds(-10, 10)] = 0.0,
 ) -> list[int]:
-    """Follow the beam_size best hypotheses at once, and return the best that has ended, without bos and eos.
+    """Follow the beam_size best hypotheses at once, and return the best of all, without bos and eos.
 
     At each step every open hypothesis is extended by every token, and of all these candidates the beam_size with the
     highest sum of log-probabilities survive. The winner has the highest
@@ -100,7 +100,7 @@ def top_p_filter(
     _check_logits(logits)
     probs, order = logits.double().softmax(-1).sort(descending=True, stable=True)
     before = probs.cumsum(-1) - probs  # (..., V), of the tokens that are more probable
-    keep = (before < p) | (p == 1)  # tokens of probability 1e-30 have 1 before them, rounded
+    keep = (before < p) | (p == 1)  # at p = 1, rounding must not cut off the tail
     keep[..., 0] = True  # for p = 0
     keep = keep.gather(-1, order.argsort())  # back into the order of the vocabulary
     return logits.masked_fill(~keep, float("-inf"))
@@ -118,7 +118,7 @@ def corpus_bleu(hypotheses: Sequence[Sequence[Hashable]], references: Sequence[S
     `BLEU = 100 · BP · (p_1 p_2 p_3 p_4)^(1/4)`. p_n counts over all sentences how many n-grams match, each at most as
     often as it occurs in its own reference, and divides by how many there are. This alone would favour short output, so
     `BP = exp(1 − r/h)` for h hypothesis tokens against r > h reference tokens, and 1 otherwise. No smoothing: an order
-    without any match gives 0.0. Each sentence is a list of tokens and has one reference.
+    of n-grams without any match gives 0.0. Each sentence is a list of tokens and has one reference.
 
     Raises:
         TypeError: a sentence is not a list of tokens. A string is not accepted, since its letters would count as

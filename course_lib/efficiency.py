@@ -1,4 +1,4 @@
-"""What attention costs, and the ways round it: tiles, smaller caches, linear attention, speculative sampling."""
+"""What attention costs, and the ways around it: tiles, smaller caches, linear attention, speculative sampling."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def online_softmax_step(
     Raises:
         ValueError: the block is empty.
 
-    Source: Milakov and Gimelshein (2018), algorithm 3, with the values as in Dao et al. (2022), section 3.1.
+    Source: Milakov & Gimelshein (2018), algorithm 3, with the values as in Dao et al. (2022), section 3.1.
     """
     _check_block(scores)
     larger = torch.maximum(maximum, scores.amax(dim=-1))  # (..., L_q)
@@ -166,21 +166,21 @@ def linear_attention(
     key: Float[Tensor, "*batch length d_k"],
     value: Float[Tensor, "*batch length d_v"],
 ) -> Float[Tensor, "*batch length d_v"]:
-    """Causal attention whose cost grows in proportion to the length, because exp(q · k) becomes φ(q) · φ(k).
+    """Causal attention whose cost grows in proportion to the length, because φ(q) · φ(k) takes the place of exp(q · k).
 
     `output_i = φ(q_i)ᵀ S_i / (φ(q_i)ᵀ z_i)` with `S_i = Σ_{j ≤ i} φ(k_j) v_jᵀ`, `z_i = Σ_{j ≤ i} φ(k_j)` and
     `φ(x) = elu(x) + 1`, without scaling. The state (S, z) has d_k · (d_v + 1) numbers, whatever the length. Positions
     come one after another; `course_kit.chunked_linear_attention` computes many of them side by side.
 
     Raises:
-        ValueError: there is no position.
+        ValueError: the sequence is empty.
 
     Source: Katharopoulos et al. (2020), equations 7 to 20.
     """
     _check_positions(query)
     dtype, wide = query.dtype, torch.promote_types(query.dtype, torch.float32)  # half precision holds no long sums
     query, key, value = query.to(wide), key.to(wide), value.to(wide)
-    # elu(x) + 1 is x + 1 for positive x and exp(x) for others. Written like this, it is never rounded to 0.
+    # elu(x) + 1 is x + 1 for positive x and exp(x) for others. Written like this, small values are not rounded to 0.
     query, key = (x.relu() + x.clamp(max=0.0).exp() for x in (query, key))
     state, total = 0, 0  # sums over the positions so far
     outputs = []
@@ -200,7 +200,7 @@ def _check_positions(query: Tensor) -> None:
 def speculative_acceptance(
     target: Float[Tensor, "*batch vocab"], draft: Float[Tensor, "*batch vocab"]
 ) -> tuple[Float[Tensor, "*batch vocab"], Float[Tensor, "*batch vocab"]]:
-    """What to do with a token drawn from `draft` so that the result is distributed as `target`: accept and residual.
+    """What to do with a token drawn from `draft` so that the result is distributed as `target`: (accept, residual).
 
     A drawn token x is kept with probability `accept(x) = min(1, target(x) / draft(x))`. If it is not kept, another
     one is drawn from `residual = max(target − draft, 0) / Σ max(target − draft, 0)`.

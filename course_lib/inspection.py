@@ -61,7 +61,7 @@ def attention_rollout(
 
     `R = Â_N ⋯ Â_2 Â_1` with `Â_l = ½ A_l + ½ I`, where A_l is the mean of the heads of layer l, and I represents the
     residual connection. Row i of R says where the vector at position i after the last layer comes from, and sums to
-    one. A query that attends to nothing keeps what it has.
+    one. A query that attends to nothing keeps its own vector.
 
     Raises:
         ValueError: there is no layer, or a weight is negative.
@@ -94,7 +94,7 @@ def head_scores(
 ) -> dict[str, Float[Tensor, "*layers batch heads"]]:
     """What each head looks at in each sentence: five numbers between 0 and 1, `(..., B, H)` each.
 
-    | score | mean over the words of a sentence of |
+    | score | average over the words of a sentence: |
     |---|---|
     | `"previous"` | the weight on the token before |
     | `"next"` | the weight on the token after |
@@ -102,15 +102,16 @@ def head_scores(
     | `"delimiter"` | the weight on delimiters |
     | `"broad"` | the entropy, divided by that of equal weights: log(number of keys that the query may attend to) |
 
-    Delimiters and padding are keys like others, but they are not counted as queries. Nor is a query that may not attend
-    to any key in question: the first word has no token before it, and in a decoder no word has one after it. A score
-    for which no query of the sentence counts is 0.
+    Delimiters are keys like others, but they are not counted as queries. Nor is padding, which the mask tells: a
+    position that no query may attend to. Nor is a query that may not attend to any key in question: the first word has
+    no token before it, and in a decoder no word has one after it. A score for which no query of the sentence counts is
+    0.
 
     Args:
         weights: `(num_layers, B, H, L, L)` for a whole model, `(B, H, L, L)` for a layer.
         tokens: ids.
         delimiters: ids of tokens such as [CLS] and [SEP].
-        mask: the mask of the attention, such as `padding_mask(tokens)` or `decoder_mask(tokens)`.
+        mask: the mask of the attention, `padding_mask(tokens, pad_id)` or `decoder_mask(tokens, pad_id)`.
 
     Raises:
         ValueError: a weight is negative.
@@ -123,7 +124,7 @@ def head_scores(
         mask = torch.ones(length, length, dtype=torch.bool, device=weights.device)
     may_attend = mask.expand(batch, 1, length, length)[:, 0]  # (B, L, L)
     is_delimiter = torch.isin(tokens, torch.tensor(delimiters, dtype=tokens.dtype, device=tokens.device))
-    # A padded position is a query like any other, but it is the key of none.
+    # In a mask, a padded position is a query like any other, but it is the key of none.
     is_word = may_attend.any(-2) & ~is_delimiter  # (B, L)
 
     def mean(values, counts):  # of (..., B, H, L), over the words that count, (B, L); 0 where none does

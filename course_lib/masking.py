@@ -17,13 +17,13 @@ __all__ = ["causal_mask", "decoder_mask", "masked_softmax", "padding_mask", "sli
 
 @checked
 def padding_mask(tokens: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch 1 1 length"]:
-    """Allow every key that is not padding, for all heads and all queries; `pad_id` fills up short sequences."""
+    """Allow every key that is not padding, for all heads and all queries; `pad_id` is the id of the padding."""
     return (tokens != pad_id)[:, None, None, :]  # (B, 1, 1, L)
 
 
 @checked
 def causal_mask(length: Count) -> Bool[Tensor, "length length"]:
-    """Allow each position itself and the past: True where `key ≤ query`.
+    """Each position may attend to itself and to the past: True where `key ≤ query`.
 
     Source: Vaswani et al. (2017), section 3.2.3.
     """
@@ -46,8 +46,9 @@ def masked_softmax(
     """Softmax over the keys that the mask allows; the others get weight exactly 0.
 
     `weights_ij = exp(s_ij) / Σ_{l allowed} exp(s_il)` where the mask is True, else 0. A query that may attend to
-    nothing gets a row of zeros, and its scores a gradient of zero: no NaN, in any floating-point dtype. The forbidden
-    scores become −∞, whose exponential is 0 in every dtype; −1e9 is out of range in float16, and a low score passes it.
+    nothing gets a row of zeros, and its scores a gradient of zero: no NaN for finite scores, in any floating-point
+    dtype. The forbidden scores become −∞, whose exponential is 0 in every dtype; −1e9 would overflow in float16, and a
+    real score may be lower still.
     """
     has_key = mask.any(-1, keepdim=True)  # (..., L_q, 1), False where the whole row is masked
     opened = mask | ~has_key  # such a row is opened, so that its softmax is finite in value and gradient
@@ -57,7 +58,7 @@ def masked_softmax(
 
 @checked(window="a position sees itself")
 def sliding_window_mask(length: Count, window: Size) -> Bool[Tensor, "length length"]:
-    """Allow each position itself and the `window − 1` before it: True where `0 ≤ query − key < window`.
+    """Each position may attend to itself and to the `window − 1` before it: True where `0 ≤ query − key < window`.
 
     Source: Beltagy, Peters & Cohan (2020), section 3.1, looking back only.
     """

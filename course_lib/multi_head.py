@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from course_lib._checks import checked
-from course_lib._typing import Count, Float, Mask, Size
+from course_lib._typing import Count, Float, Mask, Shaped, Size
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
 __all__ = ["MultiHeadAttention", "merge_heads", "multi_head_parameter_count", "split_heads"]
@@ -13,11 +13,12 @@ __all__ = ["MultiHeadAttention", "merge_heads", "multi_head_parameter_count", "s
 
 @checked
 def split_heads(
-    x: Float[Tensor, "*batch length d_model"], num_heads: Size
-) -> Float[Tensor, "*batch num_heads length d_head"]:
+    x: Shaped[Tensor, "*batch length d_model"], num_heads: Size
+) -> Shaped[Tensor, "*batch num_heads length d_head"]:
     """Give each head its contiguous slice of the features, and an axis of its own before the positions.
 
-    Head h takes features `h · d_head` to `(h + 1) · d_head − 1`, with `d_head = d_model / H`. The result is a view.
+    Head h, counted from 0, takes features `h · d_head` to `(h + 1) · d_head − 1`, with `d_head = d_model / H`. The
+    result is a view.
 
     Raises:
         ValueError: num_heads does not divide d_model.
@@ -30,7 +31,7 @@ def split_heads(
 
 
 @checked
-def merge_heads(x: Float[Tensor, "*batch num_heads length d_head"]) -> Float[Tensor, "*batch length d_model"]:
+def merge_heads(x: Shaped[Tensor, "*batch num_heads length d_head"]) -> Shaped[Tensor, "*batch length d_model"]:
     """Put the heads' features side by side again: the inverse of `split_heads`."""
     x = x.transpose(-3, -2)  # (..., L, H, d_head)
     return x.flatten(-2)  # (..., L, H * d_head)
@@ -63,9 +64,10 @@ def _check_divides(num_heads: int, d_model: int) -> None:
 class MultiHeadAttention(nn.Module):
     """Attend in `num_heads` subspaces at once, and mix the outputs of all heads.
 
-    `MultiHead(Q, K, V) = Concat(head_1, …, head_H) W_O` with `head_h = Attention(Q W_Q^h, K W_K^h, V W_V^h)`. The
-    projections of all heads are stacked in one Linear: head h has rows `h · d_head` to `(h + 1) · d_head − 1`.
-    `course_kit.nn.MultiHeadAttention` has dropout, position codes, a cache and PyTorch's fused kernels besides.
+    `MultiHead(Q, K, V) = Concat(head_1, …, head_H) W_O` with `head_h = Attention(Q W_Q^h, K W_K^h, V W_V^h)`, biases
+    aside. One Linear each projects to the queries, keys and values of all heads: the first head has its rows 0 to
+    `d_head − 1`, and so on. `course_kit.nn.MultiHeadAttention` also has dropout, position codes, a cache and PyTorch's
+    fused kernels.
 
     Raises:
         ValueError: num_heads does not divide d_model.

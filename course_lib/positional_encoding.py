@@ -1,4 +1,4 @@
-"""Position codes: how attention, which ignores order by itself, gets the positions of tokens."""
+"""Position codes: how attention, which ignores order by itself, is told where tokens are."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["LearnedPositionalEmbedding", "alibi_bias", "apply_rotary", "shift_ma
 def sinusoidal_encoding(length: Count, d_model: Size) -> Float[Tensor, "length d_model"]:
     """A sine and a cosine of each position at falling frequencies.
 
-    `PE[pos, 2i] = sin(pos / 10000^(2i / d_model))`, and `PE[pos, 2i + 1]` is the cosine of the same angle. An odd
-    d_model ends on a sine. Angles are computed in float64, because at position 5,000 float32 is off by 1e-4; the
-    result is float32.
+    `PE[pos, 2i] = sin(pos / 10000^(2i / d_model))`, and `PE[pos, 2i + 1]` is the cosine of the same angle. If d_model
+    is odd, the last feature is a sine. Angles are computed in float64, because at position 5,000 float32 is off by
+    1e-4; the result is float32.
 
     Source: Vaswani et al. (2017), section 3.5.
     """
@@ -53,8 +53,8 @@ def apply_rotary(
 ) -> Float[Tensor, "*batch length d"]:
     """Turn each pair of features `(x_2i, x_2i+1)` by an angle that grows with the position.
 
-    `angle = position · base^(−2i / d)`. The dot product of a turned query and a turned key depends only on their
-    distance, since turning both by the same angle changes nothing. Angles are computed in float64.
+    `angle = position · base^(−2i / d)`. The dot product of a turned query and a turned key depends only on the
+    difference of their positions, since turning both by the same angle changes nothing. Angles are computed in float64.
 
     Raises:
         ValueError: d is odd.
@@ -78,7 +78,7 @@ def _check_even(name: str, d: int) -> None:
 
 @checked
 def alibi_bias(num_heads: Size, length: Count) -> Float[Tensor, "num_heads length length"]:
-    """A penalty on the score that grows with the distance between query and key, at a different rate in each head.
+    """A score penalty that grows with the distance between query and key, at a different rate in each head.
 
     `bias[h, i, j] = −slope_h · |i − j|` with `slope_h = 2^(−8 (h + 1) / H)`, where h counts from 0; float32.
 

@@ -23,9 +23,9 @@ def scaled_dot_product_attention(
 ) -> tuple[Float[Tensor, "*batch len_q d_v"], Float[Tensor, "*batch len_q len_k"]]:
     """Average the values, each weighted by how well its key fits the query; returns the output and the weights.
 
-    `output = softmax(Q Kᵀ / √d_k) V`. The root keeps the scores' standard deviation at 1 when the features of query
-    and key are independent with variance 1, whatever d_k is. A query that may attend to nothing gets an output of
-    zeros.
+    `output = softmax(Q Kᵀ / √d_k) V`. The root keeps the scores' standard deviation at 1, whatever d_k is, when the
+    features of query and key are independent with mean 0 and variance 1. A query that may attend to nothing gets an
+    output of zeros.
 
     Source: Vaswani et al. (2017), section 3.2.1, equation 1.
     """
@@ -58,7 +58,7 @@ def self_attention(
 def softmax_backward(
     weights: Float[Tensor, "*batch length"], grad_weights: Float[Tensor, "*batch length"]
 ) -> Float[Tensor, "*batch length"]:
-    """Carry a gradient back through a softmax, by hand: from that of the weights to that of the scores.
+    """Carry a gradient back through a softmax, by hand: from the weights to the scores.
 
     The Jacobian is `∂w_i/∂s_j = w_i (δ_ij − w_j)`, so `grad_s_j = w_j (g_j − Σ_i g_i w_i)`: a score has a positive
     gradient where g_j is above the weighted average of g. Where a weight is 0 or 1, the gradient is zero, because the
@@ -72,7 +72,8 @@ def softmax_backward(
 def attention_flops(len_q: Count, len_k: Count, d_k: Count, d_v: Count) -> int:
     """Floating-point operations of the two matrix products of attention, with a multiply-add counted as 2.
 
-    `Q Kᵀ` costs `2 · L_q · L_k · d_k`, and weights times `V` cost `2 · L_q · L_k · d_v`. The softmax is not counted.
+    For each sequence and head, `Q Kᵀ` costs `2 · L_q · L_k · d_k`, and weights times `V` cost `2 · L_q · L_k · d_v`.
+    The softmax is not counted.
     """
     scores = 2 * len_q * len_k * d_k  # (len_q, d_k) times (d_k, len_k)
     output = 2 * len_q * len_k * d_v  # (len_q, len_k) times (len_k, d_v)

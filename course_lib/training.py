@@ -1,4 +1,4 @@
-"""What training on text needs beside a model: pairs of input and target, the loss, the rate, the batches."""
+"""What training on text needs besides a model: pairs of input and target, the loss, the rate, the batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def teacher_forcing_pair(
     comes after it. Both results are views of `tokens`.
 
     Raises:
-        ValueError: tokens has no position.
+        ValueError: the sentences have length 0.
 
     Source: Williams & Zipser (1989), who name it teacher forcing; Vaswani et al. (2017), figure 1 ("shifted right").
     """

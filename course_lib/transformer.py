@@ -45,7 +45,7 @@ class FeedForward(nn.Module):
         self.linear2 = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Each position is processed independently."""
+        """Apply the network to each position by itself."""
         return self.linear2(self.linear1(x).relu())  # (..., d_ff) between, (..., d_model) at the end
 
 
@@ -54,7 +54,7 @@ class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each with a residual connection and a layer norm.
 
     Post-norm, as in the paper: `x ← norm1(x + attention(x))`, then `x ← norm2(x + feed_forward(x))`.
-    `course_kit.nn.EncoderLayer` has pre-norm, dropout, position codes and a cache besides.
+    `course_kit.nn.EncoderLayer` also has pre-norm, dropout, position codes and a cache.
 
     Source: Vaswani et al. (2017), section 3.1.
     """
@@ -98,7 +98,10 @@ class DecoderLayer(nn.Module):
         self_mask: Mask["batch num_heads length length"] | None = None,
         memory_mask: Mask["batch num_heads length len_memory"] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
-        """The target x attends to itself, where self_mask is causal, and to memory, the encoder's output."""
+        """The target x attends to itself and to memory, the encoder's output.
+
+        Pass a causal self_mask: without one, every position sees those after it.
+        """
         attended, _ = self.self_attention(x, x, x, self_mask)
         x = self.norm1(x + attended)  # (B, L, d_model), as everywhere
         attended, _ = self.cross_attention(x, memory, memory, memory_mask)  # weights (B, H, L, L_memory)
@@ -110,7 +113,7 @@ class DecoderLayer(nn.Module):
 class Transformer(nn.Module):
     """The whole model, from token ids to logits; the defaults are the paper's base model, without dropout.
 
-    Source, target and output share one embedding (section 3.4), and padding is masked wherever tokens are given.
+    Source, target and output share one embedding (section 3.4). Padding is masked, and so is the target's future.
     `course_kit.nn.Transformer` takes a configuration: dropout, pre-norm, other positions, two vocabularies.
 
     Source: Vaswani et al. (2017), section 3 and table 3.
@@ -128,22 +131,22 @@ class Transformer(nn.Module):
         super().__init__()
         self.pad_id = pad_id
         self.embedding = nn.Embedding(vocab_size, d_model)
-        nn.init.normal_(self.embedding.weight, std=d_model**-0.5)  # as an output matrix; the input is scaled up again
+        nn.init.normal_(self.embedding.weight, std=d_model**-0.5)  # logits start small; `embed` scales its rows up
         self.encoder = nn.ModuleList(EncoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
 
     def embed(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
-        """Vectors of variance about 1 for the tokens, plus their positions."""
+        """The tokens' rows, scaled to a variance of 1 at the start of training, plus their positions."""
         _check_in_vocabulary(tokens, self.embedding.num_embeddings)
         length, d_model = tokens.shape[1], self.embedding.embedding_dim
         x = self.embedding(tokens) * math.sqrt(d_model)  # (B, L, d_model)
         return x + sinusoidal_encoding(length, d_model).to(x)
 
     def encode(self, source: Int[Tensor, "batch len_source"]) -> Float[Tensor, "batch len_source d_model"]:
-        """A vector for each source token that knows the whole sentence."""
-        x = self.embed(source)
+        """One vector for each source token, which depends on the whole sentence."""
+        x, mask = self.embed(source), padding_mask(source, self.pad_id)
         for layer in self.encoder:
-            x = layer(x, padding_mask(source, self.pad_id))
+            x = layer(x, mask)
         return x
 
     def decode(
@@ -153,9 +156,10 @@ class Transformer(nn.Module):
         source: Int[Tensor, "batch len_source"],
     ) -> Float[Tensor, "batch len_target vocab_size"]:
         """Logits of the token after each target token, given `memory = encode(source)`."""
-        x = self.embed(target)
+        x, self_mask = self.embed(target), decoder_mask(target, self.pad_id)
+        memory_mask = padding_mask(source, self.pad_id)
         for layer in self.decoder:
-            x = layer(x, memory, decoder_mask(target, self.pad_id), padding_mask(source, self.pad_id))
+            x = layer(x, memory, self_mask, memory_mask)
         return x @ self.embedding.weight.T  # (B, L_target, vocab_size)
 
     def forward(

@@ -27,8 +27,8 @@ _CHECKED = [
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 
 
-# Coverage doubles the time of what computes in Python, and 95 % are reached without these: the built book, the tests of
-# tools, those that train for long, and those that call the same lines thousands of times.
+# Coverage doubles the time of what computes in Python, and 95 % are reached without these: thorough tests, the built
+# book, the tests of tools, those that train for long, and those that call the same lines thousands of times.
 _UNTRACED = {
     "tests/toolchain",
     "tests/test_pages.py",
@@ -56,8 +56,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         place = item.path.relative_to(_ROOT)
         untraced = _UNTRACED & {place.as_posix(), place.parent.as_posix()}
-        judging = item.get_closest_marker("thorough") and place.parts[1] == "exercises"
-        if untraced or judging or item.get_closest_marker("site"):
+        if untraced or item.get_closest_marker("thorough") or item.get_closest_marker("site"):
             item.add_marker(pytest.mark.no_cover)
 
 

@@ -292,9 +292,9 @@ def test_a_mask_before_the_tensors_is_compared_with_them():
     mask_first(yes(3, 5), torch.zeros(3))
     message = "mask must broadcast to (len_q, len_k) = (3, 5), got (3, 4); one number per pair"
     refused(ValueError, message, mask_first, yes(3, 4), torch.zeros(3), torch.zeros(5))
-    message = "mask must broadcast to (len_q, len_k) = (3, 'len_k'), got (2, 4); one number per pair"
+    message = "mask must broadcast to (len_q, len_k) = (3, len_k), got (2, 4); one number per pair"
     refused(ValueError, message, mask_first, yes(2, 4), torch.zeros(3))
-    message = "mask must broadcast to (len_q, len_k) = (3, 'len_k'), got (1, 3, 4); one number per pair"
+    message = "mask must broadcast to (len_q, len_k) = (3, len_k), got (1, 3, 4); one number per pair"
     refused(ValueError, message, mask_first, yes(1, 3, 4), torch.zeros(3))
 
 

@@ -1,5 +1,3 @@
-from course_kit import nn as full
-
 """Static figures: what a map of attention shows, says and refuses."""
 
 import os
@@ -13,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from course_kit import nn as full
 from course_kit.viz import PALETTE, WEIGHTS, attention_map, describe, description_of, heads_map, save_figure, use_style
 
 

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_kit.costs.layers import GatedRecurrence, mixing_layer
 from course_kit._checks import check_floats, check_instance, check_seed, check_whole
+from course_kit.costs.layers import GatedRecurrence, mixing_layer
 from course_lib._typing import Float
 
 __all__ = ["counted_operations", "counted_steps", "measured_path"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from course_kit.costs.layers import check_kind
 from course_kit._checks import check_whole
+from course_kit.costs.layers import check_kind
 from course_lib.efficiency import convolution_layers
 
 __all__ = ["kept_numbers", "longest_path", "operations", "sequential_steps"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from course_kit.data.grammar import caption_pairs
 from course_kit._checks import check_whole
+from course_kit.data.grammar import caption_pairs
 
 __all__ = ["Pairs", "ParallelCorpus", "built_in_corpus"]
 

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_kit._files import read_whole, write_whole
 from course_kit._checks import check_instance, check_probability, check_texts, check_whole
+from course_kit._files import read_whole, write_whole
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
+from course_kit._checks import check_ids, check_instance, check_whole
 from course_kit.diagnosing import dependence, gradients, losses, modes, padding, precision, saturation
 from course_kit.diagnosing.calling import Batch, find_logits, read_batch
 from course_kit.diagnosing.report import Finding, Report
 from course_kit.diagnosing.subject import Subject, copied, isolated, seeded
-from course_kit._checks import check_ids, check_instance, check_whole
 from course_lib.debugging import check_built
 
 __all__ = ["CHECKS", "diagnose"]

@@ -37,7 +37,7 @@ class Case:
         note: what is special about the case, shown when it fails ("scores of ±1e4").
         tolerance: factor on the tolerance of the dtype, for extremes where a careful computation is that inexact.
         gradients: whether gradients are compared too, where the exercise is differentiable.
-        degenerate_because: why axes may be equal or values of one sign here; the linter of exercises looks at all other cases.
+        degenerate_because: why axes may be equal or values of one sign here; the linter looks at all other cases.
         max_numel: where memory has to be spared, how many numbers a tensor may have that is computed from the first two
             arguments, see `checker.tensor_limit`; a larger one ends the call in a MemoryError. None for any number.
     """
@@ -127,7 +127,7 @@ class Misconception:
         message: which mistake it is, pointing to the idea without giving the code away.
         solution: the function or class.
         read_next: what to look at next, if other than the exercise's own.
-        inherited_from: for an inherited mistake, the parts in which it lies, the innermost first ("softmax", "attention").
+        inherited_from: for an inherited mistake, the parts in which it lies, innermost first ("softmax", "attention").
     """
 
     key: str
@@ -186,7 +186,7 @@ class Exercise:
         no_gradient_for: arguments whose gradient is left open, since right formulas differ in it.
         sum_to_one: arguments whose last axis sums to one by their meaning. Their gradients are compared up to one
             number per row, because a formula may also divide by that sum.
-        forbidden: functions that are the whole exercise; found in use, they do not count as one's own. A bare name is one
+        forbidden: functions that are the whole exercise; one in use does not count as one's own. A bare name is one
             of PyTorch's ("softmax"), or one that is forbidden with an option only ("f(option=True)"), a dotted one a
             module and a function or class in it ("sacrebleu.corpus_bleu").
         chapter: stem of the chapter that it belongs to.
@@ -194,8 +194,8 @@ class Exercise:
             is deleted; deleting that line is how a learner says that the code is right as it stands.
         mistakes: file of its mistakes, see `_mistakes`; None for none.
         clauses: file of solutions that break one clause of the statement each, see `_clauses`; there may be none.
-        canonical_form: a result without what the contract leaves open, such as an order; two wrong answers that are the same in
-            this form show the same mistake. None for a result that has no such form.
+        canonical_form: a result without what the contract leaves open, such as an order; wrong answers that are equal
+            in this form show the same mistake. None for a result that has no such form.
     """
 
     name: str
@@ -323,7 +323,7 @@ class Exercise:
         return add
 
     def remark(self, message: str) -> Callable:
-        """Decorator of a function that tells, from the names of all that a solution calls, whether `message` applies."""
+        """Decorator of a function that tells from the names of all that a solution calls whether `message` applies."""
 
         def add(applies):
             self.remarks.append(Remark(" ".join(message.split()), applies))
@@ -361,7 +361,8 @@ class Exercise:
             if mistake.key in without:
                 continue
             inherited_from = (*mistake.inherited_from, called or f"`{self.name}`")
-            message = f"In {_the_parts(inherited_from)}: {mistake.message.removeprefix(f'In {_the_parts(mistake.inherited_from)}: ')}"
+            inner = mistake.message.removeprefix(f"In {_the_parts(mistake.inherited_from)}: ")
+            message = f"In {_the_parts(inherited_from)}: {inner}"
             key = f"{prefix or self.name}/{mistake.key}"
             read_next = mistake.read_next or self.read_next
             found.append(Misconception(key, message, build(mistake.solution), read_next, inherited_from))

@@ -124,7 +124,9 @@ class DecoderCache:
     ):
         self.memory = memory
         self.memory_mask = memory_mask
-        self.layers = [(KeyValueCache(parallel_hypotheses=True), KeyValueCache(is_static=True)) for _ in range(num_layers)]
+        self.layers = [
+            (KeyValueCache(parallel_hypotheses=True), KeyValueCache(is_static=True)) for _ in range(num_layers)
+        ]
         self.steps = 0
         self._past: Tensor | None = None  # bool (B, W, columns); None while there is one hypothesis, whose past is all
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_whole, got
 from course_kit.viz.describing import checked, describe, shortened
 from course_kit.viz.inspection_inputs import DELIMITERS
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import HIGH, button, controls, drawing, element, labels_for, panels, text_of, words
 from course_kit.viz.view_numbers import check_drawable, fixed, numbers, rounded
-from course_kit._checks import check_whole, got
 
 __all__ = ["alignment", "query_plane"]
 

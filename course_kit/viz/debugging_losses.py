@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from course_kit._checks import check_finite, check_sequence, check_texts, got
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, choice, controls, drawing, element, panels, slider, words
 from course_kit.viz.view_numbers import fixed, rounded
-from course_kit._checks import check_finite, check_sequence, check_texts, got
 
 __all__ = ["loss_curves"]
 

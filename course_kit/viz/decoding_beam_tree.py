@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_finite, check_instance, check_number, check_sequence, check_texts, check_whole
 from course_kit.viz.describing import cut
 from course_kit.viz.labels import readable_labels
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import cell, drawing, element, panels, slider, words
 from course_kit.viz.view_numbers import fixed
-from course_kit._checks import check_finite, check_instance, check_number, check_sequence, check_texts, check_whole
 
 __all__ = ["beam_tree"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from course_kit._checks import check_whole
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import drawing, element, panels, slider, words
 from course_kit.viz.view_numbers import fixed
-from course_kit._checks import check_whole
 
 __all__ = ["cache_work"]
 

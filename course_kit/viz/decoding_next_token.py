@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_finite, check_whole
 from course_kit.viz.describing import cut, shortened
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import drawing, element, labels_for, panels, slider, words
 from course_kit.viz.view_numbers import check_drawable, fixed
-from course_kit._checks import check_finite, check_whole
 
 __all__ = ["next_token_bars"]
 

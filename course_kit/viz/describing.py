@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_instance
 from course_kit.viz.labels import readable_labels
 from course_kit.viz.view_elements import labels_for
-from course_kit._checks import check_instance
 
 __all__ = ["describe"]
 

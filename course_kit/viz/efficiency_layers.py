@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from course_kit._checks import check_whole
 from course_kit.costs import formulas
 from course_kit.costs.layers import KERNEL, KINDS
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, choice, controls, drawing, element, panels, words
 from course_kit.viz.view_numbers import fixed
-from course_kit._checks import check_whole
 
 __all__ = ["layer_costs"]
 

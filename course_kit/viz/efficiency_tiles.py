@@ -8,10 +8,10 @@ from math import exp
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_floats, check_whole
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, cell, controls, drawing, element, panels, slider, words
 from course_kit.viz.view_numbers import check_drawable, fixed
-from course_kit._checks import check_floats, check_whole
 from course_lib.efficiency import online_softmax_step
 
 __all__ = ["tile_walk"]

@@ -8,9 +8,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from torch import Tensor
 
+from course_kit._checks import check_whole
 from course_kit.viz.attention_map import MOST_VALUES, carry, draw
 from course_kit.viz.describing import checked, sentences
-from course_kit._checks import check_whole
 
 __all__ = ["heads_map"]
 

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from course_kit._checks import check_sequence, check_whole
 from course_kit.viz.describing import describe
 from course_kit.viz.inspection_inputs import Attention, attention_of, thousandths
 from course_kit.viz.inspection_lines import CROWD, CROWDED_LEAST, lines_data, lines_panel
@@ -18,7 +19,6 @@ from course_kit.viz.inspection_patterns import SIGNS, STRONG, Patterns, patterns
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import choice, controls, element, slider
 from course_kit.viz.view_numbers import fixed
-from course_kit._checks import check_sequence, check_whole
 
 __all__ = ["head_view", "model_view"]
 

@@ -10,9 +10,9 @@ from decimal import ROUND_HALF_UP, Decimal
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_instance, check_texts
 from course_kit.viz.describing import checked
 from course_kit.viz.view_elements import labels_for
-from course_kit._checks import check_instance, check_texts
 
 __all__ = ["Attention", "attention_of", "encoded", "thousandths"]
 

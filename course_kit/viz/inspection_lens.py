@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_ids, check_sequence, check_whole
 from course_kit.viz.describing import cut, joined
 from course_kit.viz.inspection_cells import MOST_CELLS, Cell, cell_map, check_cells
 from course_kit.viz.inspection_inputs import thousandths
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import drawing, labels_for, panels, sentence, words
 from course_kit.viz.view_numbers import fixed
-from course_kit._checks import check_ids, check_sequence, check_whole
 
 __all__ = ["logit_lens_view"]
 

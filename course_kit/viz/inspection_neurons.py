@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_finite, check_instance, check_whole
 from course_kit.viz.describing import shortened
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import (
@@ -24,7 +25,6 @@ from course_kit.viz.view_elements import (
     words,
 )
 from course_kit.viz.view_numbers import MINUS, check_drawable, fixed, numbers
-from course_kit._checks import check_finite, check_instance, check_whole
 
 __all__ = ["neuron_view"]
 

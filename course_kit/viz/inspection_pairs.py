@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_texts, check_whole
 from course_kit.viz.inspection_inputs import DELIMITERS, Attention, attention_of, thousandths
 from course_kit.viz.map_axes import WIDTH, axis_labels, frame
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, choice, controls, drawing, element, panels, text_of, words
 from course_kit.viz.view_numbers import fixed, packed
-from course_kit._checks import check_texts, check_whole
 
 __all__ = ["pair_view"]
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from course_kit._checks import check_finite, check_instance, check_texts
 from course_kit.viz.describing import joined
 from course_kit.viz.inspection_cells import Cell, cell_map, check_cells
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import drawing, element, labels_for, sentence, text_of, words
 from course_kit.viz.view_numbers import check_drawable, check_pair, fixed
-from course_kit._checks import check_finite, check_instance, check_texts
 
 __all__ = ["patching_view"]
 

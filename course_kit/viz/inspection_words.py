@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from course_kit._checks import check_instance
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import controls, drawing, element, labels_for, panels, slider, text_of, words
 from course_kit.viz.view_numbers import check_drawable, fixed
-from course_kit._checks import check_instance
 
 __all__ = ["contextual_words"]
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_finite, check_whole
 from course_kit.viz.describing import cut
 from course_kit.viz.map_axes import WIDTH, axis_labels, frame, short
 from course_kit.viz.masking_painter import MOST, ROW, mask_of
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, cell, choice, controls, drawing, element, labels_for, panels, words
 from course_kit.viz.view_numbers import check_drawable, fixed
-from course_kit._checks import check_finite, check_whole
 
 __all__ = ["leak_detector"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from course_kit._checks import check_sequence, check_whole
 from course_kit.viz.describing import checked, cut
 from course_kit.viz.map_axes import WIDTH, axis_labels, frame
 from course_kit.viz.multi_head_removal import moved_outputs, output_table, told
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, controls, drawing, element, labels_for, panels, words
 from course_kit.viz.view_numbers import fixed, numbers, packed, rounded
-from course_kit._checks import check_sequence, check_whole
 
 __all__ = ["head_grid"]
 

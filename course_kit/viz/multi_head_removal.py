@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from course_kit._checks import got
 from course_kit.viz.map_axes import WIDTH, short
 from course_kit.viz.view_elements import drawing, element, words
 from course_kit.viz.view_numbers import check_drawable, fixed
-from course_kit._checks import got
 
 __all__ = ["moved_outputs", "output_table", "told"]
 

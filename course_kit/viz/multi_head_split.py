@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_instance, got
 from course_kit.viz.describing import cut
 from course_kit.viz.map_axes import WIDTH, short
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, choice, controls, drawing, element, labels_for, panels, text_of, words
 from course_kit.viz.view_numbers import MINUS, check_drawable, fixed
-from course_kit._checks import check_instance, got
 
 __all__ = ["head_split"]
 

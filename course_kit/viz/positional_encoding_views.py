@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor
 
+from course_kit._checks import check_finite, check_floats, check_whole
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, controls, drawing, element, panels, slider, words
 from course_kit.viz.view_numbers import check_drawable, check_pair, fixed, numbers
-from course_kit._checks import check_finite, check_floats, check_whole
 
 __all__ = ["rotary_pair", "sinusoid_probe"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from course_kit._checks import check_whole
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, controls, drawing, element, number_box, panels, text_of, words
-from course_kit._checks import check_whole
 
 __all__ = ["parameter_calculator"]
 

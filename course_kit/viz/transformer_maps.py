@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from course_kit._checks import check_instance, check_texts
 from course_kit.viz.labels import readable_labels
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, cell, choice, controls, drawing, element, text_of, words
 from course_kit.viz.view_numbers import check_drawable, fixed, numbers, rounded
-from course_kit._checks import check_instance, check_texts
 
 __all__ = ["three_attentions"]
 

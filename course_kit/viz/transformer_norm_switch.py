@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from course_kit._checks import check_finite, check_floats, check_instance, check_whole
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, choice, controls, drawing, element, panels, slider, words
 from course_kit.viz.view_numbers import check_drawable, fixed, rounded
-from course_kit._checks import check_finite, check_floats, check_instance, check_whole
 
 __all__ = ["norm_switch"]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from course_kit._checks import check_floats, check_instance, check_texts
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import button, choice, controls, drawing, element, labels_for, panels, text_of, words
 from course_kit.viz.view_numbers import check_drawable, fixed, numbers
-from course_kit._checks import check_floats, check_instance, check_texts
 
 __all__ = ["block_stepper"]
 

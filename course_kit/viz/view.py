@@ -21,10 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course_kit._checks import check_instance
 from course_kit._files import write_whole
 from course_kit.viz.style import DARK, PALETTE
 from course_kit.viz.view_elements import button
-from course_kit._checks import check_instance
 
 __all__ = ["View"]
 

@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from course_kit.viz.labels import readable_labels
 from course_kit._checks import check_texts
+from course_kit.viz.labels import readable_labels
 
 __all__ = [
     "HIGH",

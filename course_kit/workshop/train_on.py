@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from course_kit._checks import check_finite, check_instance, check_seed, check_whole
 from course_kit.workshop.progress_bar import ProgressBar
 from course_kit.workshop.tasks import Task
 from course_kit.workshop.training_loop import BadLossError, Objective, OneDevice, updates
-from course_kit._checks import check_finite, check_instance, check_seed, check_whole
 
 __all__ = ["TrainingResult", "train_on"]
 

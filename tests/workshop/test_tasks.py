@@ -193,7 +193,13 @@ def test_an_encoder_decoder_of_the_course_learns_short_reversal():
     config = full.TransformerConfig(vocab_size=6, d_model=32, num_heads=2, num_layers=1, d_ff=64, dropout=0.0)
     task = tasks.reversal(length=3, vocab_size=6, min_length=2)
     result = train_on(
-        full.Transformer(config), task, steps=400, evaluate_every=40, num_fresh=200, warmup_steps=20, show_progress=False
+        full.Transformer(config),
+        task,
+        steps=400,
+        evaluate_every=40,
+        num_fresh=200,
+        warmup_steps=20,
+        show_progress=False,
     )
     assert result.reached
     assert result.exact == result.accuracy == 1.0
