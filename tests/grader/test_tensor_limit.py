@@ -91,7 +91,7 @@ def test_scores_of_too_many_keys_end_the_call_where_they_are_computed(solution):
     found = problem(solution)
     assert found.type == "MemoryError"
     assert "in a tensor that is computed from query and key in this case" in found.message
-    assert problem(solution, case(max_numel=None)) is None
+    assert problem(solution, case(largest=None)) is None
 
 
 def test_the_error_names_what_is_allowed_and_the_line():
