@@ -211,9 +211,10 @@ class _Call:
         def with_check(*args, **kwargs):
             result = function(*args, **kwargs)
             fits = isinstance(result, Tensor) and _is_kind(result, returned.kind)
-            if not (fits and result.dim() == len(returned.names)) or result.isnan().any():
-                must = f"return a {returned.kind} tensor {returned.shown} without NaN"
-                came = got(result) + " with NaN" * (fits and result.dim() == len(returned.names))
+            fits = fits and result.dim() == len(returned.names) and result.numel() > 0
+            if not fits or result.isnan().any():
+                must = f"return a {returned.kind} tensor {returned.shown}, not empty and without NaN"
+                came = got(result) + " with NaN" * fits
                 self.fail(ValueError, name, must, came, "look at what the function returns")
             return result
 
@@ -263,7 +264,10 @@ def _with_checks(function: Callable, advice: dict[str, str]) -> Callable:
         if is_method and function.__name__ == "__init__":
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
-            lengths = {name: value for name, value in given.arguments.items() if type(value) is int}
+            whole = {
+                n: v for n, v in given.arguments.items() if hasattr(v, "__index__") and not isinstance(v, bool | Tensor)
+            }
+            lengths = {name: operator.index(value) for name, value in whole.items()}  # those of NumPy, too
             args[0].__dict__[_OF_INSTANCE] = {**args[0].__dict__.get(_OF_INSTANCE, {}), **lengths}
         return result
 

@@ -60,7 +60,7 @@ def online_softmax_step(
 
     Source: Milakov & Gimelshein (2018), algorithm 3, with the values as in Dao et al. (2022), section 3.1.
     """
-    _check_block(scores)
+    _check_block(maximum, total, scores)
     larger = torch.maximum(maximum, scores.amax(dim=-1))  # (..., L_q)
     correction = torch.exp(maximum - larger)
     weights = torch.exp(scores - larger[..., None])  # (..., L_q, block), not normalised
@@ -69,7 +69,12 @@ def online_softmax_step(
     return larger, total, output
 
 
-def _check_block(scores: Tensor) -> None:
+def _check_block(maximum: Tensor, total: Tensor, scores: Tensor) -> None:
+    if maximum.shape != total.shape:
+        raise ValueError(
+            f"maximum and total must have one number per query each, got {tuple(maximum.shape)} and "
+            f"{tuple(total.shape)}; pass what the step before returned"
+        )
     if not scores.shape[-1]:
         raise ValueError(f"scores must be those of at least one key, got {tuple(scores.shape)}; leave out empty blocks")
 

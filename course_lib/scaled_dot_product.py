@@ -29,7 +29,8 @@ def scaled_dot_product_attention(
 
     Source: Vaswani et al. (2017), section 3.2.1, equation 1.
     """
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_q, L_k)
+    # To divide the query is to divide the scores, and in half precision it keeps them in range.
+    scores = query / math.sqrt(query.shape[-1]) @ key.transpose(-2, -1)  # (..., L_q, L_k)
     weights = torch.softmax(scores, dim=-1) if mask is None else masked_softmax(scores, mask)
     return weights @ value, weights  # (..., L_q, d_v)
 
@@ -64,8 +65,17 @@ def softmax_backward(
     gradient where g_j is above the weighted average of g. Where a weight is 0 or 1, the gradient is zero, because the
     softmax is saturated.
     """
+    _check_same_shape(weights, grad_weights)
     mean = (weights * grad_weights).sum(-1, keepdim=True)  # (..., 1): the average gradient under the weights
     return weights * (grad_weights - mean)
+
+
+def _check_same_shape(weights: Tensor, grad_weights: Tensor) -> None:
+    if weights.shape != grad_weights.shape:
+        raise ValueError(
+            f"grad_weights must have the shape of weights, {tuple(weights.shape)}, got {tuple(grad_weights.shape)}; "
+            f"pass one gradient per weight"
+        )
 
 
 @checked

@@ -129,6 +129,7 @@ class Transformer(nn.Module):
         pad_id: Count = 0,
     ):
         super().__init__()
+        _check_pad_id(pad_id, vocab_size)
         self.pad_id = pad_id
         self.embedding = nn.Embedding(vocab_size, d_model)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)  # logits start small; `embed` scales its rows up
@@ -137,7 +138,7 @@ class Transformer(nn.Module):
 
     def embed(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
         """The tokens' rows, scaled to a variance of 1 at the start of training, plus their positions."""
-        _check_in_vocabulary(tokens, self.embedding.num_embeddings)
+        check_in_vocabulary(tokens, self.embedding.num_embeddings)
         length, d_model = tokens.shape[1], self.embedding.embedding_dim
         x = self.embedding(tokens) * math.sqrt(d_model)  # (B, L, d_model)
         return x + sinusoidal_encoding(length, d_model).to(x)
@@ -169,7 +170,15 @@ class Transformer(nn.Module):
         return self.decode(target, self.encode(source), source)
 
 
-def _check_in_vocabulary(tokens: Tensor, vocab_size: int) -> None:
+def _check_pad_id(pad_id: int, vocab_size: int) -> None:
+    if pad_id >= vocab_size:
+        raise ValueError(f"pad_id must be a token of the vocabulary, 0 … {vocab_size - 1}, got {pad_id}")
+
+
+def check_in_vocabulary(tokens: Tensor, vocab_size: int) -> None:
+    """Refuse ids that an embedding of this size cannot look up."""
+    if tokens.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"tokens must be int64 or int32, got {tokens.dtype}; pass tokens.long()")
     if tokens.device.type == "cpu" and tokens.numel():  # reading a value off a GPU would wait for it
         low, high = int(tokens.min()), int(tokens.max())
         if low < 0 or high >= vocab_size:

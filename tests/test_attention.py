@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-import runpy
-import sys
-from pathlib import Path
-from typing import get_args
 
 import pytest
 import torch
 from oracles import CLOSE, DTYPES, leaf, no_side_effects
-from torch import Tensor
 from torch.testing import assert_close
 
-import course_lib
 from course_lib.attention import AdditiveScore, additive_score, attend, dot_product_score, kernel_regression, softmax
 
 LEADING = [(), (2,), (2, 3)]
@@ -260,20 +254,3 @@ def test_shapes_that_do_not_fit_are_refused(call, words, unchecked):
 def test_a_bandwidth_that_is_not_positive_and_finite_is_refused(bandwidth):
     with pytest.raises(ValueError, match=r"bandwidth must be positive and finite, got .*width of the kernel"):
         kernel_regression(torch.zeros(2), torch.zeros(3), torch.zeros(3), bandwidth)
-
-
-# --- annotations ------------------------------------------------------------------------------------------------------
-
-
-def test_without_jaxtyping_an_annotation_is_a_plain_tensor_with_a_note(monkeypatch):
-    monkeypatch.delitem(sys.modules, "jaxtyping")
-    names = runpy.run_path(str(Path(course_lib.__file__).with_name("_typing.py")))
-    for kind, dtype in (("Bool", "bool"), ("Float", "floating-point"), ("Int", "integer")):
-        tensor, note = get_args(names[kind][Tensor, "... len_q d_k"])
-        assert tensor is Tensor
-        assert note == names["Shape"](dtype, "... len_q d_k")
-
-
-def test_the_tests_check_shapes_at_run_time():
-    with pytest.raises(Exception, match=r"Type-check error .*attend"):
-        attend.__wrapped__(torch.randn(5, 7), torch.randn(3, 11))  # without the library's own check

@@ -420,16 +420,16 @@ def layers(model: nn.Module, linear: nn.Linear | None = None, words: Sequence[in
 
 def test_what_a_function_returns_is_compared_with_the_annotation():
     assert search(lambda ids: torch.tensor([0.0, ids[0]])) == [0.0, 1.0]
-    assert search(step=lambda ids: torch.zeros(0)) == []
     hint = "it returns one logit per word of the vocabulary"
     for returned, came in (
         (torch.zeros(1, 2), "torch.float32 (1, 2)"),
+        (torch.zeros(0), "torch.float32 (0,)"),
         (torch.tensor([1]), "torch.int64 (1,)"),
         (torch.tensor([0.0, math.nan]), "torch.float32 (2,) with NaN"),
         (None, "NoneType"),
         ([0.5], "list"),
     ):
-        message = f"step must return a floating-point tensor (vocab,) without NaN, got {came}; {hint}"
+        message = f"step must return a floating-point tensor (vocab,), not empty and without NaN, got {came}; {hint}"
         refused(ValueError, message, search, lambda ids, returned=returned: returned)
         refused(ValueError, message, search, step=lambda ids, returned=returned: returned)
 
@@ -724,3 +724,21 @@ def test_axes_that_nobody_understands_are_refused():
     for axes in ("*a *b", "n+1", "#n", "*a ..."):
         with pytest.raises((AttributeError, ValueError)):
             Shape("bool", axes)
+
+
+def test_a_size_of_numpy_is_a_length_too():
+    class Wide(torch.nn.Module):
+        def __init__(self, d_model: Size):
+            super().__init__()
+
+        def forward(self, x: Float[Tensor, "*batch d_model"]):
+            return x
+
+    wide = checked(Wide)(np.int64(8))
+    assert wide(torch.zeros(2, 8)).shape == (2, 8)
+    refused(
+        ValueError,
+        "x must be (..., d_model) with d_model = 8, got (2, 5); build the module with the sizes of its input",
+        wide,
+        torch.zeros(2, 5),
+    )

@@ -283,3 +283,17 @@ def test_queries_and_keys_of_different_width_are_refused(attention, unchecked):
 def test_no_keys_at_all_give_zeros(attention):
     output = attention(torch.randn(2, 5, 11), torch.randn(2, 0, 11), torch.randn(2, 0, 13))
     assert torch.equal(output, torch.zeros(2, 5, 13))
+
+
+def test_large_scores_in_half_precision_stay_finite():
+    x = torch.full((4, 64), 40.0, dtype=torch.float16)  # 64 · 40² is beyond float16, and divided by 8 it is not
+    output, weights = scaled_dot_product_attention(x, x, x)
+    assert torch.equal(output, x)
+    assert torch.allclose(weights, torch.full((4, 4), 0.25, dtype=torch.float16))
+
+
+def test_a_gradient_of_another_shape_is_refused(unchecked):
+    with pytest.raises(
+        ValueError, match=r"grad_weights must have the shape of weights, \(2, 3\), got \(3, 2, 3\); pass one"
+    ):
+        softmax_backward(torch.rand(2, 3), torch.rand(3, 2, 3))

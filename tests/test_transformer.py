@@ -478,3 +478,24 @@ def test_a_memory_of_another_source_is_refused(shape, words):
 def test_a_configuration_goes_to_the_full_model(unchecked):
     with pytest.raises(TypeError, match=r"vocab_size must be a whole number, got TransformerConfig.*course_kit.nn"):
         cl.Transformer(full.TransformerConfig())
+
+
+def test_ids_that_no_embedding_looks_up_are_refused(unchecked):
+    model = cl.Transformer(11, d_model=4, num_heads=2, d_ff=8, num_layers=1)
+    ids = torch.ones(2, 3, dtype=torch.int16)
+    with pytest.raises(TypeError, match=r"tokens must be int64 or int32, got torch.int16; pass tokens.long\(\)"):
+        model(ids, ids)
+
+
+def test_a_padding_id_outside_the_vocabulary_is_refused():
+    with pytest.raises(ValueError, match="pad_id must be a token of the vocabulary, 0 … 10, got 11"):
+        cl.Transformer(11, d_model=4, num_heads=2, d_ff=8, num_layers=1, pad_id=11)
+
+
+def test_only_the_fuller_model_can_be_recorded():
+    model = cl.Transformer(11, d_model=4, num_heads=2, d_ff=8, num_layers=1)
+    with pytest.raises(
+        ValueError, match=r"one course_kit.nn.MultiHeadAttention, got Transformer with none; build it from"
+    ):
+        with cl.record_attention(model):
+            pass

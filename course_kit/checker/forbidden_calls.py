@@ -1,6 +1,6 @@
 """Whether a solution calls what is the whole exercise: seen while it is loaded and while it runs, and by reading it.
 
-The forbidden functions are in `Exercise.twins`: a bare name is a function of PyTorch, wherever it lies there
+The forbidden functions are in `Exercise.forbidden`: a bare name is a function of PyTorch, wherever it lies there
 ("layer_norm"); with an option in parentheses, it is forbidden only where that is on ("f(option=True)"), which is seen
 while it runs; a dotted one is a package or module and a function or class in it ("sacrebleu.corpus_bleu"). The
 package's own function of the exercise's name is always forbidden.

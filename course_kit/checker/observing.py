@@ -42,7 +42,7 @@ class Signature:
         name: of the function or class.
         arguments: names of the positional arguments, of `forward` for a class.
         is_class: whether the solution is a class.
-        forbidden: functions that are the whole exercise, see `Exercise.twins`.
+        forbidden: functions that are the whole exercise, see `Exercise.forbidden`.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Signature:
     @classmethod
     def of(cls, message: dict[str, Any]) -> Signature:
         """From the grader's message."""
-        return cls(message["name"], tuple(message["arguments"]), message["is_class"], tuple(message["twins"]))
+        return cls(message["name"], tuple(message["arguments"]), message["is_class"], tuple(message["forbidden"]))
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,7 @@ def pack_exercise(exercise: Exercise) -> dict[str, Any]:
         "name": exercise.name,
         "arguments": list(exercise.arguments),
         "is_class": exercise.is_class,
-        "twins": list(exercise.forbidden),
+        "forbidden": list(exercise.forbidden),
     }
 
 

@@ -20,6 +20,7 @@ from course_kit.nn.positions import (
 )
 from course_lib._typing import Bool, Float, Int
 from course_lib.masking import decoder_mask, padding_mask
+from course_lib.transformer import check_in_vocabulary
 
 __all__ = [
     "Decoder",
@@ -407,13 +408,4 @@ def _xavier_feed_forward(model: nn.Module) -> None:
 
 def _check_tokens(tokens: Tensor, vocab_size: int) -> None:
     check_tokens(tokens)
-    if tokens.dtype not in (torch.int32, torch.int64):  # what nn.Embedding looks up
-        raise TypeError(f"tokens must be int64 or int32, got {tokens.dtype}; pass tokens.long()")
-    # Reading a value off a GPU would wait for it; there the embedding's own assertion has to do.
-    if tokens.device.type == "cpu" and tokens.numel():
-        low, high = int(tokens.min()), int(tokens.max())
-        if low < 0 or high >= vocab_size:
-            raise ValueError(
-                f"token ids must lie in 0 … {vocab_size - 1} (the vocabulary), got {low} … {high}; "
-                f"tokenise with the vocabulary that the model was built for"
-            )
+    check_in_vocabulary(tokens, vocab_size)

@@ -25,8 +25,8 @@ def named_attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
     attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
     if not attentions:
         raise ValueError(
-            f"model must contain at least one course_lib MultiHeadAttention, got {type(model).__name__} with none; "
-            f"an nn.MultiheadAttention can be converted with MultiHeadAttention.from_torch"
+            f"model must contain at least one course_kit.nn.MultiHeadAttention, got {type(model).__name__} with none; "
+            f"build it from course_kit.nn (an nn.MultiheadAttention is converted by MultiHeadAttention.from_torch)"
         )
     return attentions
 

@@ -37,7 +37,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     """Eval mode and no gradients inside; afterwards each module is in its own mode again."""
     if not isinstance(model, Transformer):
         raise TypeError(
-            f"model must be a course_lib Transformer, which reads a source and generates a target, got "
+            f"model must be a course_kit.nn.Transformer, which reads a source and generates a target, got "
             f"{type(model).__name__}"
         )
     training = [(module, module.training) for module in model.modules()]

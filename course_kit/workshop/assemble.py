@@ -1,6 +1,6 @@
 """Put a transformer together from parts that you wrote yourself: `assemble`.
 
-What you solved in the exercises goes in, what you did not comes from the course, and `course_lib.train_on` shows
+What you solved in the exercises goes in, what you did not comes from the course, and `course_kit.train_on` shows
 whether it learns.
 """
 

@@ -13,7 +13,7 @@ def code_of(code: str, *names: str) -> dict:
     names = (*(names or ("it",)), "causal_mask")
     code = textwrap.dedent(code)
     piece = {"path": "s.py", "file": "s.py", "line": 1, "code": code, "names": list(names), "exercises": list(names)}
-    exercises = [{"name": name, "arguments": ["length"], "is_class": False, "twins": []} for name in names]
+    exercises = [{"name": name, "arguments": ["length"], "is_class": False, "forbidden": []} for name in names]
     return {"files": {"s.py": code}, "siblings": {}, "pieces": [piece], "exercises": exercises}
 
 

@@ -557,8 +557,8 @@ def test_a_config_is_frozen():
 @pytest.mark.parametrize(
     ("tokens", "words"),
     [
-        (torch.tensor([[2, 17]]), r"lie in 0 … 16 .*got 2 … 17; tokenise"),
-        (torch.tensor([[-1, 3]]), r"lie in 0 … 16 .*got -1 … 3; tokenise"),
+        (torch.tensor([[2, 17]]), r"ids in 0 … 16 .*got 2 … 17; tokenise"),
+        (torch.tensor([[-1, 3]]), r"ids in 0 … 16 .*got -1 … 3; tokenise"),
         (torch.tensor([2, 3]), r"integer ids \(batch, length\), got torch.int64 \(2,\); .*tokens\[None\]"),
         (torch.tensor([[2.0, 3.0]]), r"integer ids \(batch, length\), got torch.float32 \(1, 2\)"),
     ],
@@ -571,7 +571,7 @@ def test_tokens_that_are_no_ids_of_the_vocabulary_are_refused(tokens, words, unc
 def test_the_target_has_a_vocabulary_of_its_own():
     model = Transformer(config(target_vocab_size=19))
     assert model(SOURCE, torch.tensor([[18]] * 3)).shape == (3, 1, 19)
-    with pytest.raises(ValueError, match=r"lie in 0 … 16 .*got 18 … 18"):
+    with pytest.raises(ValueError, match=r"ids in 0 … 16 .*got 18 … 18"):
         model(torch.tensor([[18]] * 3), TARGET)
 
 

@@ -38,7 +38,7 @@ from course_kit.translator.search import beam, next_token_distribution, sample
         ({"source": SOURCE.double()}, r"integer ids .* got torch.float64 \(3, 7\)"),
         ({"source": torch.full((7, 3), PAD)}, r"not padding \(1\), got none in row 0, 1, 2, 3, 4 …; leave"),
         ({"source": SOURCE[:, :0]}, r"not padding \(1\), got none in row 0, 1, 2; leave"),
-        ({"source": SOURCE + 1}, r"token ids must lie in 0 … 10"),
+        ({"source": SOURCE + 1}, r"tokens must be ids in 0 … 10"),
     ],
 )
 def test_bad_arguments_are_refused(way, changes, message, unchecked):
@@ -61,7 +61,7 @@ def test_learned_positions_end_before_decoding_begins(way):
 
 @EACH_WAY
 def test_another_kind_of_model_is_refused(way, unchecked):
-    with pytest.raises(TypeError, match=r"model must be a course_lib Transformer.* got LanguageModel"):
+    with pytest.raises(TypeError, match=r"model must be a course_kit.nn.Transformer.* got LanguageModel"):
         way(LanguageModel(SMALL), SOURCE, **IDS, max_length=5)
 
 
