@@ -105,10 +105,10 @@ def test_the_names_of_the_rows_stand_beside_their_cells(show):
     names = page.locator(".places > div")
     assert names.all_text_contents() == ["target", *ROWS[::-1], "read"]
     page.evaluate("document.fonts.ready")
-    boxes = page.evaluate(  # all in one moment: the page may still be settling
-        """() => [".places > div", "[role=row]"].map(
-            (which) => [...document.querySelectorAll(which)].map((x) => x.getBoundingClientRect()).map((b) => [b.y, b.height]))"""
-    )
+    boxes = [  # each list in one moment, when nothing moves any more
+        page.locator(which).evaluate_all("xs => xs.map(x => x.getBoundingClientRect()).map(b => [b.y, b.height])")
+        for which in (".places > div", "[role=row]")
+    ]
     for name, row in zip(*boxes, strict=True):
         assert name == pytest.approx(row, abs=0.6)
 

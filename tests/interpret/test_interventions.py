@@ -173,7 +173,7 @@ def test_names_and_heads_that_do_not_exist_are_errors_before_anything_is_changed
         patch_outputs(model, {"decoder.layers.9": torch.zeros(1)}).__enter__()
     with pytest.raises(KeyError, match="no sub-module 'decoding'"):
         record_outputs(model, ["decoder", "decoding"]).__enter__()
-    with pytest.raises(ValueError, match="at least one course_kit.nn.MultiHeadAttention, got Linear with none"):
+    with pytest.raises(ValueError, match=r"at least one course_kit\.nn\.MultiHeadAttention, got Linear with none"):
         heads_off(nn.Linear(2, 3), {"": [0]}).__enter__()
     with pytest.raises(ValueError, match="got Linear with none"):
         record_heads(nn.Linear(2, 3)).__enter__()

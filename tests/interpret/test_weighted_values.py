@@ -89,7 +89,7 @@ def test_nothing_is_recorded_after_the_block_even_after_an_error():
 
 
 def test_a_model_without_attention_is_an_error():
-    with pytest.raises(ValueError, match="at least one course_kit.nn.MultiHeadAttention, got Linear with none"):
+    with pytest.raises(ValueError, match=r"at least one course_kit\.nn\.MultiHeadAttention, got Linear with none"):
         record_value_norms(nn.Linear(2, 3)).__enter__()
 
 
