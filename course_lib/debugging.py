@@ -4,7 +4,7 @@ A *model* here maps tokens `(B, L)` to logits `(B, L, V)`; it may be a function 
 an encoder–decoder, take `lambda target: model(source, target)`.) `course_kit.diagnosing.diagnose` takes all
 measurements on any module and explains them. A model that was passed is never changed: what needs training or another
 dtype works on a copy, and train or eval mode and the random state are restored. ValueError is raised for a module whose
-weights do not exist yet, for one that has to be copied and cannot be, and for results that are no such logits.
+weights do not exist yet, for one that has to be copied and cannot be, and for results that are not such logits.
 """
 
 from __future__ import annotations

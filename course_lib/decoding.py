@@ -34,7 +34,7 @@ def greedy_decode(
     """
     tokens = [bos_id]
     for _ in range(max_length):
-        token = int(next_log_probs(list(tokens)).argmax())  # the model has a list of its own
+        token = int(next_log_probs(list(tokens)).argmax())  # a copy, in case the model changes it
         if token == eos_id:
             break
         tokens.append(token)

@@ -119,6 +119,6 @@ class LearnedPositionalEmbedding(nn.Module):
         """x plus the vectors of positions 0 to length − 1."""
         length, max_length = x.shape[1], self.embedding.num_embeddings
         if length > max_length:
-            raise ValueError(f"x must be at most {max_length} positions long, got {length}")
+            raise ValueError(f"x must be at most {max_length} positions long, got {length}; build a longer table")
         positions = torch.arange(length, device=x.device)  # (L,)
         return x + self.embedding(positions)  # (B, L, d_model) + (L, d_model)

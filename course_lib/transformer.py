@@ -144,7 +144,7 @@ class Transformer(nn.Module):
         return x + sinusoidal_encoding(length, d_model).to(x)
 
     def encode(self, source: Int[Tensor, "batch len_source"]) -> Float[Tensor, "batch len_source d_model"]:
-        """One vector for each source token, which depends on the whole sentence."""
+        """One vector per source token; each depends on the whole sentence."""
         x, mask = self.embed(source), padding_mask(source, self.pad_id)
         for layer in self.encoder:
             x = layer(x, mask)
@@ -172,7 +172,9 @@ class Transformer(nn.Module):
 
 def _check_pad_id(pad_id: int, vocab_size: int) -> None:
     if pad_id >= vocab_size:
-        raise ValueError(f"pad_id must be a token of the vocabulary, 0 … {vocab_size - 1}, got {pad_id}")
+        raise ValueError(
+            f"pad_id must be a token of the vocabulary, 0 … {vocab_size - 1}, got {pad_id}; take one of them"
+        )
 
 
 def check_in_vocabulary(tokens: Tensor, vocab_size: int) -> None:

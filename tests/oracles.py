@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from course_lib.masking import causal_mask
+
 CLOSE = {"rtol": 0.0, "atol": 1e-10}  # for float64: two right computations differ in the last bits only
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+# Masks against scores (3, 2, 5, 7), True = may attend. Every query has a key: PyTorch's module gives NaN without.
+MASKS = {
+    "none": lambda: None,
+    "causal": lambda: causal_mask(7)[-5:],
+    "padding": lambda: torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 0, 0, 0]]).bool()[
+        :, None, None, :
+    ],
+    "2-D": lambda: (torch.rand(5, 7) < 0.6).index_fill(1, torch.tensor([3]), True),
+    "3-D": lambda: (torch.rand(2, 5, 7) < 0.6).index_fill(2, torch.tensor([3]), True),
+    "4-D": lambda: (torch.rand(3, 2, 5, 7) < 0.6).index_fill(3, torch.tensor([3]), True),
+}
 
 _THEIR_NAMES = {"self_attention": "self_attn", "cross_attention": "multihead_attn", "feed_forward.": ""}
 
@@ -45,15 +60,26 @@ def gradients(module: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.grad for name, parameter in module.named_parameters()}
 
 
-def assert_same_function(output: Tensor, expected: Tensor, ours: nn.Module, theirs: nn.Module, inputs: tuple) -> None:
-    """Two modules with parameters of the same names gave the same output, and give the same gradients of everything."""
+def assert_same_function(
+    output: Tensor, expected: Tensor, ours: nn.Module, theirs: nn.Module, inputs: tuple, names: Callable = dict
+) -> None:
+    """Two modules gave the same output, and give the same gradients of inputs and parameters.
+
+    Args:
+        output: of ours.
+        expected: of theirs.
+        ours: a module of the course.
+        theirs: another one.
+        inputs: of both.
+        names: from the names of our parameters to theirs, `torch_names` for a module of PyTorch.
+    """
     grad = torch.randn_like(expected)
     assert_close(output, expected, **CLOSE)
     of_inputs = [torch.autograd.grad(result, inputs, grad, retain_graph=True) for result in (output, expected)]
     assert_close(*of_inputs, **CLOSE)
     output.backward(grad, inputs=list(ours.parameters()))
     expected.backward(grad, inputs=list(theirs.parameters()))
-    assert_close(gradients(ours), gradients(theirs), **CLOSE)
+    assert_close(names(gradients(ours)), gradients(theirs), **CLOSE)
 
 
 @contextmanager

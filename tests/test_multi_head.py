@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from oracles import CLOSE, DTYPES, gradients, leaf, no_side_effects, randomise, torch_names
+from oracles import CLOSE, DTYPES, MASKS, gradients, leaf, no_side_effects, randomise, torch_names
 from torch import nn
 from torch.testing import assert_close
 
@@ -19,18 +19,6 @@ from course_lib.multi_head import merge_heads, multi_head_parameter_count, split
 LEADING = [(), (3,), (3, 13)]
 D_MODEL, HEADS = 22, 2  # two heads of 11 features
 KINDS = [pytest.param(cl.MultiHeadAttention, id="plain"), pytest.param(full.MultiHeadAttention, id="full")]
-
-# Masks against scores (3, 2, 5, 7), True = may attend. Every query has a key: PyTorch's module gives NaN without.
-MASKS = {
-    "none": lambda: None,
-    "causal": lambda: causal_mask(7)[-5:],
-    "padding": lambda: torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 0, 0, 0]]).bool()[
-        :, None, None, :
-    ],
-    "2-D": lambda: (torch.rand(5, 7) < 0.6).index_fill(1, torch.tensor([3]), True),
-    "3-D": lambda: (torch.rand(2, 5, 7) < 0.6).index_fill(2, torch.tensor([3]), True),
-    "4-D": lambda: (torch.rand(3, 2, 5, 7) < 0.6).index_fill(3, torch.tensor([3]), True),
-}
 
 
 def inputs(dtype=torch.float64):

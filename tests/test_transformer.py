@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import CLOSE, DTYPES, gradients, leaf, no_side_effects, randomise, torch_names
+from oracles import CLOSE, DTYPES, assert_same_function, gradients, leaf, no_side_effects, randomise, torch_names
 from torch import nn
 from torch.testing import assert_close
 
@@ -172,16 +172,6 @@ def test_positions_do_not_see_each_other_in_feed_forward(kind):
 # --- layers against PyTorch -------------------------------------------------------------------------------------------
 
 
-def assert_same_layer(ours, theirs, output, expected, inputs):
-    grad = torch.randn_like(expected)
-    assert_close(output, expected, **CLOSE)
-    of_inputs = [torch.autograd.grad(result, inputs, grad, retain_graph=True) for result in (output, expected)]
-    assert_close(*of_inputs, **CLOSE)
-    output.backward(grad, inputs=list(ours.parameters()))
-    expected.backward(grad, inputs=list(theirs.parameters()))
-    assert_close(torch_names(gradients(ours)), gradients(theirs), **CLOSE)
-
-
 def torch_layer(kind, ours):
     # In train mode: in eval mode PyTorch takes a fast path without gradients.
     theirs = kind(22, 2, 13, dropout=0.0, batch_first=True).double()
@@ -200,7 +190,7 @@ def test_encoder_layer_is_that_of_torch(kind, causal, padded):
     expected = theirs(
         x, src_mask=~causal_mask(5) if causal else None, src_key_padding_mask=~IS_TOKEN if padded else None
     )
-    assert_same_layer(ours, theirs, ours(x, mask), expected, (x,))
+    assert_same_function(ours(x, mask), expected, ours, theirs, (x,), torch_names)
 
 
 @DECODERS
@@ -219,7 +209,7 @@ def test_decoder_layer_is_that_of_torch(kind, masked):
         )
     else:
         output, expected = ours(x, memory), theirs(x, memory)
-    assert_same_layer(ours, theirs, output, expected, (x, memory))
+    assert_same_function(output, expected, ours, theirs, (x, memory), torch_names)
 
 
 # --- properties of the layers -----------------------------------------------------------------------------------------

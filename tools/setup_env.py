@@ -48,7 +48,8 @@ def check_machine() -> None:
                  "Install one, or name it: make PYTHON=python3.11 …")  # fmt: skip
     free = shutil.disk_usage(str(ROOT)).free / 2**30
     if free < NEEDED:
-        sys.exit(f"The disk is too full: installing needs about {NEEDED} GB in {ROOT}, and {free:.1f} GB are free.")
+        sys.exit(f"The disk is too full: installing needs about {NEEDED} GB in {ROOT}, and {free:.1f} GB are free. "
+                 "Free some, and run the same command again.")  # fmt: skip
 
 
 def run(*command: str) -> None:

@@ -17,7 +17,7 @@ from course_kit._checks import check_whole
 from course_kit.nn import Transformer
 from course_kit.translator.hypotheses import Hypotheses, Hypothesis, can_win, hypotheses
 from course_kit.translator.next_token import check_cuts, next_token_distribution
-from course_kit.translator.search_arguments import NOT_A_NUMBER, check_length_penalty, checked, evaluating
+from course_kit.translator.search_arguments import NOT_A_NUMBER, check_length_penalty, checked_source, evaluating
 from course_kit.translator.steps import Cached, Uncached, of_parents
 from course_lib._typing import Int
 
@@ -151,7 +151,7 @@ def beam(
         )
     check_length_penalty(length_penalty)
     with evaluating(model):
-        source, limits = checked(model, source, bos_id, eos_id, max_length)
+        source, limits = checked_source(model, source, bos_id, eos_id, max_length)
         found: list[list[Hypothesis]] = [[] for _ in limits]
         if not limits:
             return hypotheses([], eos_id)
@@ -215,7 +215,7 @@ def _one_by_one(
 ) -> Hypotheses:
     """Write `copies` hypotheses of each source, each token chosen by `choose`, logits `(R, V)` to ids `(R,)`."""
     with evaluating(model):
-        source, limits = checked(model, source, bos_id, eos_id, max_length)
+        source, limits = checked_source(model, source, bos_id, eos_id, max_length)
         if not limits:
             return hypotheses([], eos_id)
         state = (Cached if use_cache else Uncached)(model, source)

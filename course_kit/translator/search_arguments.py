@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from course_kit._checks import check_finite, check_instance, check_whole
 from course_kit.nn import Transformer, TransformerConfig
 
-__all__ = ["NOT_A_NUMBER", "check_length_penalty", "checked", "evaluating"]
+__all__ = ["NOT_A_NUMBER", "check_length_penalty", "checked_source", "evaluating"]
 
 MOST_TOKENS = 1_000_000  # of a hypothesis; room for all of them is made at once
 NOT_A_NUMBER = (
@@ -50,7 +50,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-def checked(
+def checked_source(
     model: Transformer, source: Tensor, bos_id: int, eos_id: int, max_length: int | Sequence[int] | Tensor
 ) -> tuple[Tensor, list[int]]:
     """The source on the model's device, and a limit for each row."""

@@ -160,7 +160,7 @@ def _overlap(boxes: list[BboxBase]) -> bool:
 
 
 def _rows(things: list[_Thing]) -> list[list[_Thing]]:
-    """In reading order. In a row is what stands beside each other by at least half its height."""
+    """Rows in reading order: what stands side by side for more than half its height is in one row."""
     rows: list[list[_Thing]] = []
     for thing in sorted(things, key=lambda thing: -thing.box.y1):
         if rows:

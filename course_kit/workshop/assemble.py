@@ -66,7 +66,7 @@ def assemble(
         seed: of the initial weights.
 
     Returns:
-        A `full.Transformer` whose attribute `parts` says whose each part is.
+        A `course_kit.nn.Transformer` whose attribute `parts` says whose each part is.
 
     Raises:
         TypeError: a part is not a function or class, or a size is not a whole number.
@@ -181,7 +181,7 @@ class _Summary:
 class AssembledTransformer(_Summary, Transformer):
     """A `Transformer` whose layers, positions and masks come from a learner's kit; made by `assemble`.
 
-    Its weights have the names of `full.Transformer`, so that each can load the other's.
+    Its weights have the names of `course_kit.nn.Transformer`, so that each can load the other's.
 
     Attributes:
         parts: from the name of a part to "yours", "the course's", or a longer text that begins with one of these.

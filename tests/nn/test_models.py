@@ -9,7 +9,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import CLOSE, DTYPES, gradients, leaf, no_side_effects, randomise, torch_names
+from oracles import CLOSE, DTYPES, assert_same_function, gradients, leaf, no_side_effects, randomise, torch_names
 from torch import nn
 from torch.testing import assert_close
 
@@ -228,16 +228,6 @@ def test_both_base_models_have_the_same_parameters():
 # --- against PyTorch --------------------------------------------------------------------------------------------------
 
 
-def assert_same_model(ours, theirs, output, expected, inputs):
-    grad = torch.randn_like(expected)
-    assert_close(output, expected, **CLOSE)
-    of_inputs = [torch.autograd.grad(result, inputs, grad, retain_graph=True) for result in (output, expected)]
-    assert_close(*of_inputs, **CLOSE)
-    output.backward(grad, inputs=list(ours.parameters()))
-    expected.backward(grad, inputs=list(theirs.parameters()))
-    assert_close(torch_names(gradients(ours)), gradients(theirs), **CLOSE)
-
-
 def torch_stacks(norm):
     """PyTorch's stacks, with last norms in pre-norm only, in train mode: in eval mode they have no gradients."""
     options = {"dropout": 0.0, "batch_first": True, "norm_first": norm == "pre"}
@@ -254,7 +244,7 @@ def test_a_stack_of_encoder_layers_is_that_of_torch(norm):
     theirs = torch_stacks(norm)[0].double()
     theirs.load_state_dict(torch_names(ours.state_dict()))
     output = ours(x, (SOURCE != PAD)[:, None, None, :])
-    assert_same_model(ours, theirs, output, theirs(x, src_key_padding_mask=SOURCE == PAD), (x,))
+    assert_same_function(output, theirs(x, src_key_padding_mask=SOURCE == PAD), ours, theirs, (x,), torch_names)
 
 
 @NORMS
@@ -275,7 +265,7 @@ def test_encoder_and_decoder_stacks_are_those_of_nn_transformer(norm):
         tgt_key_padding_mask=TARGET == PAD,
         memory_key_padding_mask=SOURCE == PAD,
     )
-    assert_same_model(ours, theirs, output, expected, (source, target))
+    assert_same_function(output, expected, ours, theirs, (source, target), torch_names)
 
 
 @NORMS

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from oracles import CLOSE, DTYPES, assert_same_function, gradients, leaf, no_side_effects, randomise, torch_names
+from oracles import CLOSE, DTYPES, MASKS, assert_same_function, gradients, leaf, no_side_effects, randomise, torch_names
 from torch import nn
 from torch.testing import assert_close
 
@@ -16,18 +16,6 @@ from course_lib.masking import causal_mask
 from course_lib.multi_head import multi_head_parameter_count
 
 D_MODEL, HEADS = 22, 2  # two heads of 11 features
-
-# Masks against scores (3, 2, 5, 7), True = may attend. Every query has a key: PyTorch's module gives NaN without.
-MASKS = {
-    "none": lambda: None,
-    "causal": lambda: causal_mask(7)[-5:],
-    "padding": lambda: torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 0, 0, 0]]).bool()[
-        :, None, None, :
-    ],
-    "2-D": lambda: (torch.rand(5, 7) < 0.6).index_fill(1, torch.tensor([3]), True),
-    "3-D": lambda: (torch.rand(2, 5, 7) < 0.6).index_fill(2, torch.tensor([3]), True),
-    "4-D": lambda: (torch.rand(3, 2, 5, 7) < 0.6).index_fill(3, torch.tensor([3]), True),
-}
 
 
 def inputs(dtype=torch.float64):
@@ -317,7 +305,7 @@ def test_after_the_block_nothing_is_recorded():
 def test_hooks_go_even_when_the_block_fails():
     model = TwoAttentions()
     with pytest.raises(ZeroDivisionError), record_attention(model):
-        1 / 0  # noqa: B018
+        1 / 0  # noqa: B018 -- an error in the block is what is tested
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
