@@ -57,7 +57,7 @@ def test_equal_lengths_are_said_as_one(show):
     page.locator("[data-k=box1]").click()
     assert said(page, "Step 2") == "Step 2, norm: all tokens have length 2.828."
     heights = page.locator("[data-k=box1] rect").evaluate_all("list => list.map(n => n.getBoundingClientRect().height)")
-    assert heights == pytest.approx([heights[0]] * 4, rel=1e-4)
+    assert heights == pytest.approx([heights[0]] * 4, abs=0.02)  # a browser rounds boxes to 1/64 of a pixel
 
 
 @layouts
