@@ -1,7 +1,7 @@
 """What is built on the reference, `course_lib`: exercises and their check, small models, figures, a translator.
 
-    try what you wrote      check, hint, solution, progress; assemble, assemble_set_encoder, train_on with a task:
-                            reversal, copy, sort, anomaly
+    try what you wrote      check, hint, solution, progress, yours; assemble, assemble_set_encoder, train_on with a
+                            task: reversal, copy, sort, anomaly
     a model's faults        diagnose
     the real translator     pretrained, Translator, Recipe; course_kit.translator.trainer.train
     a recurrent baseline    RecurrentEncoderDecoder
@@ -45,6 +45,7 @@ _HOMES = {
     "solution": "checker.notebook",
     "sort": "workshop.tasks",
     "train_on": "workshop.train_on",
+    "yours": "checker.notebook",
 }
 
 
@@ -73,4 +74,5 @@ __all__ = [
     "solution",
     "sort",
     "train_on",
+    "yours",
 ]

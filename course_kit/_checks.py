@@ -13,9 +13,7 @@ from course_lib._checks import check_finite, check_number, check_sequence, check
 
 __all__ = [
     "check_axes",
-    "check_axis",
     "check_callable",
-    "check_dtypes",
     "check_finite",
     "check_floats",
     "check_ids",
@@ -154,18 +152,6 @@ def _remedy(name: str, value: object) -> str:
     return f"pass {name}" if isinstance(value, Tensor) else f"pass torch.as_tensor({name})"
 
 
-def check_axis(dim: int, **tensors: Tensor) -> None:
-    """Refuse what is not a floating-point tensor with this axis.
-
-    Raises:
-        TypeError: it is not a floating-point tensor, or `dim` is not a whole number.
-        ValueError: it does not have this axis.
-    """
-    check_floats(axes=1, **tensors)
-    for tensor in tensors.values():
-        check_whole(dim=dim, least=-tensor.dim(), most=tensor.dim() - 1, hint=f" for {tensor.dim()} axes")
-
-
 def check_seed(seed: int) -> None:
     """Refuse a seed that PyTorch's random generators do not take.
 
@@ -200,17 +186,6 @@ def check_axes(**tensors: Tensor) -> None:
             f"{_together(tensors)} must have the same axes before the last two (batch, heads), got {shapes}; take all "
             f"of them from the same batch"
         )
-    check_dtypes(**tensors)
-
-
-def check_dtypes(**tensors: Tensor) -> None:
-    """Refuse what is not floating-point tensors of one dtype.
-
-    Raises:
-        TypeError: one is not a floating-point tensor, or they differ in their dtype (autocast takes care of that where
-            it is on).
-    """
-    check_floats(**tensors)
     dtypes = {tensor.dtype for tensor in tensors.values()}
     if len(dtypes) > 1 and not torch.is_autocast_enabled(next(iter(tensors.values())).device.type):
         each = ", ".join(f"{name} {tensor.dtype}" for name, tensor in tensors.items())

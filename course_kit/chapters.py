@@ -13,8 +13,8 @@ STEMS = (
     "positional_encoding",
     "transformer",
     "training",
+    "debugging",
     "decoding",
     "inspection",
     "efficiency",
-    "debugging",
 )

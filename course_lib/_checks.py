@@ -2,6 +2,10 @@
 
 Each error says what was expected, what came, and what to do. What no annotation can say is checked by a function of
 the chapter whose name begins with `check_` or `_check_`; such calls are left out where the course shows solutions.
+
+How it works: at the first call of a function, `_planned` reads its annotations into a list, one `_Check` per argument.
+Each call goes through that list with a fresh `_Call`, which keeps what the arguments so far have agreed on: the length
+of each named axis, the shape of the batch, the dtype. The first argument that does not fit them ends in `_Call.fail`.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Annotated, Any, NoReturn, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, NoReturn, get_args, get_origin
 
 import torch
 from torch import Tensor, nn
@@ -24,9 +28,11 @@ from course_lib._typing import Bounds, Shape
 __all__ = ["check_finite", "check_number", "check_sequence", "check_whole", "checked", "got"]
 
 _LARGEST = 2**63 - 1  # what PyTorch takes for a size
-_NO_IDS = (torch.bool, torch.uint8, torch.complex32, torch.complex64, torch.complex128)
-_LITERAL = {str(number): number for number in range(10)}  # an axis `1` has length 1
-_OF_INSTANCE = "_checked_lengths"
+_OF_INSTANCE = "_checked_lengths"  # the attribute with the lengths that a constructor took
+_ALL = {dtype for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)}
+_NO_IDS = {torch.bool, torch.uint8, *(dtype for dtype in _ALL if dtype.is_complex)}
+_FLOATS = {dtype for dtype in _ALL if dtype.is_floating_point}
+_DTYPES = {"floating-point": _FLOATS, "integer": _ALL - _FLOATS - _NO_IDS, "bool": {torch.bool}, "": _ALL}
 _ADVICE = {
     "floating-point": "pass {}.float()",
     "integer": "pass {}.long()",
@@ -34,6 +40,7 @@ _ADVICE = {
     "bool": "True where a query may attend; for a mask of ones and zeros pass mask.bool(), for one of zeros and -inf "
     "mask == 0",
 }
+_MASK_ADVICE = "a padding mask is (B, 1, 1, L_k) for scores with heads and (B, 1, L_k) without, a causal one (L_q, L_k)"
 
 
 def checked(function: Callable | type | None = None, **advice: str):
@@ -101,66 +108,60 @@ def check_sequence(**sequences: Sequence) -> None:
 
 
 class _Call:
-    """What the arguments of a call have agreed on so far."""
+    """What the arguments of a call have agreed on so far. Each check returns what the function is to be given."""
+
+    __slots__ = ("advice", "batches", "dtype", "lengths", "tensors")
 
     def __init__(self, advice: dict[str, str], lengths: dict[str, int]):
         self.advice = advice
-        self.lengths = {**_LITERAL, **lengths}  # by the name of an axis
+        self.lengths = lengths.copy()  # by the name of an axis
         self.tensors: dict[str, tuple[Tensor, Shape]] = {}  # by the name of the argument
         self.batches: dict[str, tuple[int, ...]] = {}  # by the star
-        self.dtype: torch.dtype | None = None
+        self.dtype: torch.dtype | None = None  # of the floating-point tensors
 
     def fail(self, kind: type[Exception], name: str, must: str, came: object, default: str, *axes: str) -> NoReturn:
         """Raise the error; what to do is the advice on the argument or on one of the axes, otherwise the default."""
         advice = next((self.advice[known] for known in (name, *axes) if known in self.advice), default)
         raise kind(f"{name} must {must}, got {came}; {advice}")
 
-    def tensor(self, name: str, value: object, wanted: Shape) -> None:
+    def tensor(self, name: str, value: object, wanted: Shape) -> Tensor:
         """Compare a tensor with its annotation and with the tensors before it."""
-        if not (isinstance(value, Tensor) and _is_kind(value, wanted.kind)):
+        if not isinstance(value, Tensor) or (dtype := value.dtype) not in _DTYPES[wanted.kind]:
             advice = _ADVICE[wanted.kind].format(name if isinstance(value, Tensor) else f"torch.as_tensor({name})")
             what = f"a {wanted.kind} tensor".replace("a  ", "a ").replace("a int", "an int")
             self.fail(TypeError, name, f"be {what}", got(value), advice)
-        shape, before, star = tuple(value.shape), wanted.before, wanted.star
+        shape, lengths = tuple(value.shape), self.lengths
+        if wanted.fixed:
+            lengths.update(wanted.fixed)
         if wanted.broadcast:
             self._broadcast(name, shape, wanted)
-            return
-        free = len(shape) - len(wanted.names)  # axes in place of the star
-        if free < 0 or (free and not star):
-            less, more = "take away an axis, or call it for each entry of the first axis", f"with {name}[None]"
-            advice = f"add the axis that is missing, for example {more}" if free < 0 else less
-            self.fail(ValueError, name, f"be {wanted.shown}", shape, advice)
+            return value
+        batch, named, names = (), shape, wanted.names
+        if free := len(shape) - len(names):  # so many axes are in place of the star
+            if free < 0 or not wanted.star:
+                missing = f"add the axis that is missing, for example with {name}[None]"
+                advice = missing if free < 0 else "take away an axis, or call it for each entry of the first axis"
+                self.fail(ValueError, name, f"be {wanted.shown}", shape, advice)
+            after = wanted.before + free
+            batch, named = shape[wanted.before : after], shape[: wanted.before] + shape[after:]
         self.tensors[name] = value, wanted
-        named = shape[:before] + shape[before + free :] if free else shape
-        for axis, length in zip(wanted.names, named, strict=True):
-            if self.lengths.setdefault(axis, length) != length:
-                self._disagree(name, axis, {n for a, n in zip(wanted.names, named, strict=True) if a == axis})
-        if star and star != "..." and self.batches.setdefault(star, batch := shape[before : before + free]) != batch:
-            self._join(star, batch)
-        if wanted.kind == "floating-point" and self.dtype != value.dtype:
+        for axis, length in zip(names, named):  # noqa: B905 -- as many of both, and this is what calls spend time on
+            if lengths.setdefault(axis, length) != length:
+                self._disagree(name, axis, {n for a, n in zip(names, named, strict=True) if a == axis})
+        if wanted.is_batched and self.batches.setdefault(wanted.star, batch) != batch:
+            self._join(wanted.star, batch)
+        if dtype is not self.dtype and wanted.kind == "floating-point":
             if self.dtype is not None and not torch.is_autocast_enabled(value.device.type):
-                floats = [known for known, (_, shape) in self.tensors.items() if shape.kind == "floating-point"]
-                each = ", ".join(f"{known} {self.tensors[known][0].dtype}" for known in floats)
-                advice = "convert them, for example with .float()"
-                self.fail(TypeError, _all_of(floats), "have the same dtype", each, advice)
-            self.dtype = self.dtype or value.dtype
+                self._disagree_in_dtype()
+            self.dtype = self.dtype or dtype
+        return value
 
-    def _join(self, star: str, batch: tuple[int, ...]) -> None:
-        pairs = list(zip_longest(reversed(self.batches[star]), reversed(batch), fillvalue=1))
-        if any(a != b and 1 not in (a, b) for a, b in pairs):
-            several = {
-                name: tuple(value.shape) for name, (value, wanted) in self.tensors.items() if wanted.star == star
-            }
-            came = " and ".join(f"{name} {shape}" for name, shape in several.items())
-            must, advice = "have the same axes in place of the dots", "take all of them from the same batch"
-            self.fail(ValueError, _all_of(list(several)), must, came, advice, star[1:])
-        self.batches[star] = tuple(b if a == 1 else a for a, b in reversed(pairs))
-
-    def _disagree(self, name: str, axis: str, lengths: set[int]) -> None:
+    def _disagree(self, name: str, axis: str, lengths: set[int]) -> NoReturn:
+        """An axis of this tensor has `lengths`, and another one is known: from the call, the instance or a number."""
         value, wanted = self.tensors[name]
         other = next((known for known, (_, shape) in self.tensors.items() if axis in shape.names and known != name), "")
         must, came, advice = f"be {wanted.shown}", tuple(value.shape), f"both axes are {axis}"
-        if axis in _LITERAL:
+        if axis in wanted.fixed:
             advice = "its length there is fixed"
         elif other and len(lengths) == 1:
             first, shape = self.tensors[other]
@@ -170,7 +171,24 @@ class _Call:
             must, advice = f"{must} with {axis} = {self.lengths[axis]}", "build the module with the sizes of its input"
         self.fail(ValueError, name, must, came, advice, axis)
 
+    def _join(self, star: str, batch: tuple[int, ...]) -> None:
+        """The axes in place of a star broadcast."""
+        pairs = list(zip_longest(reversed(self.batches[star]), reversed(batch), fillvalue=1))
+        if any(a != b and 1 not in (a, b) for a, b in pairs):
+            several = {n: tuple(value.shape) for n, (value, wanted) in self.tensors.items() if wanted.star == star}
+            came = " and ".join(f"{name} {shape}" for name, shape in several.items())
+            must, advice = "have the same axes in place of the dots", "take all of them from the same batch"
+            self.fail(ValueError, _all_of(list(several)), must, came, advice, star[1:])
+        self.batches[star] = tuple(b if a == 1 else a for a, b in reversed(pairs))
+
+    def _disagree_in_dtype(self) -> NoReturn:
+        floats = {n: value.dtype for n, (value, wanted) in self.tensors.items() if wanted.kind == "floating-point"}
+        each = ", ".join(f"{name} {dtype}" for name, dtype in floats.items())
+        advice = "convert them, for example with .float()"
+        self.fail(TypeError, _all_of(list(floats)), "have the same dtype", each, advice)
+
     def _broadcast(self, name: str, shape: tuple[int, ...], wanted: Shape) -> None:
+        """A mask may leave out axes or have length 1, and does not enlarge what it is for."""
         batch = self.batches.get(wanted.star, ())
         target = (*batch, *map(self.lengths.get, wanted.names))
         if len(shape) <= len(target) or (wanted.star and wanted.star not in self.batches):
@@ -178,39 +196,46 @@ class _Call:
             if all(length == 1 or known is None or length == known for length, known in pairs):
                 return
         fitting = ", ".join(str(self.lengths.get(axis, axis)) for axis in (*batch, *wanted.names))
-        advice = (
-            "a padding mask is (B, 1, 1, L_k) for scores with heads and (B, 1, L_k) without, a causal one (L_q, L_k)"
-        )
-        advice = advice if wanted.kind == "bool" else "take away or insert axes of length 1"
+        advice = _MASK_ADVICE if wanted.kind == "bool" else "take away or insert axes of length 1"
         self.fail(ValueError, name, f"broadcast to {wanted.shown} = ({fitting})", shape, advice)
 
-    def whole(self, name: str, number: int, bounds: Bounds) -> None:
+    def whole(self, name: str, number: int, bounds: Bounds) -> int:
         """A whole number within bounds."""
-        hint = f"; {self.advice[name]}" if name in self.advice else ""
-        check_whole(**{name: number}, least=bounds.low, most=min(bounds.high, _LARGEST), hint=hint)
+        most = min(bounds.high, _LARGEST)
+        if type(number) is not int or not bounds.low <= number <= most:
+            hint = f"; {self.advice[name]}" if name in self.advice else ""
+            check_whole(**{name: number}, least=bounds.low, most=most, hint=hint)
+        return number
 
-    def number(self, name: str, number: float, bounds: Bounds | None) -> None:
+    def number(self, name: str, number: float, bounds: Bounds | None) -> float:
         """A number, and within bounds if there are some."""
         check_number(name, number)
         if bounds and not bounds.hold(number):
             self.fail(ValueError, name, f"be {bounds.shown}", number, "pass a number in that range")
+        return number
 
-    def module(self, name: str, value: object, kind: type) -> None:
+    def sequence(self, name: str, value: Sequence, _: None) -> Sequence:
+        """A list, a tuple or another sequence."""
+        check_sequence(**{name: value})
+        return value
+
+    def module(self, name: str, value: object, kind: type) -> nn.Module:
         """A module of this class."""
         if not isinstance(value, kind):
             came = f"{value!r:.60} of type {type(value).__name__}"
             self.fail(TypeError, name, f"be of type {kind.__name__}", came, "pass such a module")
+        return value
 
-    def function(self, name: str, function: object, returned: Shape | None) -> Callable | None:
+    def function(self, name: str, function: object, returned: Shape | None) -> Callable:
         """What can be called; where the annotation says what it returns, every result is compared with that."""
         if not callable(function):
             self.fail(TypeError, name, "be a function", f"{function!r:.60}", "pass the function itself")
         if returned is None:
-            return None
+            return function
 
         def with_check(*args, **kwargs):
             result = function(*args, **kwargs)
-            fits = isinstance(result, Tensor) and _is_kind(result, returned.kind)
+            fits = isinstance(result, Tensor) and result.dtype in _DTYPES[returned.kind]
             fits = fits and result.dim() == len(returned.names) and result.numel() > 0
             if not fits or result.isnan().any():
                 must = f"return a {returned.kind} tensor {returned.shown}, not empty and without NaN"
@@ -219,14 +244,6 @@ class _Call:
             return result
 
         return with_check
-
-
-def _is_kind(tensor: Tensor, kind: str) -> bool:
-    if kind == "floating-point":
-        return tensor.is_floating_point()
-    if kind == "integer":
-        return not tensor.is_floating_point() and tensor.dtype not in _NO_IDS
-    return not kind or tensor.dtype == torch.bool
 
 
 def _all_of(names: Sequence[str]) -> str:
@@ -238,7 +255,7 @@ def _with_checks(function: Callable, advice: dict[str, str]) -> Callable:
     """The function, with checks before it that are planned at its first call, when all names in its module exist."""
     signature = inspect.signature(function)
     is_method = "self" in list(signature.parameters)[:1]
-    plan: list[tuple[int, str, bool, Callable]] | None = None
+    plan: list[_Check] | None = None
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -247,74 +264,77 @@ def _with_checks(function: Callable, advice: dict[str, str]) -> Callable:
             return function(*args, **kwargs)
         if plan is None:
             plan = _planned(function, signature)
-        current = _Call(advice, args[0].__dict__.get(_OF_INSTANCE, {}) if is_method and args else {})
-        for place, name, or_none, check in plan:
+        args, lengths = list(args), args[0].__dict__.get(_OF_INSTANCE, {}) if is_method and args else {}
+        current = _Call(advice, lengths)
+        for place, name, or_none, check, wanted in plan:
             if place < len(args):
-                value = args[place]
+                given, key = args, place
             elif name in kwargs:
-                value = kwargs[name]
+                given, key = kwargs, name
             else:
                 continue
-            if not (value is None and or_none) and (new := check(current, name, value)) is not None:
-                if place < len(args):
-                    args = (*args[:place], new, *args[place + 1 :])
-                else:
-                    kwargs[name] = new
+            value = given[key]
+            if value is not None or not or_none:
+                given[key] = check(current, name, value, wanted)
         result = function(*args, **kwargs)
         if is_method and function.__name__ == "__init__":
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
-            whole = {
-                n: v for n, v in given.arguments.items() if hasattr(v, "__index__") and not isinstance(v, bool | Tensor)
-            }
-            lengths = {name: operator.index(value) for name, value in whole.items()}  # those of NumPy, too
-            args[0].__dict__[_OF_INSTANCE] = {**args[0].__dict__.get(_OF_INSTANCE, {}), **lengths}
+            whole = {n: v for n, v in given.arguments.items() if hasattr(v, "__index__")}  # those of NumPy, too
+            whole = {n: operator.index(v) for n, v in whole.items() if not isinstance(v, bool | Tensor)}
+            args[0].__dict__[_OF_INSTANCE] = lengths | whole
         return result
 
     return call
 
 
-def _planned(function: Callable, signature: inspect.Signature) -> list[tuple[int, str, bool, Callable]]:
-    """Place and name of each argument, whether it may be None, and its check."""
+class _Check(NamedTuple):
+    """How one argument is checked."""
+
+    place: int
+    name: str
+    or_none: bool  # whether it may be None
+    check: Callable[[_Call, str, Any, Any], Any]  # a method of `_Call`
+    wanted: Any  # its last argument
+
+
+def _planned(function: Callable, signature: inspect.Signature) -> list[_Check]:
+    """The checks of all arguments whose annotation says something; masks last, compared with all other lengths."""
     hints = typing.get_type_hints(function, include_extras=True)
-    found, last = [], []
+    found = []
     for place, (name, parameter) in enumerate(signature.parameters.items()):
         hint, or_none = hints.get(name), parameter.default is None
         if get_origin(hint) in (types.UnionType, typing.Union):
             kinds = [kind for kind in get_args(hint) if kind is not type(None)]
             or_none |= len(kinds) < len(get_args(hint))
             hint = kinds[0] if len(kinds) == 1 else None
-        note = _note(hint)
-        check = _check_of(hint, note)
+        check, wanted = _check_of(hint)
         if check and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             place = 1_000 if parameter.kind is parameter.KEYWORD_ONLY else place  # it never comes by place
-            # A mask is compared with the lengths of all others.
-            (last if getattr(note, "broadcast", False) else found).append((place, name, or_none, check))
-    return found + last
+            found.append(_Check(place, name, or_none, check, wanted))
+    return sorted(found, key=lambda each: getattr(each.wanted, "broadcast", False))
 
 
-def _check_of(hint: Any, note: Shape | Bounds | None) -> Callable[[_Call, str, Any], Any] | None:
+def _check_of(hint: Any) -> tuple[Callable | None, Any]:
     """What refuses the values that the annotation does not admit; None where it admits everything."""
-    kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    note, kind = _note(hint), get_args(hint)[0] if get_origin(hint) is Annotated else hint
     origin = get_origin(kind) or kind
     if isinstance(note, Shape):
-        return lambda call, name, value: call.tensor(name, value, note)
+        return _Call.tensor, note
     if kind is int:
-        return lambda call, name, value: call.whole(name, value, note or Bounds(-(2**63)))
+        return _Call.whole, note or Bounds(-(2**63))
     if kind is float:
-        return lambda call, name, value: call.number(name, value, note)
+        return _Call.number, note
     if origin is Callable:
-        returned = _note(get_args(kind)[1]) if get_args(kind) else None
-        return lambda call, name, value: call.function(name, value, returned)
+        return _Call.function, _note(get_args(kind)[1]) if get_args(kind) else None
     if origin is Sequence:
-        return lambda call, name, value: check_sequence(**{name: value})
+        return _Call.sequence, None
     if inspect.isclass(origin) and issubclass(origin, nn.Module):
-        return lambda call, name, value: call.module(name, value, origin)
-    return None
+        return _Call.module, origin
+    return None, None
 
 
 def _note(hint: Any) -> Shape | Bounds | None:
     """The last note of ours on an annotation."""
-    return next(
-        (note for note in reversed(getattr(hint, "__metadata__", ())) if isinstance(note, Shape | Bounds)), None
-    )
+    notes = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Shape | Bounds)]
+    return notes[-1] if notes else None

@@ -55,6 +55,8 @@ class Shape:
         before, self.star, after = re.fullmatch(r"([\w\s]*)(\*\w+|\.\.\.|)([\w\s]*)", self.axes).groups()
         first, last = before.split(), after.split()
         self.before, self.names = len(first), (*first, *last)  # how many names stand before the star, and all of them
+        self.fixed = {name: int(name) for name in self.names if name.isdigit()}  # an axis `1` has length 1
+        self.is_batched = self.star.startswith("*")  # its star has a name
         written = ", ".join([*first, "...", *last] if self.star else self.names)
         self.shown = f"({written},)" if written and written.isidentifier() else f"({written})"  # as Python writes it
 

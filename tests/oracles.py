@@ -55,6 +55,11 @@ def torch_names(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return renamed
 
 
+def torch_mask(mask: Tensor | None) -> Tensor | None:
+    """One of `MASKS` as `nn.MultiheadAttention` takes it: (B · H, L_q, L_k) with True = may not attend."""
+    return None if mask is None else ~mask.expand(3, 2, 5, 7).reshape(6, 5, 7)
+
+
 def gradients(module: nn.Module) -> dict[str, Tensor]:
     """Name to gradient, for every parameter."""
     return {name: parameter.grad for name, parameter in module.named_parameters()}
@@ -73,13 +78,20 @@ def assert_same_function(
         inputs: of both.
         names: from the names of our parameters to theirs, `torch_names` for a module of PyTorch.
     """
+    assert_same(output, expected, inputs)
     grad = torch.randn_like(expected)
-    assert_close(output, expected, **CLOSE)
-    of_inputs = [torch.autograd.grad(result, inputs, grad, retain_graph=True) for result in (output, expected)]
-    assert_close(*of_inputs, **CLOSE)
     output.backward(grad, inputs=list(ours.parameters()))
     expected.backward(grad, inputs=list(theirs.parameters()))
     assert_close(names(gradients(ours)), gradients(theirs), **CLOSE)
+
+
+def assert_same(ours: Tensor, theirs: Tensor, leaves: Tensor | tuple) -> None:
+    """Two results agree, and so do the gradients of a random sum of them with respect to the leaves."""
+    assert ours.shape == theirs.shape
+    assert_close(ours, theirs, **CLOSE)
+    grad = torch.randn_like(theirs)
+    of_both = (torch.autograd.grad(result, leaves, grad, retain_graph=True) for result in (ours, theirs))
+    assert_close(*of_both, **CLOSE)
 
 
 @contextmanager

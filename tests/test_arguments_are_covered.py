@@ -46,6 +46,7 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(("SpeculativeSample", "Finding", "Report", "TrainingMemory"), RETURNED),
     **dict.fromkeys(("check", "hint", "progress", "solution"), BY_EXAMPLE + "tests/grader/test_check.py"),
+    "yours": "checks its argument as check does, which is tried in tests/grader/test_check.py",
     "HubModel": BY_EXAMPLE + "tests/bert/test_finding.py",
     "BertEncoder": BY_EXAMPLE + "tests/bert/test_encoder.py",
     "SentenceTokenizer": "is built by load_encoder; tests/bert/test_checkpoint.py damages its file",

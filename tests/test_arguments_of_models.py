@@ -139,7 +139,7 @@ CALLS = {
     "Transformer.forward": Call(
         MODEL, {"source": IDS, "target": TARGET}, called=dict.fromkeys(("source", "target"), "tokens?( ids)?|batch")
     ),
-    "Transformer.encode": Call(MODEL.encode, {"source": IDS}, called={"source": "tokens?"}, covers=()),
+    "Transformer.encode": Call(MODEL.encode, {"source": IDS}, called={"source": "tokens?"}),
     "Transformer.decode": Call(
         MODEL.decode,
         {"target": TARGET, "memory": FEATURES, "source": IDS},
@@ -157,18 +157,12 @@ CALLS = {
     "Encoder.forward": Call(
         Encoder(CONFIG).eval(), {"x": FEATURES, "mask": SEEN}, called={"x": "query"}, open={"x": DOUBLE}
     ),
-    "KeyValueCache.append": Call(
-        cached, {"keys": floats(2, 2, 3, 4), "values": floats(2, 2, 3, 4)}, covers=(KeyValueCache,)
-    ),
+    "KeyValueCache.append": Call(cached, {"keys": floats(2, 2, 3, 4), "values": floats(2, 2, 3, 4)}),
     "DecoderCache": Call(
-        branched,
-        {"memory": FEATURES, "memory_mask": torch.ones(2, 1, 1, 3).bool(), "num_layers": 1, "width": 2},
-        covers=(DecoderCache,),
+        branched, {"memory": FEATURES, "memory_mask": torch.ones(2, 1, 1, 3).bool(), "num_layers": 1, "width": 2}
     ),
     "SlidingWindowCache": Call(
-        window_cached,
-        {"window": 3, "sinks": 1, "keys": floats(2, 2, 1, 4), "values": floats(2, 2, 1, 4)},
-        covers=(SlidingWindowCache,),
+        window_cached, {"window": 3, "sinks": 1, "keys": floats(2, 2, 1, 4), "values": floats(2, 2, 1, 4)}
     ),
     "GroupedQueryAttention": Call(
         GroupedQueryAttention, {"d_model": 4, "num_heads": 4, "num_kv_heads": 2, "bias": True}, draws=True
@@ -187,7 +181,6 @@ CALLS = {
             "num_draft": 2,
             "temperature": 1.0,
         },
-        covers=(speculative_sample,),
     ),
     "expected_tokens_per_step": Call(expected_tokens_per_step, {"alpha": 0.5, "num_draft": 3}),
     "RecurrentEncoderDecoder": Call(
@@ -199,38 +192,28 @@ CALLS = {
         called=dict.fromkeys(("source", "target"), "tokens?"),
     ),
     # interpreting
-    "record_attention": Call(inside(full.record_attention, run), {"model": MODEL}, covers=(full.record_attention,)),
-    "record_heads": Call(inside(record_heads, run), {"model": MODEL}, covers=(record_heads,)),
-    "record_value_norms": Call(inside(record_value_norms, run), {"model": MODEL}, covers=(record_value_norms,)),
+    "record_attention": Call(inside(full.record_attention, run), {"model": MODEL}),
+    "record_heads": Call(inside(record_heads, run), {"model": MODEL}),
+    "record_value_norms": Call(inside(record_value_norms, run), {"model": MODEL}),
     "record_outputs": Call(
         inside(record_outputs, run),
         {"model": MODEL, "names": ["encoder"]},
-        covers=(record_outputs,),
         called={"model": "sub-module", "names": "sub-module"},
         open={"model": "a module"},
     ),
     "heads_off": Call(
-        inside(heads_off, run),
-        {"model": MODEL, "heads": {ATTENTION: [1]}},
-        covers=(heads_off,),
-        called={"heads": "attention"},
+        inside(heads_off, run), {"model": MODEL, "heads": {ATTENTION: [1]}}, called={"heads": "attention"}
     ),
-    "patch_heads": Call(
-        inside(patch_heads, run),
-        {"model": MODEL, "patches": {(ATTENTION, 1): floats(2, 3, 2)}},
-        covers=(patch_heads,),
-    ),
+    "patch_heads": Call(inside(patch_heads, run), {"model": MODEL, "patches": {(ATTENTION, 1): floats(2, 3, 2)}}),
     "patch_outputs": Call(
         inside(patch_outputs, run),
         {"model": MODEL, "patches": {"encoder": FEATURES}},
-        covers=(patch_outputs,),
         called={"model": "sub-module", "patches": "sub-module"},
         open={"model": "a module"},
     ),
     "logit_lens": Call(
         lambda model, source, target: logit_lens(model, source, target),
         {"model": MODEL, "source": IDS, "target": TARGET},
-        covers=(logit_lens,),
         called=dict.fromkeys(("source", "target"), "tokens?|x"),
     ),
     "value_norms": Call(
@@ -243,7 +226,6 @@ CALLS = {
     "numbers_kept": Call(
         lambda function, x, without: numbers_kept(function, x, without=without),
         {"function": torch.exp, "x": floats(3), "without": [floats(3)]},
-        covers=(numbers_kept,),
         called={"x": "inputs"},
         open={"without": "empty"},
     ),
@@ -259,8 +241,7 @@ CALLS = {
         language_model_activations, {"config": UNDROPPED, "length": 3, "batch_size": 2, "fused": True}
     ),
     "transformer_activations": Call(
-        transformer_activations,
-        {"config": UNDROPPED, "len_source": 3, "len_target": 5, "batch_size": 2, "fused": True},
+        transformer_activations, {"config": UNDROPPED, "len_source": 3, "len_target": 5, "batch_size": 2, "fused": True}
     ),
     # tasks
     "reversal": Call(ck.reversal, TASK),
@@ -269,10 +250,7 @@ CALLS = {
     "SequenceTask": Call(
         SequenceTask,
         {**TASK, "name": "own", "rearrange": torch.clone},
-        open={
-            "name": "another text",
-            "rearrange": "returns None",
-        },
+        open={"name": "another text", "rearrange": "returns None"},
     ),
     "SequenceTask.held_out": Call(ck.reversal().held_out, {"size": 3, "number": 1}),
     "anomaly": Call(ck.anomaly, SETS),
@@ -304,7 +282,6 @@ CALLS = {
         lambda part: ck.assemble(part, vocab_size=9, **OPTIONS),
         {"part": cl.softmax},
         called={"part": "parts?|functions|softmax"},
-        covers=(ck.assemble,),
     ),
     "assemble_set_encoder": Call(ck.assemble_set_encoder, {"num_features": 3, **OPTIONS}),
 }

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from oracles import CLOSE, DTYPES, leaf, no_side_effects
+from oracles import CLOSE, DTYPES, assert_same, leaf, no_side_effects
 from torch.testing import assert_close
 
 from course_lib.attention import AdditiveScore, additive_score, attend, dot_product_score, kernel_regression, softmax
@@ -63,10 +63,7 @@ def test_kernel_regression_by_hand():
 @pytest.mark.parametrize("dim", [0, 1, 2, -1, -2, -3])
 def test_softmax_and_its_gradient_are_those_of_torch_along_any_axis(dim):
     scores = leaf(3, 5, 7)
-    grad = torch.randn(3, 5, 7, dtype=torch.float64)
-    ours, theirs = softmax(scores, dim), torch.softmax(scores, dim)
-    assert_close(ours, theirs, **CLOSE)
-    assert_close(torch.autograd.grad(ours, scores, grad), torch.autograd.grad(theirs, scores, grad), **CLOSE)
+    assert_same(softmax(scores, dim), torch.softmax(scores, dim), scores)
 
 
 def test_softmax_normalises_the_last_axis_by_default():
@@ -80,11 +77,6 @@ def test_softmax_survives_extreme_scores(scores):
     assert_close(weights, torch.softmax(scores, -1))
     weights[0].backward()
     assert scores.grad.isfinite().all()
-
-
-def test_a_constant_added_to_all_scores_changes_nothing():
-    scores = torch.randn(3, 5, dtype=torch.float64)
-    assert_close(softmax(scores + 123.0), softmax(scores), **CLOSE)
 
 
 def test_rows_of_very_different_size_do_not_disturb_each_other():
@@ -108,70 +100,41 @@ def test_softmax_keeps_the_dtype_and_is_as_exact_as_it_allows(dtype):
 
 
 @pytest.mark.parametrize("leading", LEADING)
-def test_dot_product_score_is_a_loop_over_pairs(leading):
-    query, key = torch.randn(*leading, 5, 11, dtype=torch.float64), torch.randn(*leading, 7, 11, dtype=torch.float64)
-    scores = dot_product_score(query, key)
-    assert scores.shape == (*leading, 5, 7)
-    for i in range(5):
-        for j in range(7):
-            assert_close(scores[..., i, j], (query[..., i, :] * key[..., j, :]).sum(-1), **CLOSE)
+def test_dot_product_score_and_its_gradients_are_those_of_a_loop_over_pairs(leading):
+    query, key = leaf(*leading, 5, 11), leaf(*leading, 7, 11)
+    pairs = [[(query[..., i, :] * key[..., j, :]).sum(-1) for j in range(7)] for i in range(5)]
+    expected = torch.stack([torch.stack(row, -1) for row in pairs], -2)
+    assert_same(dot_product_score(query, key), expected, (query, key))
 
 
 @pytest.mark.parametrize("leading", LEADING)
 def test_additive_score_and_its_gradients_are_those_of_a_loop(leading):
-    inputs = query, key, w_query, w_key, v = (
-        leaf(*leading, 5, 11),
-        leaf(*leading, 7, 13),
-        leaf(17, 11),
-        leaf(17, 13),
-        leaf(17),
-    )
-    rows = []
-    for i in range(5):
-        pairs = []
-        for j in range(7):
-            hidden = [
-                torch.tanh((w_query[a] * query[..., i, :]).sum(-1) + (w_key[a] * key[..., j, :]).sum(-1))
-                for a in range(17)
-            ]
-            pairs.append(sum(v[a] * hidden[a] for a in range(17)))
-        rows.append(torch.stack(pairs, -1))
-    expected = torch.stack(rows, -2)
-    scores = additive_score(*inputs)
-    grad = torch.randn(*leading, 5, 7, dtype=torch.float64)
-    assert_close(scores, expected, **CLOSE)
-    assert_close(torch.autograd.grad(scores, inputs, grad), torch.autograd.grad(expected, inputs, grad), **CLOSE)
+    leaves = leaf(*leading, 5, 11), leaf(*leading, 7, 13), leaf(17, 11), leaf(17, 13), leaf(17)
+    query, key, w_query, w_key, v = leaves
+
+    def score(q, k):
+        return sum(v[a] * torch.tanh((w_query[a] * q).sum(-1) + (w_key[a] * k).sum(-1)) for a in range(17))
+
+    pairs = [[score(query[..., i, :], key[..., j, :]) for j in range(7)] for i in range(5)]
+    expected = torch.stack([torch.stack(row, -1) for row in pairs], -2)
+    assert_same(additive_score(*leaves), expected, leaves)
 
 
 @pytest.mark.parametrize("leading", LEADING)
 def test_attend_and_its_gradients_are_torch_softmax_times_values(leading):
     scores, value = leaf(*leading, 5, 7), leaf(*leading, 7, 11)
     output, weights = attend(scores, value)
-    expected = torch.softmax(scores, -1) @ value
-    grad = torch.randn_like(expected)
-    assert_close(output, expected, **CLOSE)
-    assert_close(weights, torch.softmax(scores, -1), **CLOSE)
-    ours, theirs = (torch.autograd.grad(result, (scores, value), grad) for result in (output, expected))
-    assert_close(ours, theirs, **CLOSE)
+    assert_same(output, torch.softmax(scores, -1) @ value, (scores, value))
+    assert_same(weights, torch.softmax(scores, -1), scores)
 
 
-def test_attend_is_finite_for_extreme_scores():
-    output, weights = attend(torch.tensor([[1e4, -1e4, 0.0]]), torch.randn(3, 5))
-    assert output.isfinite().all()
-    assert weights.tolist() == [[1.0, 0.0, 0.0]]
-
-
-def test_kernel_regression_is_a_loop_over_queries_and_keys():
-    x_query, x_key, y_key = leaf(5), leaf(7), leaf(7)
+def test_kernel_regression_and_its_gradients_are_those_of_a_loop_over_queries_and_keys():
+    leaves = x_query, x_key, y_key = leaf(5), leaf(7), leaf(7)
     expected = []
     for x in x_query:
         kernel = [torch.exp(-((x - x_k) ** 2) / (2 * 0.7**2)) for x_k in x_key]
         expected.append(sum(k * y for k, y in zip(kernel, y_key, strict=True)) / sum(kernel))
-    expected, inputs = torch.stack(expected), (x_query, x_key, y_key)
-    prediction = kernel_regression(*inputs, bandwidth=0.7)
-    assert_close(prediction, expected, **CLOSE)
-    ours, theirs = (torch.autograd.grad(result.sum(), inputs) for result in (prediction, expected))
-    assert_close(ours, theirs, **CLOSE)
+    assert_same(kernel_regression(*leaves, bandwidth=0.7), torch.stack(expected), leaves)
 
 
 def test_far_from_every_key_kernel_regression_predicts_the_nearest_value():
@@ -220,37 +183,25 @@ def test_arguments_and_random_state_stay_and_the_dtype_is_kept(function, shapes,
         assert tensor.dtype == dtype
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (
-            lambda: dot_product_score(torch.randn(5, 11), torch.randn(7, 13)),
-            r"query and key must agree in d_k, got .*\(5, 11\).*\(7, 13\).*project",
-        ),
-        (
-            lambda: attend(torch.randn(5, 7), torch.randn(3, 11)),
-            r"scores and value must agree in len_k, got .*\(5, 7\).*\(3, 11\).*each key has",
-        ),
-        (
-            lambda: additive_score(
-                torch.randn(5, 11), torch.randn(7, 13), torch.randn(17, 2), torch.randn(17, 13), torch.randn(17)
-            ),
-            r"query and w_query must agree in d_q, got .*\(5, 11\).*\(17, 2\).*w_query multiplies",
-        ),
-        (
-            lambda: additive_score(
-                torch.randn(5, 11), torch.randn(7, 13), torch.randn(17, 11), torch.randn(13, 17), torch.randn(17)
-            ),
-            r"w_query and w_key must agree in d_attn, got .*\(17, 11\).*\(13, 17\).*the hidden layer",
-        ),
-    ],
-)
-def test_shapes_that_do_not_fit_are_refused(call, words, unchecked):
-    with pytest.raises(ValueError, match=words):
-        call()
+def test_an_error_says_which_axes_disagree_and_what_to_do(unchecked):
+    def t(*shape):
+        return torch.randn(shape)
 
-
-@pytest.mark.parametrize("bandwidth", [0.0, -1.0, math.inf, math.nan])
-def test_a_bandwidth_that_is_not_positive_and_finite_is_refused(bandwidth):
-    with pytest.raises(ValueError, match=r"bandwidth must be positive and finite, got .*width of the kernel"):
-        kernel_regression(torch.zeros(2), torch.zeros(3), torch.zeros(3), bandwidth)
+    for call, words in (
+        (lambda: dot_product_score(t(5, 11), t(7, 13)), r"query and key must agree in d_k, .*project"),
+        (lambda: attend(t(5, 7), t(3, 11)), r"scores and value must agree in len_k, .*each key has"),
+        (
+            lambda: additive_score(t(5, 11), t(7, 13), t(17, 2), t(17, 13), t(17)),
+            r"query and w_query must agree in d_q, .*w_query multiplies",
+        ),
+        (
+            lambda: additive_score(t(5, 11), t(7, 13), t(17, 11), t(13, 17), t(17)),
+            r"w_query and w_key must agree in d_attn, .*the hidden layer",
+        ),
+        (lambda: kernel_regression(t(2), t(3), t(2), 1.0), "one y for each known x"),
+        (lambda: kernel_regression(t(2), t(3), t(3), math.nan), "bandwidth must be positive and .*width of the kernel"),
+        (lambda: softmax(t(5, 7), 2), r"dim must be an axis of scores \(5, 7\), got 2; -1 is the last one"),
+        (lambda: softmax(t(5, 0)), r"scores must have an entry along dim = -1, got \(5, 0\); pass some keys"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
-from oracles import CLOSE, DTYPES, leaf, no_side_effects
+from oracles import CLOSE, DTYPES, assert_same, leaf, no_side_effects
 from torch.testing import assert_close
 
 from course_kit.nn.attention import attention_with_bias, broadcasts_to, check_mask, fused_attention, unmask_empty_rows
@@ -29,6 +27,7 @@ MASKS = {
     "causal": lambda: causal_mask(7)[-5:],
     "padding": lambda: torch.tensor([[1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0]]).bool()[:, None, None, :],
     "2-D": lambda: (torch.rand(5, 7) < 0.6).index_fill(0, torch.tensor([2]), False),
+    "keys alone": lambda: torch.tensor([1, 0, 1, 1, 0, 1, 0]).bool(),
     "queries only": lambda: torch.tensor([1, 0, 1, 1, 0]).bool()[:, None],
     "3-D": lambda: (torch.rand(3, 5, 7) < 0.6).index_fill(1, torch.tensor([0]), False),
     "4-D": lambda: (torch.rand(2, 3, 5, 7) < 0.6).index_fill(2, torch.tensor([4]), False),
@@ -38,18 +37,11 @@ BIASES = {"no bias": (), "2-D bias": (5, 7), "3-D bias": (3, 5, 7), "4-D bias": 
 
 
 @pytest.mark.parametrize("mask", MASKS)
-def test_without_bias_and_dropout_both_are_the_plain_function_in_values_and_gradients(mask):
+def test_without_bias_and_dropout_it_is_the_plain_function_in_values_and_gradients(mask):
     inputs, mask = (leaf(2, 3, 5, 11), leaf(2, 3, 7, 11), leaf(2, 3, 7, 13)), MASKS[mask]()
-    plain, its_weights = scaled_dot_product_attention(*inputs, mask)
-    explicit, weights = attention_with_bias(*inputs, mask)
-    assert_close(weights, its_weights, **CLOSE)
-    grad, grad_weights = torch.randn_like(plain), torch.randn_like(weights)
-    expected = torch.autograd.grad(plain, inputs, grad, retain_graph=True)
-    for output in (explicit, fused_attention(*inputs, mask)):
-        assert_close(output, plain, **CLOSE)
-        assert_close(torch.autograd.grad(output, inputs, grad, retain_graph=True), expected, **CLOSE)
-    ours, theirs = (torch.autograd.grad(w, inputs[:2], grad_weights) for w in (weights, its_weights))
-    assert_close(ours, theirs, **CLOSE)
+    pairs = zip(attention_with_bias(*inputs, mask), scaled_dot_product_attention(*inputs, mask), strict=True)
+    for (ours, theirs), leaves in zip(pairs, (inputs, inputs[:2]), strict=True):  # output, weights
+        assert_same(ours, theirs, leaves)
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -57,11 +49,8 @@ def test_without_bias_and_dropout_both_are_the_plain_function_in_values_and_grad
 def test_both_paths_agree_in_values_and_gradients(mask, bias):
     inputs = leaf(2, 3, 5, 11), leaf(2, 3, 7, 11), leaf(2, 3, 7, 13)
     mask, bias = MASKS[mask](), leaf(*BIASES[bias]) if BIASES[bias] else None
-    explicit = explicit_attention(*inputs, mask, bias=bias)
-    fused = fused_attention(*inputs, mask, bias=bias)
-    assert_close(explicit, fused, **CLOSE)
-    leaves, grad = inputs if bias is None else (*inputs, bias), torch.randn_like(fused)
-    assert_close(torch.autograd.grad(explicit, leaves, grad), torch.autograd.grad(fused, leaves, grad), **CLOSE)
+    leaves = inputs if bias is None else (*inputs, bias)
+    assert_same(explicit_attention(*inputs, mask, bias=bias), fused_attention(*inputs, mask, bias=bias), leaves)
 
 
 @PATHS
@@ -79,10 +68,11 @@ def test_a_bias_by_hand(attention):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_fully_masked_query_with_a_bias_gets_zeros_and_finite_gradients_in_every_dtype(attention, dtype):
     inputs = leaf(2, 5, 11, dtype=dtype), leaf(2, 7, 11, dtype=dtype), leaf(2, 7, 13, dtype=dtype)
-    mask = torch.rand(5, 7) < 0.6
+    mask, bias = torch.rand(5, 7) < 0.6, torch.randn(5, 7)  # the bias takes the dtype of the query
     mask[2], mask[3] = False, True
-    output = attention(*inputs, mask, bias=torch.randn(5, 7).to(dtype))
-    assert output.dtype == dtype
+    with no_side_effects(*inputs, mask, bias):
+        output = attention(*inputs, mask, bias=bias)
+    assert output.dtype == attention(*inputs, bias=bias).dtype == dtype
     assert (output[:, 2] == 0.0).all()
     assert (output[:, 3] != 0.0).any()
     output.sum().backward()
@@ -96,22 +86,6 @@ def test_a_batch_of_keys_for_one_query_takes_a_mask_and_a_bias_for_each(attentio
     mask, bias = causal_mask(7)[-5:].expand(2, 5, 7), leaf(2, 5, 7)
     each = [attention(query, key[i], value[i], mask[i], bias=bias[i]) for i in range(2)]
     assert_close(attention(query, key, value, mask, bias=bias), torch.stack(each), **CLOSE)
-
-
-@PATHS
-@pytest.mark.parametrize("masked", [False, True])
-def test_arguments_and_random_state_stay_as_they_are(attention, masked):
-    query, key, value, bias = torch.randn(5, 11), torch.randn(7, 11), torch.randn(7, 13), torch.randn(5, 7)
-    mask = torch.rand(5, 7) < 0.5 if masked else None
-    with no_side_effects(query, key, value, bias, *([mask] if masked else [])):
-        attention(query, key, value, mask, bias=bias)
-
-
-@PATHS
-def test_a_bias_takes_the_dtype_of_the_query(attention):
-    query, key, value = (torch.randn(3, 5, 7, dtype=torch.bfloat16) for _ in range(3))
-    output = attention(query, key, value, bias=torch.randn(5, 5))
-    assert output.dtype == torch.bfloat16
 
 
 def test_dropped_weights_are_zero_and_kept_ones_are_scaled_up():
@@ -135,17 +109,12 @@ def test_the_fused_path_drops_weights_too():
 
 
 @PATHS
-def test_a_bias_that_would_enlarge_the_scores_is_refused(attention, unchecked):
+def test_a_bias_that_would_enlarge_the_scores_and_a_dropout_beyond_one_are_refused(attention, unchecked):
     query, key, value = torch.randn(2, 5, 11), torch.randn(2, 7, 11), torch.randn(2, 7, 13)
     with pytest.raises(ValueError, match=r"bias must broadcast .*\(2, 5, 7\), got \(3, 2, 5, 7\); .*\(H, L_q, L_k\)"):
         attention(query, key, value, bias=torch.randn(3, 2, 5, 7))
-
-
-@PATHS
-@pytest.mark.parametrize("dropout", [-0.1, 1.1, math.nan])
-def test_a_dropout_that_is_not_a_probability_is_refused(attention, dropout):
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\], got .*; 0 switches it off"):
-        attention(torch.randn(5, 11), torch.randn(7, 11), torch.randn(7, 13), dropout=dropout)
+        attention(query, key, value, dropout=1.1)
 
 
 # --- masks ------------------------------------------------------------------------------------------------------------
@@ -157,12 +126,8 @@ def test_only_rows_without_a_key_are_unmasked():
     assert has_key.tolist() == [[True], [False]]
 
 
-def test_a_mask_that_fits_is_let_through():
-    assert check_mask(torch.ones(1, 7, dtype=torch.bool), (3, 5, 7)) is None
-
-
 def test_what_broadcasts_is_what_pytorch_says():
-    shapes = [shape for count in range(4) for shape in itertools.product((0, 1, 2, 3), repeat=count)]
+    shapes = [shape for count in range(4) for shape in itertools.product((0, 1, 3), repeat=count)]
     for shape, target in itertools.product(shapes, repeat=2):
         try:
             expected = torch.ones(shape).expand(target).shape == torch.Size(target)
@@ -171,17 +136,9 @@ def test_what_broadcasts_is_what_pytorch_says():
         assert broadcasts_to(shape, target) == expected, (shape, target)
 
 
-def test_a_mask_that_does_not_fit_is_refused_without_loading_a_computer_algebra_system():
-    code = "import sys, course_kit.nn.attention as a; a.broadcasts_to((2, 3), (4, 3)); sys.exit('sympy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@pytest.mark.parametrize("shape", [(7, 5), (5,), (2, 5, 7), (11, 3, 5, 7)])
-def test_a_mask_that_would_enlarge_the_scores_is_refused(shape):
+def test_a_float_mask_and_one_that_would_enlarge_the_scores_are_refused():
+    assert check_mask(torch.ones(1, 7, dtype=torch.bool), (3, 5, 7)) is None
     with pytest.raises(ValueError, match=r"broadcast to the scores .*\(3, 5, 7\), got .*padding mask is \(B, 1, 1, L"):
-        check_mask(torch.ones(shape, dtype=torch.bool), (3, 5, 7))
-
-
-def test_a_float_mask_is_refused():
+        check_mask(torch.ones(2, 5, 7, dtype=torch.bool), (3, 5, 7))
     with pytest.raises(TypeError, match=r"mask must be a bool tensor, got torch.float32 .*; True where .*mask == 0"):
         check_mask(torch.ones(5, 7), (5, 7))

@@ -69,23 +69,18 @@ def test_start_loss_is_the_mean_of_log_probabilities():
     assert start_loss(logits, targets, PAD)[0] == pytest.approx(mean, abs=1e-12)
 
 
-def test_normal_logits_start_half_their_variance_above_log_v():
-    loss, chance = start_loss(1.5 * torch.randn(4000, 500), torch.randint(0, 500, (4000,)))
-    assert loss - chance == pytest.approx(1.5**2 / 2, abs=0.1)  # ± 0.03 by chance
-
-
 # --- fit_one_batch ----------------------------------------------------------------------------------------------------
 
 
 def test_a_healthy_model_learns_one_batch_and_is_left_alone():
     model, ids = LanguageModel(config(dropout=0.1)).eval(), tokens()
     with no_side_effects(*model.parameters(), ids):
-        losses = fit_one_batch(model, ids[:, :-1], ids[:, 1:], steps=150, learning_rate=1e-2)
-    assert len(losses) == 150
-    assert losses[-1] < 0.2 * losses[0]
+        losses = fit_one_batch(model, ids[:, :-1], ids[:, 1:], steps=60, learning_rate=2e-2)
+    assert len(losses) == 60
+    assert losses[-1] < 0.3 * losses[0]
     assert not any(module.training for module in model.modules())
     assert all(p.grad is None for p in model.parameters())
-    assert losses == fit_one_batch(model, ids[:, :-1], ids[:, 1:], steps=150, learning_rate=1e-2)
+    assert losses[:9] == fit_one_batch(model, ids[:, :-1], ids[:, 1:], steps=9, learning_rate=2e-2)
 
 
 def test_the_first_steps_are_those_of_adam():
@@ -117,22 +112,12 @@ def test_dropout_is_active_while_one_batch_is_learnt():
     assert abs(fit_one_batch(model, ids, ids, steps=1)[0] - without) > 1e-3
 
 
-def test_frozen_parameters_stay_and_gradients_are_switched_on():
+def test_frozen_parameters_are_no_error_and_gradients_are_switched_on():
     model, ids = LanguageModel(config()), tokens()
     model.embedding.requires_grad_(False)
     with torch.no_grad():
         losses = fit_one_batch(model, ids, ids, steps=3)
     assert losses[2] < losses[0]
-
-
-def test_a_model_that_cannot_learn_does_not():
-    class Limited(Sums):
-        def forward(self, tokens):
-            return super().forward(tokens).softmax(-1)
-
-    ids = tokens()
-    losses = fit_one_batch(Limited([[1.0] * 5] * 5), ids, ids, steps=20)
-    assert losses[-1] > 0.8 * math.log(VOCAB)
 
 
 # --- token_influence --------------------------------------------------------------------------------------------------
@@ -144,11 +129,8 @@ def test_token_influence_by_hand():
     ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
     assert token_influence(Sums(weights), ids).tolist() == [[10 * abs(w) for w in row] for row in weights]
     assert token_influence(Sums(weights), ids, [2, 0]).tolist() == [[30.0, 5.0], [0.0, 10.0], [2.5, 0.0]]
-
-
-def test_the_last_token_of_the_vocabulary_is_replaced_by_the_first():
-    found = token_influence(Sums([[1.0]], vocab=5), torch.tensor([[4]]))
-    assert found.item() == 16.0  # 4 → 0, times the largest factor, 4
+    # The last token of the vocabulary is replaced by the first: 4 → 0, times the largest factor, 4.
+    assert token_influence(Sums([[1.0]], vocab=5), torch.tensor([[4]])).item() == 16.0
 
 
 def test_the_influence_of_a_causal_model_is_a_triangle():
@@ -211,19 +193,12 @@ class Partly(nn.Module):
 
 def test_idle_parameters_by_hand():
     model = Partly()
+    model.used.grad = torch.tensor([7.0, 8.0])
     loss = model.loss()
     assert idle_parameters(model, loss) == {"unused": "unused", "dead": "zero"}
-    assert idle_parameters(model, loss) == {"unused": "unused", "dead": "zero"}
+    assert model.used.grad.tolist() == [7.0, 8.0]  # what was collected is left alone
     loss.backward()  # the graph is still there
-    assert model.used.grad.tolist() == [1.0, 1.0]
-
-
-def test_gradients_that_were_collected_are_left_alone():
-    model = Partly()
-    model.used.grad = torch.tensor([7.0, 8.0])
-    idle_parameters(model, model.loss())
-    assert model.used.grad.tolist() == [7.0, 8.0]
-    assert model.unused.grad is None
+    assert model.used.grad.tolist() == [8.0, 9.0]
 
 
 def test_nothing_is_idle_in_a_healthy_model_and_nothing_trainable_is_no_error():
@@ -292,10 +267,7 @@ ON_MODULES = {
 @pytest.mark.parametrize("name", ON_MODULES)
 def test_a_model_without_weights_is_refused_and_left_alone(name):
     model, ids = nn.Sequential(nn.Embedding(VOCAB, 4), nn.LazyLinear(VOCAB)), tokens()
-    with (
-        no_side_effects(ids),
-        pytest.raises(ValueError, match=r"without `1.weight`; call the model once"),
-    ):
+    with no_side_effects(ids), pytest.raises(ValueError, match=r"without `1.weight`; call the model once"):
         ON_MODULES[name](model, ids)
     assert nn.parameter.is_lazy(model[1].weight)
     with pytest.raises(ValueError, match=r"`embedding.embedding.weight` on the device 'meta'; load the weights"):
@@ -314,90 +286,38 @@ def test_a_model_that_cannot_be_copied_is_refused(name):
 
 IDS = torch.ones(2, 3, dtype=torch.long)
 MODEL = Sums([[1.0] * 6] * 6)
-LOSS = torch.ones((), requires_grad=True)
 REFUSED = {
-    "start_loss: integer logits": (lambda: start_loss(IDS, IDS[0]), TypeError, "logits must be a floating-point"),
-    "start_loss: float targets": (lambda: start_loss(torch.ones(3, 5), torch.ones(3)), TypeError, "targets must be"),
-    "start_loss: shapes": (
-        *(lambda: start_loss(torch.ones(2, 4, 5), IDS), ValueError),
+    "one target per position": (
+        lambda: start_loss(torch.ones(2, 4, 5), IDS),
         r"logits and targets must have the same axes .*, got logits \(2, 4, 5\) and targets \(2, 3\); one target per",
     ),
-    "start_loss: shapes that broadcast": (
-        *(lambda: start_loss(torch.ones(2, 1, 5), IDS), ValueError),
+    "targets that broadcast": (
+        lambda: start_loss(torch.ones(2, 1, 5), IDS),
         r"targets must have the shape .* \(2, 1\), got \(2, 3\); one target per position",
     ),
-    "start_loss: vocabulary": (lambda: start_loss(torch.ones(2, 3, 1), IDS), ValueError, "0 … 0, got 1 … 1"),
-    "start_loss: below the vocabulary": (
-        *(lambda: start_loss(torch.ones(2, 3, 5), IDS - 2), ValueError),
-        "targets must be in the vocabulary, 0 … 4, got -1 … -1",
+    "above the vocabulary": (lambda: start_loss(torch.ones(2, 3, 1), IDS), "0 … 0, got 1 … 1"),
+    "below the vocabulary": (lambda: start_loss(torch.ones(2, 3, 5), IDS - 2), r"vocabulary, 0 … 4, got -1 … -1"),
+    "no vocabulary": (lambda: start_loss(torch.ones(2, 3, 0), IDS), r"with V ≥ 1, got \(2, 3, 0\)"),
+    "padding only": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1), "got padding only"),
+    "one target per token": (lambda: fit_one_batch(MODEL, IDS, IDS[:, 1:]), r"agree in length, .*; one target per"),
+    "all frozen": (
+        lambda: fit_one_batch(Sums([[1.0]]).requires_grad_(False), IDS, IDS), "must have parameters to train",
     ),
-    "start_loss: no vocabulary": (
-        lambda: start_loss(torch.ones(2, 3, 0), IDS),
-        ValueError,
-        r"with V ≥ 1, got \(2, 3, 0\)",
+    "no tokens": (lambda: token_influence(MODEL, IDS[:0]), r"at least one token, got shape \(0, 3\)"),
+    "no such column": (lambda: token_influence(MODEL, IDS, [3]), r"columns\[0\] must be at most 2, got 3"),
+    "no column": (lambda: token_influence(MODEL, IDS, []), "got none; leave it out"),
+    "a class": (lambda: token_influence(nn.Linear, IDS), "got the class Linear; build a model"),
+    "no logits": (
+        lambda: token_influence(lambda x: x, IDS), r"must return logits \(2, 3, 'V'\), got torch.int64 \(2, 3\)",
     ),
-    "start_loss: padding only": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1), ValueError, "got padding only"),
-    "start_loss: pad_id": (lambda: start_loss(torch.ones(2, 3, 5), IDS, 1.5), TypeError, "pad_id must be a whole"),
-    "fit: model": (lambda: fit_one_batch(len, IDS, IDS), TypeError, "model must be of type Module"),
-    "fit: tokens": (lambda: fit_one_batch(MODEL, IDS.float(), IDS), TypeError, "tokens must be an integer tensor"),
-    "fit: targets": (lambda: fit_one_batch(MODEL, IDS, IDS[:, 1:]), ValueError, r"agree in length, .*; one target per"),
-    "fit: steps": (lambda: fit_one_batch(MODEL, IDS, IDS, steps=0), ValueError, "steps must be at least 1, got 0"),
-    "fit: rate": (lambda: fit_one_batch(MODEL, IDS, IDS, learning_rate=-1), ValueError, "learning_rate must be"),
-    "fit: frozen": (
-        *(lambda: fit_one_batch(Sums([[1.0]]).requires_grad_(False), IDS, IDS), ValueError),
-        "must have parameters to train",
-    ),
-    "influence: one axis": (
-        lambda: token_influence(MODEL, IDS[0]),
-        ValueError,
-        r"tokens must be \(batch, length\), got \(3,\)",
-    ),
-    "influence: empty": (
-        lambda: token_influence(MODEL, IDS[:0]),
-        ValueError,
-        r"at least one token, got shape \(0, 3\)",
-    ),
-    "influence: column": (
-        lambda: token_influence(MODEL, IDS, [3]),
-        ValueError,
-        r"columns\[0\] must be at most 2, got 3",
-    ),
-    "influence: no column": (lambda: token_influence(MODEL, IDS, []), ValueError, "got none; leave it out"),
-    "influence: model": (lambda: token_influence("model", IDS), TypeError, "model must be a function"),
-    "influence: a class": (lambda: token_influence(nn.Linear, IDS), TypeError, "got the class Linear; build a model"),
-    "influence: one column": (
-        lambda: token_influence(MODEL, IDS, 2),
-        TypeError,
-        r"columns must be a list.*\[columns\]",
-    ),
-    "influence: no logits": (
-        *(lambda: token_influence(lambda x: x, IDS), ValueError),
-        r"must return logits \(2, 3, 'V'\), got torch.int64 \(2, 3\)",
-    ),
-    "padding: pad_id": (lambda: padding_effect(MODEL, IDS, "<pad>"), TypeError, "pad_id must be a whole number"),
-    "padding: extra": (lambda: padding_effect(MODEL, IDS, 0, 0), ValueError, "extra must be at least 1, got 0"),
-    "padding: tuple": (lambda: padding_effect(lambda x: (x, x), IDS, 0), ValueError, "got tuple; pass a function"),
-    "idle: model": (lambda: idle_parameters(len, LOSS), TypeError, "model must be of type Module"),
-    "idle: one axis": (lambda: idle_parameters(MODEL, LOSS[None]), ValueError, r"loss must be \(\), got \(1,\)"),
-    "idle: number": (lambda: idle_parameters(MODEL, 1.0), TypeError, "loss must be a floating-point tensor"),
-    "idle: not reduced": (lambda: idle_parameters(MODEL, torch.ones(2)), ValueError, r"got \(2,\); take its mean"),
-    "idle: no gradient": (
-        lambda: idle_parameters(MODEL, torch.ones(())),
-        ValueError,
-        "loss must depend on a parameter",
-    ),
-    "order: tokens": (
-        lambda: order_effect(MODEL, [[1, 2]]),
-        TypeError,
-        "tokens must be an integer tensor, got list",
-    ),
-    "precision: model": (lambda: precision_gap(len, IDS), TypeError, "model must be of type Module"),
-    "precision: tokens": (lambda: precision_gap(MODEL, IDS.bool()), TypeError, "got torch.bool"),
-}
+    "a tuple": (lambda: padding_effect(lambda x: (x, x), IDS, 0), "got tuple; pass a function"),
+    "not reduced": (lambda: idle_parameters(MODEL, torch.ones(2)), r"got \(2,\); take its mean"),
+    "no gradient": (lambda: idle_parameters(MODEL, torch.ones(())), "loss must depend on a parameter"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_wrong_arguments_are_refused(unchecked, name):
-    call, error, message = REFUSED[name]
-    with pytest.raises(error, match=message):
+    call, message = REFUSED[name]
+    with pytest.raises((TypeError, ValueError), match=message):
         call()

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from oracles import CLOSE, randomise
+from oracles import CLOSE, leaf, randomise
 from torch.testing import assert_close
 
 from course_kit.nn import (
@@ -70,10 +70,6 @@ def assert_same_model_on_both_devices(model, *tokens):
     for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
         # A sum over a batch in another order, of numbers up to about 1e2.
         assert_close(theirs.grad.cpu(), ours.grad, rtol=1e-9, atol=1e-9)
-
-
-def leaf(*shape):
-    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
 @pytest.mark.parametrize(
@@ -179,19 +175,6 @@ def test_models_run_in_half_precision_with_finite_gradients(positions, dtype):
     assert logits.isfinite().all()
     logits.square().mean().backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_masked_softmax_keeps_its_word_in_half_precision(dtype):
-    scores = (10 * torch.randn(3, 5, 7, device=DEVICE)).to(dtype).requires_grad_()
-    mask = torch.rand(3, 5, 7, device=DEVICE) < 0.5
-    mask[:, 0], mask[:, 1] = False, True
-    weights = masking.masked_softmax(scores, mask)
-    assert (weights[~mask] == 0.0).all()
-    # Seven weights of at most 1, each rounded twice, and the sum: less than 7 eps.
-    assert_close(weights.sum(-1), mask.any(-1).to(dtype), rtol=0, atol=7 * torch.finfo(dtype).eps)
-    weights.square().sum().backward()
-    assert scores.grad.isfinite().all()
 
 
 @POSITIONS

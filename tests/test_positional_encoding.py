@@ -8,11 +8,14 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import CLOSE, DTYPES, leaf, no_side_effects
+from oracles import CLOSE, DTYPES, assert_same, leaf, no_side_effects
 from torch.testing import assert_close
+from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb, create_sinusoidal_positions
 
 import course_lib as cl
 from course_kit import nn as full
+from course_lib.masking import causal_mask, masked_softmax
 from course_lib.positional_encoding import alibi_bias, apply_rotary, shift_matrix, sinusoidal_encoding
 
 LEADING = [(), (3,), (3, 2)]
@@ -65,27 +68,16 @@ def test_the_published_values_come_out_again():
 
 
 @pytest.mark.parametrize("d_model", [1, 2, 7, 10, 11])
-def test_every_entry_is_the_formula_for_even_and_odd_widths(d_model):
-    encoding = sinusoidal_encoding(5, d_model)
-    assert encoding.shape == (5, d_model)
+def test_every_entry_is_the_formula_for_even_and_odd_widths_even_far_out(d_model):
+    encoding = sinusoidal_encoding(5000, d_model)
+    assert encoding.shape == (5000, d_model)
     assert encoding.dtype == torch.float32
-    for position in range(5):
+    for position in (*range(5), 4999):  # in float32 the angle 4999 itself would be off by up to 2e-4
         for column in range(d_model):
             angle = position / 10_000 ** ((column - column % 2) / d_model)
             value = math.cos(angle) if column % 2 else math.sin(angle)
             assert encoding[position, column].item() == pytest.approx(value, abs=1e-7)
-
-
-def test_far_positions_are_exact():
-    # In float32 the angle 4999 itself would be off by up to 2e-4.
-    row = sinusoidal_encoding(5000, 7)[4999]
-    for column in range(7):
-        angle = 4999 / 10_000 ** ((column - column % 2) / 7)
-        assert row[column].item() == pytest.approx(math.cos(angle) if column % 2 else math.sin(angle), abs=1e-7)
-
-
-def test_no_positions_is_an_empty_table():
-    assert sinusoidal_encoding(0, 7).shape == (0, 7)
+    assert sinusoidal_encoding(0, d_model).shape == (0, d_model)
 
 
 @pytest.mark.parametrize("offset", [0, 1, 2, 7, 100, -1, -5])
@@ -98,11 +90,6 @@ def test_the_shift_matrix_moves_every_encoding(offset, d_model):
         assert_close(matrix @ encoding[position], encoding[position + offset], rtol=0, atol=1e-6)
 
 
-def test_shifts_add_up_and_undo_each_other():
-    assert_close(shift_matrix(3, 10) @ shift_matrix(5, 10), shift_matrix(8, 10), rtol=0, atol=1e-6)
-    assert_close(shift_matrix(3, 10) @ shift_matrix(-3, 10), torch.eye(10), rtol=0, atol=1e-6)
-
-
 # --- learned ----------------------------------------------------------------------------------------------------------
 
 
@@ -110,31 +97,12 @@ def test_shifts_add_up_and_undo_each_other():
 @pytest.mark.parametrize("kind", KINDS)
 def test_learned_positions_are_added_from_zero_on(kind, length):
     module, x = kind(13, 7).double(), leaf(2, length, 7)
-    weight = module.embedding.weight
-    expected = x + F.embedding(torch.arange(length), weight)
+    (weight,) = module.parameters()
     with no_side_effects(x):
         output = module(x)
-    assert_close(output, expected, **CLOSE)
-    grad = torch.randn_like(expected)
-    of_both = [torch.autograd.grad(result, (x, weight), grad) for result in (output, expected)]
-    assert_close(*of_both, **CLOSE)
-    assert [name for name, _ in module.named_parameters()] == ["embedding.weight"]
-    assert weight.shape == (13, 7)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_learned_positions_are_trained_as_far_as_they_are_used(kind):
-    module = kind(13, 7)
-    module(torch.randn(2, 5, 7)).sum().backward()
-    expected = torch.zeros(13, 7)
-    expected[:5] = 2.0  # once a sentence
-    assert_close(module.embedding.weight.grad, expected)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_deep_copy_of_learned_positions_adds_the_same(kind):
-    module, x = kind(13, 7), torch.randn(2, 5, 7)
-    assert torch.equal(copy.deepcopy(module)(x), module(x))
+    assert_same(output, x + F.embedding(torch.arange(length), weight), (x, weight))
+    assert torch.equal(copy.deepcopy(module)(x), output)
+    assert list(module.state_dict()) == ["embedding.weight"]
 
 
 # --- rotary -----------------------------------------------------------------------------------------------------------
@@ -147,15 +115,18 @@ def test_rotary_is_multiplication_by_a_complex_number_of_length_one(leading, bas
     frequency = torch.tensor([base ** (-2 * i / 14) for i in range(7)], dtype=torch.float64)
     turn = torch.polar(torch.ones(5, 7, dtype=torch.float64), positions[:, None] * frequency)
     expected = torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (7, 2))) * turn).flatten(-2)
-    turned = apply_rotary(x, positions, base)
-    assert_close(turned, expected, **CLOSE)
-    grad = torch.randn_like(turned)
-    assert_close(torch.autograd.grad(turned, x, grad), torch.autograd.grad(expected, x, grad), **CLOSE)
+    options = {} if base == 10_000 else {"base": base}  # the paper's is the default
+    assert_same(apply_rotary(x, positions, **options), expected, x)
 
 
-def test_the_base_is_ten_thousand_by_default():
-    x, positions = torch.randn(5, 14), torch.arange(5)
-    assert torch.equal(apply_rotary(x, positions), apply_rotary(x, positions, 10_000.0))
+def test_rotary_equals_that_of_gpt_j():
+    """GPT-J turns neighbouring features, as the paper does; Llama turns the two halves, which is another convention."""
+    sin, cos = (half.expand(2, -1, -1) for half in create_sinusoidal_positions(7, 10).chunk(2, dim=-1))
+    x = torch.randn(2, 3, 7, 10, requires_grad=True)
+    ours, theirs = apply_rotary(x, torch.arange(7)), apply_rotary_pos_emb(x.transpose(1, 2), sin, cos).transpose(1, 2)
+    grad = torch.randn_like(x)
+    assert_close(ours, theirs, rtol=0, atol=1e-5)  # their angles are float32
+    assert_close(*(torch.autograd.grad(each, x, grad) for each in (ours, theirs)), rtol=0, atol=1e-5)
 
 
 def test_rotary_scores_depend_on_distance_only():
@@ -170,25 +141,16 @@ def test_rotary_scores_depend_on_distance_only():
     assert abs(score(3, 1) - score(3, 2)) > 1e-3
 
 
-def test_rotary_keeps_lengths_and_leaves_position_zero_alone():
-    x = torch.randn(3, 5, 14, dtype=torch.float64)
-    turned = apply_rotary(x, torch.arange(5))
-    assert_close(turned.norm(dim=-1), x.norm(dim=-1), **CLOSE)
-    assert torch.equal(turned[:, 0], x[:, 0])
-
-
-def test_rotary_angles_are_exact_far_out():
-    turned = apply_rotary(torch.tensor([[1.0, 0.0]]), torch.tensor([100_003]))
-    assert_close(turned, torch.tensor([[math.cos(100_003.0), math.sin(100_003.0)]]))
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rotary_angles_are_exact_far_out_in_each_dtype_and_for_each_pair(dtype):
     """Of a position beyond 2,048 and of most frequencies float16 has no exact number, nor float32 of their product."""
-    x, positions = torch.randn(3, 8).to(dtype), torch.tensor([4_099, 100_003, 1_000_003])
+    x, positions = torch.randn(4, 8).to(dtype), torch.tensor([0, 4_099, 100_003, 1_000_003])
+    with no_side_effects(x, positions):
+        turned = apply_rotary(x, positions)
     exact = apply_rotary(x.double(), positions)
-    # As above: cosine, sine, two products and a sum, each rounded, of numbers up to about 4.
-    assert_close(apply_rotary(x, positions).double(), exact, rtol=0, atol=8 * torch.finfo(dtype).eps)
+    assert turned.dtype == dtype
+    # Cosine, sine, two products and a sum, each rounded, of numbers up to about 4: at most 4 · 4 · eps / 2.
+    assert_close(turned.double(), exact, rtol=0, atol=8 * torch.finfo(dtype).eps)
     for place, position in enumerate(positions.tolist()):
         for pair in range(4):
             angle = position * 10_000 ** (-pair / 4)
@@ -197,23 +159,21 @@ def test_rotary_angles_are_exact_far_out_in_each_dtype_and_for_each_pair(dtype):
             assert_close(exact[place, 2 * pair : 2 * pair + 2], turned, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_rotary_keeps_dtype_arguments_and_random_state(dtype):
-    x, positions = torch.randn(3, 5, 14).to(dtype), torch.arange(5)
-    with no_side_effects(x, positions):
-        turned = apply_rotary(x, positions)
-    assert turned.dtype == dtype
-    # Cosine, sine, two products and a sum, each rounded, of numbers up to about 4: at most 4 · 4 · eps / 2.
-    exact = apply_rotary(x.double(), positions)
-    assert_close(turned.double(), exact, rtol=0, atol=8 * torch.finfo(dtype).eps)
-
-
 # --- ALiBi ------------------------------------------------------------------------------------------------------------
 
 
 def test_slopes_of_eight_heads_are_those_of_the_paper():
     # Press, Smith & Lewis (2022), section 3: 1/2, 1/4, …, 1/256.
     assert alibi_bias(8, 2)[:, 0, 1].tolist() == [-(2.0**-k) for k in range(1, 9)]
+
+
+@pytest.mark.parametrize("num_heads", [2, 4, 16])
+def test_alibi_gives_the_weights_of_bloom(num_heads):
+    """Theirs adds slope · key position, ours −slope · distance: under a causal mask a constant apart in each row."""
+    scores = torch.randn(num_heads, 7, 7, dtype=torch.float64)
+    theirs = build_alibi_tensor(torch.ones(1, 7), num_heads, torch.float64)  # (H, 1, L)
+    ours = (masked_softmax(scores + bias, causal_mask(7)) for bias in (alibi_bias(num_heads, 7).double(), theirs))
+    assert_close(*ours, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 4, 16])
@@ -230,78 +190,32 @@ def test_the_bias_is_the_formula(num_heads):
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
-def test_rotary_angles_are_made_where_x_is():
-    assert apply_rotary(torch.empty(5, 14, device="meta"), torch.arange(5, device="meta")).device.type == "meta"
-
-
-def test_tables_need_no_random_numbers():
+def test_tables_need_no_random_numbers_and_are_made_where_x_is():
     with no_side_effects():
         sinusoidal_encoding(5, 7), shift_matrix(3, 10), alibi_bias(2, 5)
+    assert apply_rotary(torch.empty(5, 14, device="meta"), torch.arange(5, device="meta")).device.type == "meta"
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        (cl.LearnedPositionalEmbedding, "x must be at most 13 positions long, got 14"),
-        (
-            full.LearnedPositionalEmbedding,
-            "x must be at most max_length = 13 positions long, got 14; .*build it longer",
-        ),
-    ],
-    ids=["plain", "full"],
-)
-def test_a_sequence_longer_than_the_learned_positions_is_refused(kind, words):
-    with pytest.raises(ValueError, match=words):
-        kind(13, 7)(torch.randn(2, 14, 7))
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_width_other_than_that_of_the_learned_positions_is_refused(kind):
+def test_what_learned_positions_do_not_fit_is_refused(kind):
+    with pytest.raises(ValueError, match=r"x must be at most .*13 positions long, got 14; .*build"):
+        kind(13, 7)(torch.randn(2, 14, 7))
     with pytest.raises(ValueError, match=r"x must be .* with d_model = 7, got \(2, 5, 11\); build"):
         kind(13, 7)(torch.randn(2, 5, 11))
 
 
-def test_an_odd_width_cannot_be_shifted():
-    with pytest.raises(ValueError, match=r"d_model must be even, since features are rotated in pairs, got 7"):
-        shift_matrix(1, 7)
-
-
-def test_an_odd_width_cannot_be_turned():
-    with pytest.raises(ValueError, match=r"last axis of x must be even, since features are rotated in pairs, got 7"):
-        apply_rotary(torch.randn(5, 7), torch.arange(5))
-
-
-@pytest.mark.parametrize(
-    ("positions", "words"),
-    [
-        (
-            torch.arange(7),
-            r"agree in length, got x \(3, 5, 14\) .* positions \(7,\) .*pass torch.arange\(x.shape\[-2\]\)",
-        ),
-        (
-            torch.arange(1),
-            r"agree in length, got x \(3, 5, 14\) .* positions \(1,\) .*pass torch.arange\(x.shape\[-2\]\)",
-        ),
-        (torch.arange(5)[None], r"positions must be \(length,\), got \(1, 5\); take away an axis"),
-        (torch.tensor(3), r"positions must be \(length,\), got \(\); add the axis"),
-    ],
-)
-def test_positions_that_are_not_one_a_row_are_refused(positions, words):
-    with pytest.raises(ValueError, match=words):
-        apply_rotary(torch.randn(3, 5, 14), positions)
-
-
-@pytest.mark.parametrize("num_heads", [3, 6, 12])
-def test_a_number_of_heads_that_is_no_power_of_two_has_no_slopes(num_heads):
-    words = rf"num_heads must be a power of two for ALiBi's slopes, got {num_heads}; take 1, 2, 4"
-    with pytest.raises(ValueError, match=words):
-        alibi_bias(num_heads, 5)
-
-
-@pytest.mark.parametrize("num_heads", [0, -2])
-def test_there_must_be_a_head(num_heads):
-    with pytest.raises(ValueError, match=rf"num_heads must be at least 1, got {num_heads}"):
-        alibi_bias(num_heads, 5)
+def test_an_error_says_what_has_no_position_code(unchecked):
+    x = torch.randn(3, 5, 14)
+    for call, words in (
+        (lambda: shift_matrix(1, 7), "d_model must be even, since features are rotated in pairs, got 7"),
+        (lambda: shift_matrix(math.nan, 4), "offset must be a finite number, got nan"),
+        (lambda: apply_rotary(x[..., :7], torch.arange(5)), "the last axis of x must be even, .* got 7"),
+        (lambda: apply_rotary(x, torch.arange(7)), r"agree in length, .*pass torch.arange\(x.shape\[-2\]\)"),
+        (lambda: apply_rotary(x, torch.tensor(3)), r"positions must be \(length,\), got \(\); add the axis"),
+        (lambda: alibi_bias(6, 5), r"num_heads must be a power of two for ALiBi's slopes, got 6; take 1, 2, 4"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import CLOSE, DTYPES, assert_same_function, gradients, leaf, no_side_effects, randomise, torch_names
+from oracles import (
+    CLOSE,
+    DTYPES,
+    assert_same,
+    assert_same_function,
+    gradients,
+    leaf,
+    no_side_effects,
+    randomise,
+    torch_names,
+)
 from torch import nn
 from torch.testing import assert_close
 
@@ -21,13 +32,17 @@ from course_lib.transformer import layer_norm, transformer_parameter_count
 LEADING = [(), (3,), (3, 2)]
 SIZES = {"d_model": 22, "num_heads": 2, "d_ff": 13}  # two heads of 11 features
 NETWORKS = pytest.mark.parametrize("kind", [cl.FeedForward, full.FeedForward], ids=["plain", "full"])
-ENCODERS = pytest.mark.parametrize("kind", [cl.EncoderLayer, full.EncoderLayer], ids=["plain", "full"])
-DECODERS = pytest.mark.parametrize("kind", [cl.DecoderLayer, full.DecoderLayer], ids=["plain", "full"])
-LAYERS = pytest.mark.parametrize(
+ENCODERS = pytest.mark.parametrize(
     "kind",
-    [cl.EncoderLayer, cl.DecoderLayer, full.EncoderLayer, full.DecoderLayer],
-    ids=["plain encoder", "plain decoder", "full encoder", "full decoder"],
+    [cl.EncoderLayer, full.EncoderLayer, partial(full.EncoderLayer, norm_first=True)],
+    ids=["plain", "full", "pre"],
 )
+DECODERS = pytest.mark.parametrize(
+    "kind",
+    [cl.DecoderLayer, full.DecoderLayer, partial(full.DecoderLayer, norm_first=True)],
+    ids=["plain", "full", "pre"],
+)
+LAYERS = pytest.mark.parametrize("kind", ENCODERS.args[1] + DECODERS.args[1])
 
 # Three sentences of five tokens (7 in the memory), True = real.
 IS_TOKEN = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]]).bool()
@@ -42,13 +57,17 @@ def layer(kind, **options):
     return randomise(kind(**SIZES, **options)).double()
 
 
-def inputs_of(kind, x, memory=None):
+def inputs_of(module, x, memory=None):
     """What a layer of this kind takes."""
-    return (x, x if memory is None else memory) if issubclass(kind, cl.DecoderLayer) else (x,)
+    return (x, x if memory is None else memory) if isinstance(module, cl.DecoderLayer) else (x,)
 
 
-def model():
-    return randomise(cl.Transformer(17, d_model=20, num_heads=2, d_ff=13, num_layers=2, pad_id=PAD)).double()
+def is_pre_norm(module):
+    return isinstance(module, full.EncoderLayer | full.DecoderLayer) and module.residual.norm_first
+
+
+def model(dtype=torch.float64):
+    return randomise(cl.Transformer(17, d_model=20, num_heads=2, d_ff=13, num_layers=2, pad_id=PAD)).to(dtype)
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
@@ -77,9 +96,8 @@ def constant_sublayers(module, *attention_biases, feed_forward_bias):
     """Make each sub-layer answer with its bias alone, whatever it is asked."""
     for parameter in (p for name, p in module.named_parameters() if "norm" not in name):
         parameter.data.zero_()
-    attentions = [module.self_attention, *([module.cross_attention] if isinstance(module, cl.DecoderLayer) else [])]
-    for attention, bias in zip(attentions, attention_biases, strict=True):
-        attention.out_proj.bias.data = torch.tensor(bias)
+    for name, bias in zip(("self_attention", "cross_attention"), attention_biases, strict=False):
+        getattr(module, name).out_proj.bias.data = torch.tensor(bias)
     module.feed_forward.linear2.bias.data = torch.tensor(feed_forward_bias)
     return module
 
@@ -87,17 +105,20 @@ def constant_sublayers(module, *attention_biases, feed_forward_bias):
 @ENCODERS
 def test_encoder_layer_by_hand(kind):
     # norm((0, 0) + (0, 2)) = (-1, 1), norm((-1, 1) + (0, -4)) = norm((-1, -3)) = (1, -1).
+    # Pre-norm leaves the sums alone: (0, 0) + (0, 2) + (0, -4).
     module = constant_sublayers(kind(2, 1, 3), [0.0, 2.0], feed_forward_bias=[0.0, -4.0])
-    assert_close(module(torch.zeros(1, 1, 2)), torch.tensor([[[1.0, -1.0]]]), rtol=0, atol=1e-5)  # eps = 1e-5
+    expected = [0.0, -2.0] if is_pre_norm(module) else [1.0, -1.0]
+    assert_close(module(torch.zeros(1, 1, 2)), torch.tensor([[expected]]), rtol=0, atol=1e-5)  # eps = 1e-5
 
 
 @DECODERS
 def test_decoder_layer_by_hand(kind):
     # norm((0, 2)) = (-1, 1); norm((-1, 1) + (5, 0)) = norm((4, 1)) = (1, -1);
-    # norm((1, -1) + (0, 6)) = norm((1, 5)) = (-1, 1).
+    # norm((1, -1) + (0, 6)) = norm((1, 5)) = (-1, 1). Pre-norm: (0, 2) + (5, 0) + (0, 6).
     module = constant_sublayers(kind(2, 1, 3), [0.0, 2.0], [5.0, 0.0], feed_forward_bias=[0.0, 6.0])
+    expected = [5.0, 8.0] if is_pre_norm(module) else [-1.0, 1.0]
     output = module(torch.zeros(1, 1, 2), torch.zeros(1, 1, 2))
-    assert_close(output, torch.tensor([[[-1.0, 1.0]]]), rtol=0, atol=1.1e-5)  # eps = 1e-5 in the norm
+    assert_close(output, torch.tensor([[expected]]), rtol=0, atol=1.1e-5)  # eps = 1e-5 in the norm
 
 
 def test_embedding_by_hand():
@@ -107,13 +128,10 @@ def test_embedding_by_hand():
     assert_close(module.embed(torch.tensor([[1]])), torch.tensor([[[2.0, 5.0, 6.0, 9.0]]]))
 
 
-def test_parameter_count_by_hand():
+def test_parameter_count_by_hand_and_of_the_papers_base_model():
     # d = 2, d_ff = 3, vocabulary 5, one layer. Attention 4·4 + 4·2 = 24, feed-forward 6 + 3 + 6 + 2 = 17, norm 4.
     # Encoder 24 + 17 + 8 = 49, decoder 48 + 17 + 12 = 77, embedding 10.
     assert transformer_parameter_count(vocab_size=5, d_model=2, num_layers=1, d_ff=3) == 49 + 77 + 10
-
-
-def test_the_base_model_of_the_paper_has_63_million_parameters():
     assert transformer_parameter_count(vocab_size=37_000, d_model=512, num_layers=6, d_ff=2048) == 63_082_496
 
 
@@ -124,21 +142,9 @@ def test_the_base_model_of_the_paper_has_63_million_parameters():
 @pytest.mark.parametrize("options", [{}, {"eps": 0.5}])
 def test_layer_norm_and_its_gradients_are_those_of_torch(leading, options):
     inputs = leaf(*leading, 5, 11), leaf(11), leaf(11)
-    ours, theirs = layer_norm(*inputs, **options), F.layer_norm(inputs[0], (11,), *inputs[1:], **options)
-    grad = torch.randn_like(theirs)
-    assert_close(ours, theirs, **CLOSE)
-    assert_close(torch.autograd.grad(ours, inputs, grad), torch.autograd.grad(theirs, inputs, grad), **CLOSE)
-
-
-def test_layer_norm_is_that_of_nn_layer_norm_even_where_eps_matters():
-    x = 1e-3 * torch.randn(5, 11, dtype=torch.float64)  # variance 1e-6, a tenth of eps
-    norm = randomise(nn.LayerNorm(11)).double()
-    assert_close(layer_norm(x, norm.weight, norm.bias), norm(x), **CLOSE)
-
-
-def test_a_constant_vector_has_no_variance_and_becomes_the_bias():
-    bias = torch.randn(11)
-    assert_close(layer_norm(torch.full((11,), 3.0), torch.ones(11), bias), bias)
+    for size in (1.0, 1e-3):  # a variance of 1e-6 is a tenth of the default eps
+        x = size * inputs[0]
+        assert_same(layer_norm(x, *inputs[1:], **options), F.layer_norm(x, (11,), *inputs[1:], **options), inputs)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -154,19 +160,11 @@ def test_layer_norm_keeps_dtype_arguments_and_random_state(dtype):
 
 @NETWORKS
 @pytest.mark.parametrize("leading", LEADING)
-def test_feed_forward_is_two_convolutions_of_width_one(leading, kind):
-    module, x = randomise(kind(11, 13)).double(), torch.randn(*leading, 5, 11, dtype=torch.float64)
-    first, second = module.linear1, module.linear2
-    hidden = F.conv1d(x.reshape(-1, 5, 11).transpose(1, 2), first.weight[:, :, None], first.bias).clamp(min=0.0)
-    expected = F.conv1d(hidden, second.weight[:, :, None], second.bias).transpose(1, 2).reshape(*leading, 5, 11)
+def test_feed_forward_is_the_same_network_at_every_position(leading, kind):
+    module, x = randomise(kind(11, 13)), torch.randn(*leading, 5, 11)
     with no_side_effects(x):
-        assert_close(module(x), expected, **CLOSE)
-
-
-@NETWORKS
-def test_positions_do_not_see_each_other_in_feed_forward(kind):
-    module, x = randomise(kind(11, 13)), torch.randn(3, 5, 11)
-    assert_close(module(x)[:, 2], module(x[:, 2]))
+        output = module(x)
+    assert_close(output, torch.stack([module(x[..., i, :]) for i in range(5)], -2))
 
 
 # --- layers against PyTorch -------------------------------------------------------------------------------------------
@@ -174,7 +172,7 @@ def test_positions_do_not_see_each_other_in_feed_forward(kind):
 
 def torch_layer(kind, ours):
     # In train mode: in eval mode PyTorch takes a fast path without gradients.
-    theirs = kind(22, 2, 13, dropout=0.0, batch_first=True).double()
+    theirs = kind(22, 2, 13, dropout=0.0, batch_first=True, norm_first=is_pre_norm(ours)).double()
     theirs.load_state_dict(torch_names(ours.state_dict()))
     return theirs
 
@@ -197,58 +195,34 @@ def test_encoder_layer_is_that_of_torch(kind, causal, padded):
 @pytest.mark.parametrize("masked", [False, True])
 def test_decoder_layer_is_that_of_torch(kind, masked):
     ours, x, memory = layer(kind), leaf(3, 5, 22), leaf(3, 7, 22)
+    masks = (IS_TOKEN[:, None, None, :] & causal_mask(5), IS_MEMORY[:, None, None, :]) if masked else ()
+    their_masks = {
+        "tgt_mask": ~causal_mask(5), "tgt_key_padding_mask": ~IS_TOKEN, "memory_key_padding_mask": ~IS_MEMORY
+    }  # fmt: skip
     theirs = torch_layer(nn.TransformerDecoderLayer, ours)
-    if masked:
-        output = ours(x, memory, IS_TOKEN[:, None, None, :] & causal_mask(5), IS_MEMORY[:, None, None, :])
-        expected = theirs(
-            x,
-            memory,
-            tgt_mask=~causal_mask(5),
-            tgt_key_padding_mask=~IS_TOKEN,
-            memory_key_padding_mask=~IS_MEMORY,
-        )
-    else:
-        output, expected = ours(x, memory), theirs(x, memory)
-    assert_same_function(output, expected, ours, theirs, (x, memory), torch_names)
+    expected = theirs(x, memory, **(their_masks if masked else {}))
+    assert_same_function(ours(x, memory, *masks), expected, ours, theirs, (x, memory), torch_names)
 
 
 # --- properties of the layers -----------------------------------------------------------------------------------------
 
 
-@ENCODERS
-def test_an_encoder_layer_is_permutation_equivariant(kind):
-    module, x, order = layer(kind), leaf(3, 5, 22), torch.randperm(5)
-    assert_close(module(x[:, order]), module(x)[:, order], **CLOSE)
-
-
-@DECODERS
-def test_future_tokens_do_not_change_the_past(kind):
-    module, memory = layer(kind), leaf(3, 7, 22)
-    x = torch.randn(3, 5, 22, dtype=torch.float64)
-    other = torch.cat((x[:, :3], torch.randn(3, 2, 22, dtype=torch.float64)), 1)
-    before, after = module(x, memory, causal_mask(5)), module(other, memory, causal_mask(5))
-    assert_close(before[:, :3], after[:, :3], **CLOSE)
-    assert (before[:, 3:] - after[:, 3:]).abs().amax(-1).min() > 1e-3
-
-
 @LAYERS
 def test_padded_positions_of_source_and_memory_change_nothing_real(kind):
-    x, memory = leaf(3, 5, 22), leaf(3, 7, 22)
+    module, x, memory = layer(kind), leaf(3, 5, 22), leaf(3, 7, 22)
     other = torch.where(IS_TOKEN[..., None], x, torch.randn_like(x))
     other_memory = torch.where(IS_MEMORY[..., None], memory, torch.randn_like(memory))
-    masks = inputs_of(kind, IS_TOKEN[:, None, None, :], IS_MEMORY[:, None, None, :])
-    module = layer(kind)
-    outputs = (module(*inputs_of(kind, *each), *masks) for each in ((x, memory), (other, other_memory)))
+    masks = inputs_of(module, IS_TOKEN[:, None, None, :], IS_MEMORY[:, None, None, :])
+    outputs = (module(*inputs_of(module, *each), *masks) for each in ((x, memory), (other, other_memory)))
     assert_close(*(output[IS_TOKEN] for output in outputs), **CLOSE)
 
 
 @LAYERS
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_layers_keep_the_dtype_and_have_finite_gradients_where_nothing_is_allowed(kind, dtype):
-    x, memory = leaf(3, 5, 22, dtype=dtype), leaf(3, 7, 22, dtype=dtype)
-    nothing = torch.zeros(3, 1, 1, 1, dtype=torch.bool)
-    module, inputs = kind(**SIZES).to(dtype), inputs_of(kind, x, memory)
-    output = module(*inputs, *inputs_of(kind, nothing))
+    module, nothing = kind(**SIZES).to(dtype), torch.zeros(3, 1, 1, 1, dtype=torch.bool)
+    inputs = inputs_of(module, leaf(3, 5, 22, dtype=dtype), leaf(3, 7, 22, dtype=dtype))
+    output = module(*inputs, *inputs_of(module, nothing))
     assert output.dtype == dtype
     output.square().sum().backward()
     assert output.isfinite().all()
@@ -268,29 +242,24 @@ def test_lower_precision_is_near_the_float64_result(kind, dtype):
 
 
 @LAYERS
-def test_arguments_and_random_state_stay_as_they_are(kind):
-    module, x = layer(kind), torch.randn(3, 5, 22, dtype=torch.float64)
-    inputs = (*inputs_of(kind, x, x.clone()), *inputs_of(kind, causal_mask(5)))
-    with no_side_effects(*inputs, *module.parameters()):
-        module(*inputs)
-
-
-@LAYERS
-def test_state_dict_and_deepcopy_carry_a_layer_over(kind):
-    module, inputs = layer(kind), inputs_of(kind, leaf(3, 5, 22))
-    loaded = kind(**SIZES).double()
+def test_a_call_has_no_side_effects_and_a_copy_computes_the_same(kind):
+    module, x, loaded = layer(kind), leaf(3, 5, 22), kind(**SIZES).double()
+    inputs = *inputs_of(module, x, x.clone()), *inputs_of(module, causal_mask(5))
     loaded.load_state_dict(module.state_dict())
+    with no_side_effects(*inputs, *module.parameters()):
+        expected = module(*inputs)
     for twin in (loaded, copy.deepcopy(module)):
-        assert_close(twin(*inputs), module(*inputs), rtol=0, atol=0)
+        assert_close(twin(*inputs), expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("library", [cl, full], ids=["plain", "full"])
 def test_every_parameter_counted_is_there_and_learns(library):
     encoder, decoder = layer(library.EncoderLayer), layer(library.DecoderLayer)
-    count = sum(parameter.numel() for module in (encoder, decoder) for parameter in module.parameters())
-    assert transformer_parameter_count(17, 22, 1, 13) == 17 * 22 + count
+    assert isinstance(encoder, cl.EncoderLayer)
+    parameters = [*encoder.parameters(), *decoder.parameters()]
+    assert transformer_parameter_count(17, 22, 1, 13) == 17 * 22 + sum(p.numel() for p in parameters)
     decoder(leaf(3, 5, 22), encoder(leaf(3, 7, 22))).square().sum().backward()
-    assert all(p.grad.abs().max() > 0 for module in (encoder, decoder) for p in module.parameters())
+    assert all(parameter.grad.abs().max() > 0 for parameter in parameters)
 
 
 # --- the whole model --------------------------------------------------------------------------------------------------
@@ -307,7 +276,9 @@ def test_the_default_is_the_base_model_of_the_paper():
 def test_every_parameter_of_the_model_is_counted_and_learns():
     module = model()
     assert sum(p.numel() for p in module.parameters()) == transformer_parameter_count(17, 20, 2, 13)
-    module(SOURCE, TARGET).square().sum().backward()
+    logits = module(SOURCE, TARGET)
+    assert_close(module.decode(TARGET, module.encode(SOURCE), SOURCE), logits, rtol=0, atol=0)
+    logits.square().sum().backward()
     assert all(parameter.grad.abs().max() > 0 for parameter in module.parameters())
 
 
@@ -349,31 +320,14 @@ def test_future_target_tokens_do_not_change_earlier_logits():
     assert (before[:, 4:] - after[:, 4:]).abs().amax(-1).min() > 1e-6
 
 
-def test_more_padding_on_the_right_changes_nothing_real():
-    source, target = (F.pad(tokens, (0, 3), value=PAD) for tokens in (SOURCE, TARGET))
-    module = model()
-    assert_close(module(source, target)[:, :5], module(SOURCE, TARGET), **CLOSE)
-
-
-def test_a_sentence_gets_in_a_batch_what_it_gets_alone_without_its_padding():
+def test_padding_changes_nothing_real():
     module = model()
     together = module(SOURCE, TARGET)
+    source, target = (F.pad(tokens, (0, 3), value=PAD) for tokens in (SOURCE, TARGET))
+    assert_close(module(source, target)[:, :5], together, **CLOSE)
     for i in range(3):
         source, target = (tokens[i, tokens[i] != PAD][None] for tokens in (SOURCE, TARGET))
         assert_close(module(source, target)[0], together[i, : target.shape[1]], **CLOSE)
-
-
-def test_decode_after_encode_is_forward():
-    module = model()
-    memory = module.encode(SOURCE)
-    assert memory.shape == (3, 7, 20)
-    assert_close(module.decode(TARGET, memory, SOURCE), module(SOURCE, TARGET), rtol=0, atol=0)
-
-
-def test_the_source_reaches_every_logit():
-    module, other = model(), SOURCE.clone()
-    other[:, 0] = 16
-    assert (module(SOURCE, TARGET) - module(other, TARGET)).abs().amax(-1).min() > 1e-6
 
 
 def test_the_embedding_starts_at_the_size_of_an_output_matrix():
@@ -394,97 +348,47 @@ def test_sentences_of_padding_only_stay_finite(dtype):
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-@LAYERS
-def test_heads_that_do_not_divide_are_refused(kind):
-    with pytest.raises(ValueError, match=r"num_heads must divide d_model, got 3 for d_model = 22"):
+@DECODERS
+def test_an_error_of_a_layer_says_what_to_do(kind, unchecked):
+    module, x, memory = kind(**SIZES), torch.randn(3, 5, 22), torch.randn(3, 7, 22)
+    for inputs, error, words in (
+        (
+            (x, memory, torch.ones(5, 5)),
+            TypeError,
+            r"self_mask must be a bool tensor, .* \(5, 5\); True where .*mask.bool",
+        ),
+        ((x, x, causal_mask(5), torch.ones(5, 5)), TypeError, "memory_mask must be a bool tensor"),
+        (
+            (x, memory, None, causal_mask(5)),
+            ValueError,
+            r"memory_mask must broad.* \(3, 2, 5, 7\), got \(5, 5\); a padding",
+        ),
+        ((x, memory[:2]), ValueError, r"x and memory must agree in batch, .*output for this batch"),
+        ((x[..., :11], memory), ValueError, r"x must be .* with d_model = 22, got \(3, 5, 11\); build the module with"),
+    ):
+        with pytest.raises(error, match=words):
+            module(*inputs)
+    with pytest.raises(ValueError, match="num_heads must divide d_model, got 3 for d_model = 22"):
         kind(22, 3, 13)
 
 
-@NETWORKS
-def test_a_width_that_the_network_does_not_have_is_refused(kind):
-    with pytest.raises(ValueError, match=r"x must be .* with d_model = 11, got \(3, 5, 22\); build the module with"):
-        kind(11, 13)(torch.randn(3, 5, 22))
-
-
-@LAYERS
-def test_a_float_mask_is_refused(kind):
-    module, x = kind(**SIZES), torch.randn(3, 5, 22)
-    words = r"mask must be a bool tensor, got torch.float32 \(5, 5\); True where a query may attend; .*mask.bool\(\)"
-    with pytest.raises(TypeError, match=words):
-        module(*inputs_of(kind, x), torch.ones(5, 5))
-    if isinstance(module, cl.DecoderLayer):
-        with pytest.raises(TypeError, match="memory_" + words):
-            module(x, x, causal_mask(5), torch.ones(5, 5))
-
-
-@DECODERS
-def test_a_memory_mask_of_the_wrong_length_is_refused(kind):
-    x, memory = torch.randn(3, 5, 22), torch.randn(3, 7, 22)
-    with pytest.raises(ValueError, match=r"memory_mask must broadcast to .* = \(3, 2, 5, 7\), got \(5, 5\); a padding"):
-        kind(**SIZES)(x, memory, None, causal_mask(5))
-
-
-@DECODERS
-def test_a_memory_of_another_batch_is_refused(kind):
-    words = r"x and memory must agree in batch, got x \(3, 5, 22\) .* memory \(2, 7, 22\) .*output for this batch"
-    with pytest.raises(ValueError, match=words):
-        kind(**SIZES)(torch.randn(3, 5, 22), torch.randn(2, 7, 22))
-
-
-@pytest.mark.parametrize(
-    ("tokens", "error", "words"),
-    [
-        (torch.tensor([[2, 17]]), ValueError, r"ids in 0 … 16 .*got 2 … 17; tokenise"),
-        (torch.tensor([[-1, 3]]), ValueError, r"ids in 0 … 16 .*got -1 … 3; tokenise"),
-        (torch.tensor([2, 3]), ValueError, r"be \(batch, len_source\), got \(2,\); add .*source\[None\]"),
-        (torch.tensor([[2.0, 3.0]]), TypeError, r"an integer tensor, got torch.float32 \(1, 2\); pass source.long"),
-    ],
-)
-def test_tokens_that_are_no_ids_of_the_vocabulary_are_refused(tokens, error, words):
-    with pytest.raises(error, match=words):
-        model()(tokens, torch.tensor([[2]]))
-
-
-def test_the_last_id_of_the_vocabulary_is_one():
-    assert model()(torch.tensor([[0, 16]]), torch.tensor([[16]])).isfinite().all()
-
-
-@pytest.mark.parametrize(
-    ("shape", "words"),
-    [
+def test_an_error_of_the_model_says_what_to_do(unchecked):
+    module, one = model(), torch.tensor([[2]])
+    assert module(torch.tensor([[0, 16]]), torch.tensor([[16]])).isfinite().all()
+    for call, error, words in (
+        (lambda: module(torch.tensor([[2, 17]]), one), ValueError, r"ids in 0 … 16 .*got 2 … 17; tokenise"),
+        (lambda: module(torch.tensor([[-1, 3]]), one), ValueError, r"ids in 0 … 16 .*got -1 … 3; tokenise"),
+        (lambda: module(one.short(), one), TypeError, r"must be int64 or int32, got torch.int16; pass tokens.long"),
         (
-            (3, 5, 20),
-            r"memory and source must agree in len_source, got memory \(3, 5, 20\) .*memory is encode\(source\)",
+            lambda: module.decode(TARGET, torch.randn(3, 5, 20).double(), SOURCE), ValueError,
+            r"memory and source must agree in len_source, .*memory is encode\(source\)",
         ),
-        ((2, 7, 20), r"must agree in batch, got target \(3, 5\) .* memory \(2, 7, 20\)"),
-        ((3, 7, 11), r"memory must be .* with d_model = 20, got \(3, 7, 11\)"),
-    ],
-)
-def test_a_memory_of_another_source_is_refused(shape, words):
-    with pytest.raises(ValueError, match=words):
-        model().decode(TARGET, torch.randn(shape, dtype=torch.float64), SOURCE)
-
-
-def test_a_configuration_goes_to_the_full_model(unchecked):
-    with pytest.raises(TypeError, match=r"vocab_size must be a whole number, got TransformerConfig.*course_kit.nn"):
-        cl.Transformer(full.TransformerConfig())
-
-
-def test_ids_that_no_embedding_looks_up_are_refused(unchecked):
-    model = cl.Transformer(11, d_model=4, num_heads=2, d_ff=8, num_layers=1)
-    ids = torch.ones(2, 3, dtype=torch.int16)
-    with pytest.raises(TypeError, match=r"tokens must be int64 or int32, got torch.int16; pass tokens.long\(\)"):
-        model(ids, ids)
-
-
-def test_a_padding_id_outside_the_vocabulary_is_refused():
-    with pytest.raises(ValueError, match="pad_id must be a token of the vocabulary, 0 … 10, got 11"):
-        cl.Transformer(11, d_model=4, num_heads=2, d_ff=8, num_layers=1, pad_id=11)
-
-
-def test_only_the_fuller_model_can_be_recorded():
-    model = cl.Transformer(11, d_model=4, num_heads=2, d_ff=8, num_layers=1)
-    with pytest.raises(
-        ValueError, match=r"one course_kit\.nn\.MultiHeadAttention, got Transformer with none; build it"
-    ):
-        cl.record_attention(model).__enter__()
+        (lambda: cl.Transformer(11, 4, 2, 8, 1, pad_id=11), ValueError, "pad_id must be .*, 0 … 10, got 11; take one"),
+        (lambda: cl.Transformer(full.TransformerConfig()), TypeError, r"got TransformerConfig.*course_kit.nn"),
+        (
+            lambda: cl.record_attention(module).__enter__(), ValueError,
+            r"one course_kit\.nn\.MultiHeadAttention, got Transformer with none; build it",
+        ),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            call()

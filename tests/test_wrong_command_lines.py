@@ -11,9 +11,9 @@ import pytest
 
 from course_grade.command import main
 
-# What is in the folder: `file` and `a.py` (files), `folder`, `broken` (a link to nothing), `bytes` (not UTF-8),
-# `list.yaml`, `due.yaml` (an assignment), `half` (a translator without weights), `other` (not a translator), `encoder`
-# (an encoder's folder without weights)
+# What is in the folder: `file`, `a.py` and `other.py` (files; the last without an exercise), `folder`, `broken` (a link
+# to nothing), `bytes` (not UTF-8), `list.yaml`, `bad.yaml`, `due.yaml` (an assignment), `half` (a translator without
+# weights), `other` (not a translator), `encoder` (an encoder's folder without weights)
 CONFIG = {
     "format": 1,
     "model": {"vocab_size": 9, "d_model": 4, "num_heads": 2, "num_layers": 1, "d_ff": 8},
@@ -24,22 +24,26 @@ LINES = {
     # what is asked for is not there, or is something else
     "": "the following arguments are required: command",
     "grad": "invalid choice: 'grad'",
+    "grade ''": "expected a file or folder, got an empty text",
     "grade": "the following arguments are required: PATH",
-    "grade none": "none",
-    "grade none/a.py": "none/a.py",
+    "grade none/a.py": "expected a file or folder of submissions, got none/a.py, which does not exist",
+    "grade list.yaml": "expected .py or .ipynb files in list.yaml, got none",
+    "grade folder": "expected .py or .ipynb files in folder, got none",
+    "grade other.py": "expected a definition of an exercise in the submissions, found none",
     "grade file/a.py": "file/a.py",
     "grade broken": "broken",
     "grade broken.py": "broken.py",
     "grade a.py --jobs 0": "--jobs must be at least 1, got 0",
     "grade a.py --jobs many": "--jobs: invalid int value: 'many'",
     "grade a.py --seed x": "--seed: invalid int value: 'x'",
-    "grade a.py --exercise none": "none",
+    "grade a.py --exercise sofmax": "got 'sofmax'. Did you mean softmax",
     "grade a.py --require-walls high": "invalid choice: 'high'",
     "grade a.py --assignment none.yaml": "none.yaml: there is no such file or folder; check the path",
     "grade a.py --assignment folder": "folder: it is a folder, but a file is expected",
     "grade a.py --assignment file/week.yaml": "file/week.yaml: a part of this path is a file, but a folder is expected",
     "grade a.py --assignment bytes": "bytes is not YAML",
     "grade a.py --assignment list.yaml": "list.yaml",
+    "grade a.py --assignment bad.yaml": "bad.yaml: exercises: softmax: points must be a number of at least 0, got -2",
     "grade a.py --submitted-at none.csv": "--submitted-at needs a due date in the assignment",
     "grade a.py --assignment due.yaml --submitted-at none.csv": "none.csv: there is no such file",
     "grade a.py --assignment due.yaml --submitted-at none.yml": "none.yml: there is no such file",
@@ -56,13 +60,15 @@ LINES = {
     "grade a.py --similarity": "--similarity compares submissions",
     "grade folder/.. --gradescope g.json": "--gradescope writes the results of a single submission",
     "show": "the following arguments are required: NAME",
-    "show none": "none",
+    "show sofmax": "got 'sofmax'. Did you mean softmax",
     "list all": "unrecognized arguments: all",
     "doctor now": "unrecognized arguments: now",
-    "export": "expected names of exercises",
-    "export none --notebook x.ipynb": "none",
+    "export sofmax --notebook x.ipynb": "got 'sofmax'. Did you mean softmax",
+    "export --notebook x.ipynb": "expected names of exercises, or an assignment that names some",
+    "export --assignment bad.yaml --notebook x.ipynb": "bad.yaml: exercises: softmax: points must be a number",
     "export softmax": "expected --notebook, --gradescope or --classroom",
-    "export softmax --gradescope x.zip": "--gradescope needs --install",
+    "export softmax --gradescope x.zip": "--gradescope needs --install REQUIREMENT",
+    "export softmax --classroom x.yml": "--classroom needs --install REQUIREMENT",
     "export softmax --notebook folder": "folder cannot be written",
     "export softmax --notebook file/x.ipynb": "where a file is in the way",
     f"{EXPORT} --gradescope folder": "folder cannot be written",
@@ -118,6 +124,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Ein Hund.\n")))
     (tmp_path / "file").write_text("text\n")
     (tmp_path / "a.py").write_text("def softmax(scores, dim=-1):\n    return scores\n")
+    (tmp_path / "other.py").write_text("x = 1\n")
+    (tmp_path / "bad.yaml").write_text("exercises: {softmax: -2}\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
     (tmp_path / "list.yaml").write_text("- 3\n")
     (tmp_path / "folder").mkdir()
@@ -137,12 +145,15 @@ def here(tmp_path, monkeypatch):
 def test_a_wrong_line_is_answered_with_a_sentence(here, capsys, line):
     before = sorted(here.rglob("*"))
     try:
-        status = main(line.split())
+        status = main(["" if word == "''" else word for word in line.split()])
     except SystemExit as stop:  # argparse's own refusals
         status = stop.code
-    said = capsys.readouterr().err.strip().splitlines()
-    (sentence,) = (one for one in said if one.startswith("course-lib"))  # the usage, or an example, may be beside it
+    said = capsys.readouterr()
     assert status == 2
+    assert said.out == "" or line.startswith(("train", "evaluate"))  # they say first which corpus they use
+    # The usage, or an example, may be beside it.
+    (sentence,) = (one for one in said.err.strip().splitlines() if one.startswith("course-lib"))
+    assert not re.match("course-lib: ['\"]", sentence), "a sentence, not the repr of one"
     assert LINES[line] in sentence
     assert not re.search(r"Errno|Traceback|<class|object at 0x", sentence)
     assert sorted(here.rglob("*")) == before, "a wrong line leaves nothing behind"

@@ -21,21 +21,8 @@ from course_kit.checker.verdict.sheet import Sheet, sheet_of
 from course_kit.exercises import Exercise, all_exercises, find
 
 SEEDS = (0, 20)
-CENTRAL = {
-    "scaled_dot_product_attention",
-    "MultiHeadAttention",
-    "masked_softmax",
-    "decoder_mask",
-    "sinusoidal_encoding",
-    "apply_rotary",
-    "EncoderLayer",
-    "DecoderLayer",
-    "beam_search",
-    "cached_attention",
-    "tiled_attention",
-}
 PAGE_WIDTH = 88  # characters of code that fit a page
-FEWEST = {True: 12, False: 5}  # misconceptions, for central exercises and others
+FEWEST = 5  # misconceptions
 
 
 def problems_of(exercise: Exercise, *, every: int = 1) -> Iterator[str]:
@@ -70,9 +57,8 @@ def _text(exercise: Exercise) -> Iterator[str]:
     texts = [m.message for m in own]
     if len(set(texts)) < len(texts):
         yield "two misconceptions share their message"
-    fewest = FEWEST[exercise.name in CENTRAL]
-    if len(own) < fewest:
-        yield f"{len(own)} misconceptions, at least {fewest} are wanted"
+    if len(own) < FEWEST:
+        yield f"{len(own)} misconceptions, at least {FEWEST} are wanted"
 
 
 def _degenerate(sheet: Sheet) -> Iterator[str]:

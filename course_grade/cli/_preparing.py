@@ -7,7 +7,6 @@ import argparse
 import dataclasses
 import os
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 
 from course_grade.grading.assignment import Assignment, chosen, draw_seed, read_assignment, tasks_for
@@ -61,22 +60,21 @@ def check_walls(walls: Walls, required: str) -> None:
         )
 
 
-def check_results_folder(out: Path, paths: Iterable[Path]) -> None:
+def check_results_folder(out: Path, paths: list[Path]) -> None:
     """Refuse to keep results inside a folder that is graded, because students could write there.
 
     Raises:
         ValueError: the folder lies there; the message names a command that works.
     """
-    paths = list(paths)
-    folders = [os.path.realpath(path) for path in paths if path.is_dir()]
+    folders = [Path(os.path.realpath(path)) for path in paths if path.is_dir()]
 
-    def inside(place: Path) -> bool:
-        return any(Path(os.path.realpath(place)).is_relative_to(folder) for folder in folders)
+    def around(place: Path) -> Path | None:
+        return next((folder for folder in folders if Path(os.path.realpath(place)).is_relative_to(folder)), None)
 
-    if not inside(out):
+    graded = around(out)
+    if graded is None:
         return
-    graded = Path(next(f for f in folders if Path(os.path.realpath(out)).is_relative_to(f)))
-    above = next((p for p in graded.parents if not inside(p)), None)
+    above = next((parent for parent in graded.parents if not around(parent)), None)
     advice = "give --out a folder elsewhere"
     if above is not None:
         other = os.path.relpath(above / f"{graded.name}-grading")
@@ -117,12 +115,13 @@ def assignment_for(options: argparse.Namespace, submissions: list[Submission], o
     Raises:
         ValueError, KeyError: it is not one, or has no exercises.
     """
-    assignment = read_assignment(options.assignment) if options.assignment else Assignment(seed=-1)
-    given = options.seed
-    if given is None and not (options.assignment and _has_seed(options.assignment)):
-        given = _remembered_seed(out)
-    if given is not None:
-        assignment = dataclasses.replace(assignment, seed=given)
+
+    def seed() -> int:
+        return _remembered_seed(out) if options.seed is None else options.seed
+
+    assignment = read_assignment(options.assignment, seed) if options.assignment else Assignment(seed=seed())
+    if options.seed is not None:
+        assignment = dataclasses.replace(assignment, seed=options.seed)
     assignment = chosen(assignment, options.exercise or [])
     if not assignment.tasks:
         names = set().union(*(submission.defined() for submission in submissions))
@@ -133,12 +132,6 @@ def assignment_for(options: argparse.Namespace, submissions: list[Submission], o
             "--exercise grades one even if no submission defines it"
         )
     return assignment
-
-
-def _has_seed(path: Path) -> bool:
-    import yaml
-
-    return (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("seed") is not None
 
 
 def _remembered_seed(out: Path | None) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from course_grade.cli._console import Console
 from course_grade.cli._preparing import (
     AT_STAKE,
     LEVELS,
@@ -105,6 +105,7 @@ def _path(text: str) -> Path:
 
 
 def _grade(options: argparse.Namespace) -> int:
+    # What is asked for, and what was handed in
     if options.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
     handed_in = find_submissions(options.paths, as_one=options.as_one)
@@ -116,48 +117,55 @@ def _grade(options: argparse.Namespace) -> int:
     if out:
         check_results_folder(out, options.paths)
     check_outputs({name: getattr(options, name) for name in ("json", "csv", "junit", "gradescope")}, out)
+    from course_grade.cli._console import Console  # it needs rich
+
     console = Console(quiet=options.quiet)
     submissions = list(console.reading(read_each(handed_in), len(handed_in)))
     assignment = assignment_for(options, submissions, out)
     times = _times(options, assignment, submissions)
     if times:
         console.unknown_times(times)
+
+    # Results of earlier runs
     store = Store(out / "submissions", assignment) if out else None
     if store and store.trouble:
         console.say(f"Results of earlier runs: {store.trouble}.")
     if store and options.fresh:
         for submission in submissions:
             store.path(submission).unlink(missing_ok=True)
+
+    # Grading
     required = required_walls(options.require_walls, at_stake=len(submissions) > 1 or bool(options.gradescope))
 
-    def start(walls: Walls) -> None:
+    def on_start(walls: Walls) -> None:
         console.say(f"Walls around submissions: {walls}.")
         check_walls(walls, required)
 
-    with console.progress(len(submissions), store) as advance:
+    def on_result(submission: Submission, result: Result, again: bool) -> None:
+        """Write the page at once: the pages of a class need not be in memory together."""
+        if store:
+            write_feedback(out / "feedback", store.path(submission).stem, result, assignment)
+        if not options.gradescope:
+            for task in result.tasks:
+                task.html = ""
+        advance(result, again)
 
-        def keep(submission: Submission, result: Result, again: bool) -> None:
-            """Write the page at once: the pages of a class need not be in memory together."""
-            if store:
-                write_feedback(out / "feedback", store.path(submission).stem, result, assignment)
-            if not options.gradescope:
-                for task in result.tasks:
-                    task.html = ""
-            advance(submission, result, again)
+    start = None
+    if options.dask:
+        from course_grade.grading.dask import ClusterGrader
 
-        more = {"times": times, "on_start": start, "on_result": keep}
+        start = functools.partial(ClusterGrader, options.dask)
+    more = {"jobs": options.jobs, "times": times, "start": start, "on_start": on_start, "on_result": on_result}
+    with console.progress(len(submissions), store.distrusted if store else []) as advance:
         try:
-            if options.dask:
-                from course_grade.grading.dask import grade_on_cluster
-
-                results = grade_on_cluster(options.dask, submissions, assignment, store, **more)
-            else:
-                results = grade_all(submissions, assignment, store, jobs=options.jobs, **more)
+            results = grade_all(submissions, assignment, store, **more)
         except WallsMissing as error:
             print(f"course-lib: {error}", file=sys.stderr)
             return TOO_WEAK
+
+    # Reports
     _write(options, out, results, assignment)
-    console.table(results, assignment)
+    console.results(results, assignment)
     if ignored := ignored_files(options.paths) if not options.as_one else []:
         some = ", ".join(ignored[:10]) + " …" * (len(ignored) > 10)
         console.say(f"Not read, since tools leave such files behind: {some}")
@@ -167,18 +175,18 @@ def _grade(options: argparse.Namespace) -> int:
         if old := [p.name for p in (out / "feedback").glob("*.html") if p.name not in pages]:
             console.say(f"{len(old)} feedback page(s) there belong to submissions not graded now: {', '.join(old[:5])}")
     if options.similarity:
-        _similarity(submissions, assignment, out, console)
-    if console.ungraded(results):
+        names = [task.name for task in assignment.tasks]
+        pairs = similar_pairs([script_of(submission, names) for submission in submissions])
+        write_whole(out / "similarity.html", similarity_page(pairs, len(submissions)))
+        write_whole(out / "similarity.csv", similarity_csv(pairs))
+        console.similar(pairs, out / "similarity.html")
+    if ungraded := [result.student for result in results if result.ungraded]:
+        console.say(
+            f"{len(ungraded)} submission(s) could not be graded in full, because of the grader: {', '.join(ungraded)}. "
+            "Run the same command again to grade just these."
+        )
         return UNGRADED
     return int(options.strict and any(task.status != "passed" for r in results for task in r.tasks))
-
-
-def _similarity(submissions: list[Submission], assignment: Assignment, out: Path, console: Console) -> None:
-    names = [task.name for task in assignment.tasks]
-    pairs = similar_pairs([script_of(submission, names) for submission in submissions])
-    write_whole(out / "similarity.html", similarity_page(pairs, len(submissions)))
-    write_whole(out / "similarity.csv", similarity_csv(pairs))
-    console.similar(pairs, out / "similarity.html")
 
 
 def _times(options: argparse.Namespace, assignment: Assignment, submissions: list[Submission]) -> Times | None:

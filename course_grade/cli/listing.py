@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from course_grade.output.export_assignment import level_of
 from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.judge import judge
 from course_kit.checker.verdict.sheet import sheet_of
@@ -52,15 +53,14 @@ def _list(options: argparse.Namespace) -> int:
         if exercises:
             print(stem)
         for exercise in exercises:
-            level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
-            print(f"  {exercise.name:<30} {level} {exercise.minutes:>3} min  {exercise.title}")
+            print(f"  {exercise.name:<30} {level_of(exercise)} {exercise.minutes:>3} min  {exercise.title}")
     return 0
 
 
 def _show(options: argparse.Namespace) -> int:
     exercise = find(options.name)
-    level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
-    print(f"{exercise.title}\nchapter {exercise.stem}, difficulty {level}, about {exercise.minutes} minutes\n")
+    facts = f"chapter {exercise.stem}, difficulty {level_of(exercise)}, about {exercise.minutes} minutes"
+    print(f"{exercise.title}\n{facts}\n")
     print(exercise.statement.rstrip() + "\n")
     print(exercise.stub.rstrip())
     if not (options.hints or options.solution):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from fractions import Fraction
@@ -15,7 +16,7 @@ from course_kit._files import read_whole
 from course_kit.checker.points import exact
 from course_kit.exercises import all_exercises, find
 
-__all__ = ["AssignedExercise", "Assignment", "chosen", "draw_seed", "read_assignment", "tasks_for", "written"]
+__all__ = ["AssignedExercise", "Assignment", "chosen", "draw_seed", "read_assignment", "tasks_for"]
 
 EXAMPLE = """\
 title: Week 3
@@ -89,14 +90,14 @@ class Assignment:
             "title": self.title,
             "seed": self.seed,
             "due": self.due.isoformat() if self.due else None,
-            "late_penalty": written(self.late_penalty),
-            "exercises": [{**dataclasses.asdict(task), "points": written(task.points)} for task in self.tasks],
+            "late_penalty": _written(self.late_penalty),
+            "exercises": [{**dataclasses.asdict(task), "points": _written(task.points)} for task in self.tasks],
             "limits": dataclasses.asdict(self.limits),
             "walls": list(self.walls),
         }
 
 
-def written(number: Fraction) -> int | float | str:
+def _written(number: Fraction) -> int | float | str:
     """A number as YAML and JSON can hold it without loss: a number where that is exact, else text such as "1/3"."""
     if number.denominator == 1:
         return int(number)
@@ -108,8 +109,12 @@ def draw_seed() -> int:
     return secrets.randbits(128)
 
 
-def read_assignment(path: Path) -> Assignment:
-    """An assignment from a YAML file. Without a seed there, one is drawn.
+def read_assignment(path: Path, seed: Callable[[], int] = draw_seed) -> Assignment:
+    """An assignment from a YAML file.
+
+    Args:
+        path: of the file.
+        seed: gives the seed where the file has none, and is called only then, when all else is in order.
 
     Raises:
         ValueError: something in the file is not as it should be; the message says where, and what was expected.
@@ -123,7 +128,7 @@ def read_assignment(path: Path) -> Assignment:
     except ValueError as error:  # 2026-02-30 looks like a date, and is none
         raise ValueError(f"{path}: an impossible date or number: {error}") from None
     try:
-        return assignment_from(given)
+        return assignment_from(given, seed)
     except (ValueError, KeyError) as error:
         raise ValueError(f"{path}: {error.args[0]}") from None
 
@@ -146,12 +151,8 @@ def _loader() -> type:
     return Loader
 
 
-def assignment_from(given: Any) -> Assignment:
-    """An assignment from what a YAML file holds.
-
-    Raises:
-        ValueError, KeyError: see `read_assignment`.
-    """
+def assignment_from(given: Any, seed: Callable[[], int] = draw_seed) -> Assignment:
+    """An assignment from what a YAML file holds; see `read_assignment`."""
     known = {"title", "seed", "due", "late_penalty", "exercises", "limits"}
     _only(given, known, "the file")
     limits = given.get("limits") or {}
@@ -163,18 +164,16 @@ def assignment_from(given: Any) -> Assignment:
             or (name.endswith("_mb") and type(value) is not int)
         ):
             raise ValueError(f"limits: {name} must be a number above 0, got {value!r}")
-    seed = given.get("seed")
-    if seed is None:
-        seed = draw_seed()
-    if type(seed) is not int:
-        raise ValueError(f"seed must be an integer, got {seed!r}")
+    written_seed = given.get("seed")
+    if type(written_seed) not in (int, type(None)):
+        raise ValueError(f"seed must be an integer, got {written_seed!r}")
     return Assignment(
         tasks=_tasks(given.get("exercises") or {}),
-        seed=seed,
         title=_title(given.get("title")),
         due=_moment(given.get("due")),
         late_penalty=_share(given.get("late_penalty", 0)),
         limits=Limits(**limits),
+        seed=seed() if written_seed is None else written_seed,
     )
 
 

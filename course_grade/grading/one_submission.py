@@ -46,7 +46,6 @@ class Run:
         self.session: Session | None = None
         self.lenient = False  # whether the walls permit what is harmless, since the code broke without it
         self.failed: dict[str, dict[str, Problem]] = {}  # by exercise, by name
-        self.problems: list[str] = []
         self.spent = 0.0  # seconds of its own calls; waiting for others is not among them
 
     def observe(self, sheet: Sheet) -> tuple[list[Observation], str]:
@@ -55,7 +54,7 @@ class Run:
         observations: list[Observation] = []
         notes: list[str] = []
         stopped = ""
-        for frame in _frames(sheet):
+        for frame in _frames(sheet.exercise, sheet.seed):
             if self.spent > self.server.limits.total_seconds:
                 stopped = f"not run: the submission took longer than {self.server.limits.total_seconds:g} s altogether"
             if stopped:
@@ -82,42 +81,37 @@ class Run:
         texts = [piece["code"] for piece in self.request["pieces"]]
         return suspicious_in([*texts, *(text for _, text in self.request["siblings"].values())])
 
+    def _certain(self, name: str, frame: bytes) -> Observation:
+        """One case; where it took too long while others ran beside it, it is run once more, alone."""
+        try:
+            return self._observed(name, frame)
+        except Ended as end:
+            if not end.doubtful or self.turns is None:
+                raise
+        self.session = None
+        with self.turns.alone(from_beside=True):
+            return self._observed(name, frame)
+
     def _observed(self, name: str, frame: bytes) -> Observation:
         """One case; where the walls refused something, it is run once more where they permit more.
 
         Raises:
             NotGraded: they still refuse what a library does for the solution.
         """
-        seen = self._seen(name, frame)
-        if seen.problem and seen.problem.refused and not self.lenient:
-            self.lenient = True
-            self.close()
-            self.session = None
+        began = time.monotonic()
+        try:
             seen = self._seen(name, frame)
-        if seen.problem and seen.problem.refused == LIBRARY:
-            problem = seen.problem
+            if seen.problem and seen.problem.refused and not self.lenient:
+                self.lenient = True
+                self.close()
+                seen = self._seen(name, frame)
+        finally:
+            self.spent += time.monotonic() - began
+        if (problem := seen.problem) and problem.refused == LIBRARY:
             what = f"{problem.type}: {problem.message}".splitlines()[0][:200]
             raise NotGraded(f"the sandbox refused what a library does for the solution ({what})")
         self._say_what_is_missing(name, seen)
         return seen
-
-    def _certain(self, name: str, frame: bytes) -> Observation:
-        """One case; where it took too long while others ran beside it, it is run once more, alone."""
-        try:
-            return self._timed(name, frame)
-        except Ended as end:
-            if not end.doubtful or self.turns is None:
-                raise
-        self.session = None
-        with self.turns.alone(from_beside=True):
-            return self._timed(name, frame)
-
-    def _timed(self, name: str, frame: bytes) -> Observation:
-        began = time.monotonic()
-        try:
-            return self._observed(name, frame)
-        finally:
-            self.spent += time.monotonic() - began
 
     def _seen(self, name: str, frame: bytes) -> Observation:
         session = self._session()
@@ -154,6 +148,7 @@ class Run:
         """End its process."""
         if self.session is not None:
             self.session.close()
+            self.session = None
 
 
 def _not_run(why: str) -> Observation:
@@ -161,7 +156,8 @@ def _not_run(why: str) -> Observation:
 
 
 @lru_cache(maxsize=64)
-def _frames_of(exercise: Exercise, seed: int) -> tuple[bytes, ...]:
+def _frames(exercise: Exercise, seed: int) -> tuple[bytes, ...]:
+    """What is sent for each case: the same for all submissions."""
     frames = []
     for trial in sheet_of(exercise, seed).trials:
         message, blobs = pack_case(trial.case, trial.cotangents, trial.train_too)
@@ -172,11 +168,6 @@ def _frames_of(exercise: Exercise, seed: int) -> tuple[bytes, ...]:
 
 def _chance(seed: int, exercise: Exercise, number: int) -> int:
     """A seed for the submission's own draws, from which the instructor's cannot be told."""
-    digest = hmac.digest(
-        str(seed).encode(), f"the submission's own draws\0{exercise.name}\0{number}".encode(), "sha256"
-    )
+    message = f"the submission's own draws\0{exercise.name}\0{number}"
+    digest = hmac.digest(str(seed).encode(), message.encode(), "sha256")
     return int.from_bytes(digest[:4], "big") >> 1
-
-
-def _frames(sheet: Sheet) -> tuple[bytes, ...]:
-    return _frames_of(sheet.exercise, sheet.seed)

@@ -20,18 +20,9 @@ __all__ = ["read_times"]
 # Headers without accents, capitals and punctuation, in English and German.
 TIME = ("last modified submission", "zuletzt geandert abgabe", "submission time", "submitted at", "submission date")
 TIME += ("time submitted", "date submitted", "submitted on", "submitted", "created at", "abgegeben am", "abgabezeit")
-NUMBERS = (
-    "identifier",
-    "user id",
-    "canvas user id",
-    "student id",
-    "id",
-    "sid",
-    "sis user id",
-    "sis login id",
-    "login id",
-)
-NUMBERS += ("id number", "username", "user name", "student number", "anmeldename", "matrikelnummer", "id nummer")
+NUMBERS = ("identifier", "user id", "canvas user id", "student id", "id", "sid", "sis user id", "sis login id")
+NUMBERS += ("login id", "id number", "username", "user name", "student number")
+NUMBERS += ("anmeldename", "matrikelnummer", "id nummer")
 MAIL = ("email", "email address", "e mail", "e mail address", "e mail adresse")
 NAME = ("full name", "name", "student", "student name", "vollstandiger name", "sortable name")
 PARTS = (("first name", "last name"), ("vorname", "nachname"))
@@ -79,14 +70,17 @@ def read_times(path: Path, students: Iterable[str], zone: tzinfo) -> Times:
     by_name: dict[int, list[str]] = {}
     for student in students:
         found, certain = _rows_of(student, rows)
+        moments = {row.when: moment_of(row.when, zone, first=first) for row in found}
+        unclear = [when for when, moment in moments.items() if moment is None]
         if not found:
             times.unknown[student] = f"{path.name} has no line for this name"
-            continue
-        moments = {_moment(row, zone, first, student, times) for row in found}
-        if len({row.numbers | {row.submission} for row in found}) > 1 and len(moments) > 1:
+        elif len({row.numbers | {row.submission} for row in found}) > 1 and len(set(moments.values())) > 1:
             times.unknown[student] = f"{len(found)} lines of {path.name} fit this name"
-        elif (moment := moments.pop()) is not None:
-            times.moments[student] = moment
+        elif unclear:
+            why = f"cannot tell which moment {unclear[0]!r} is" if unclear[0] else "has no time for this student"
+            times.unknown[student] = f"{path.name} {why}"
+        else:
+            times.moments[student] = max(moments.values())
             if not certain:
                 by_name.setdefault(id(found[0]), []).append(student)
     for same in by_name.values():  # a name that two submissions share says nothing about either
@@ -95,14 +89,6 @@ def read_times(path: Path, students: Iterable[str], zone: tzinfo) -> Times:
                 del times.moments[student]
                 times.unknown[student] = f"{', '.join(same)} fit the same line of {path.name}"
     return times
-
-
-def _moment(row: Row, zone: tzinfo, first: str | None, student: str, times: Times) -> datetime | None:
-    moment = moment_of(row.when, zone, first=first)
-    if moment is None:
-        why = f"cannot tell which moment {row.when!r} is" if row.when else "has no time for this student"
-        times.unknown[student] = f"{times.source} {why}"
-    return moment
 
 
 def _rows_of(student: str, rows: list[Row]) -> tuple[list[Row], bool]:
@@ -116,12 +102,12 @@ def _rows_of(student: str, rows: list[Row]) -> tuple[list[Row], bool]:
                 return found, True
             label = match["name"]
             break
-    words = _words(label)
+    words, whole = _words(label), plain_text(label)
     joined = "".join(words)
-    exact = [row for row in rows if joined in {"".join(name) for name in row.names} | {_joined(n) for n in row.numbers}]
+    by_number = [row for row in rows if joined in map(_joined, row.numbers)]
+    exact = [row for row in rows if row in by_number or joined in map("".join, row.names)]
     if exact:
-        return exact, joined in {_joined(number) for row in exact for number in row.numbers}
-    whole = plain_text(label)
+        return exact, bool(by_number)
     if found := [row for row in rows if any(_contains(whole, number) for number in row.numbers)]:
         return found, True
     return [row for row in rows if any(len(name) > 1 and set(name) <= set(words) for name in row.names)], False
@@ -154,7 +140,13 @@ def _row(when: str, numbers: Iterable[str], mail: str, submission: str, names: I
 
 
 def _from_csv(path: Path) -> list[Row]:
-    text = _decoded(path)
+    raw = read_whole(path)
+    try:
+        text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{path}: expected a CSV file in UTF-8, as the platform exports it, not a spreadsheet"
+        ) from None
     first = text.partition("\n")[0]
     reader = csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=first.count), restkey="", restval="")
     headers = {" ".join(_words(header)): header for header in reader.fieldnames or ()}
@@ -176,17 +168,6 @@ def _from_csv(path: Path) -> list[Row]:
         mail = next((line[headers[name]] for name in MAIL if name in headers), "")
         rows.append(_row(line[time], numbers, mail, line.get(headers.get("submission id", ""), ""), names))
     return rows
-
-
-def _decoded(path: Path) -> str:
-    raw = read_whole(path)
-    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"{path}: expected a CSV file in UTF-8, as the platform exports it, not a spreadsheet"
-        ) from None
 
 
 def _from_gradescope(path: Path) -> list[Row]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from course_kit.checker.points import exact, plain_number
+from course_kit.checker.points import exact
 
-__all__ = ["NOT_GRADED", "UNDECIDED", "Result", "TaskResult", "as_dict", "packed", "ungraded_task", "unpacked"]
+__all__ = ["NOT_GRADED", "UNDECIDED", "Result", "TaskResult", "ungraded_task"]
 
 NOT_GRADED = "not graded"
 UNDECIDED = "could not decide whether this is on time"
@@ -91,6 +91,12 @@ class Result:
         return sum(task.status == NOT_GRADED for task in self.tasks)
 
     @property
+    def remarks(self) -> list[str]:
+        """What a person should know: an undecided lateness, what could not be read, notes on exercises."""
+        notes = [f"{task.name}: {task.note}" for task in self.tasks if task.note]
+        return [*[self.lateness] * self.undecided, *self.problems, *notes]
+
+    @property
     def of(self) -> Fraction:
         """What can be earned."""
         return sum((task.of for task in self.tasks), Fraction())
@@ -109,24 +115,3 @@ def ungraded_task(name: str, of: Fraction, reason: str) -> TaskResult:
         "No points are lost: the exercise must be graded again."
     )
     return TaskResult(name, NOT_GRADED, Fraction(), of, note=f"not graded: {reason}", text=text)
-
-
-def as_dict(result: Result) -> dict[str, Any]:
-    """A result as plain data, for programs: points as they are shown."""
-    tasks = [{**vars(task), "points": plain_number(task.points), "of": plain_number(task.of)} for task in result.tasks]
-    return {**vars(result), "tasks": tasks, "penalty": float(result.penalty)}
-
-
-def packed(result: Result) -> dict[str, Any]:
-    """A result as plain data from which `unpacked` makes the same again: points are exact."""
-    tasks = [{**vars(task), "points": str(task.points), "of": str(task.of)} for task in result.tasks]
-    return {**vars(result), "tasks": tasks, "penalty": str(result.penalty)}
-
-
-def unpacked(content: dict[str, Any]) -> Result:
-    """The result that was packed.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is not one.
-    """
-    return Result(**{**content, "tasks": [TaskResult(**task) for task in content["tasks"]]})

@@ -21,7 +21,9 @@ class SharedOrExclusiveLock:
     @contextlib.contextmanager
     def beside(self) -> Iterator[None]:
         """Run beside others; waits while one is alone."""
-        self._begin_beside()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone and not self._waiting)
+            self._beside += 1
         try:
             yield
         finally:
@@ -50,8 +52,3 @@ class SharedOrExclusiveLock:
                 self._alone = False
                 self._beside += from_beside
                 self._changed.notify_all()
-
-    def _begin_beside(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._alone and not self._waiting)
-            self._beside += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import hmac
 import json
@@ -12,7 +13,7 @@ import stat
 from pathlib import Path
 
 from course_grade.grading.assignment import Assignment
-from course_grade.grading.results import Result, packed, unpacked
+from course_grade.grading.results import Result, TaskResult
 from course_grade.submission.submissions import Submission
 from course_kit._files import write_whole
 from course_lib._version import __version__
@@ -79,7 +80,8 @@ class Store:
             return None
         if stored["key"] != self.key or stored["digest"] != submission.digest:
             return None
-        return unpacked(stored["result"])
+        content = stored["result"]
+        return Result(**{**content, "tasks": [TaskResult(**task) for task in content["tasks"]]})
 
     def _genuine(self, raw: bytes) -> bytes | None:
         """What was stored, if it was stored with this key; it is not parsed before that is known."""
@@ -93,7 +95,8 @@ class Store:
     def save(self, submission: Submission, result: Result) -> None:
         """Write a result, all of it or nothing."""
         content = {"student": submission.student, "digest": submission.digest, "key": self.key}
-        payload = json.dumps({**content, "result": packed(result)}).encode()
+        content["result"] = dataclasses.asdict(result)
+        payload = json.dumps(content, default=str).encode()  # points are fractions, as text
         write_whole(self.path(submission), self._sealed(payload))
 
 

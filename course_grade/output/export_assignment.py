@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
-from course_grade.grading.assignment import Assignment, written
+from course_grade.grading.assignment import Assignment
 from course_kit._files import write_whole
 from course_kit.checker.points import percent, plain_number
 from course_kit.exercises import Exercise, find
 
-__all__ = ["export"]
+__all__ = ["export", "level_of"]
 
 
 def export(kind: str, path: Path, assignment: Assignment, install: str) -> None:
@@ -96,10 +96,14 @@ if importlib.util.find_spec("course_lib") is None:
 """
 
 
+def level_of(exercise: Exercise) -> str:
+    """The difficulty, in five circles."""
+    return "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+
+
 def _statement(exercise: Exercise, points: Fraction) -> str:
-    level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     worth = f"{plain_number(points)} point{'s' if points != 1 else ''}"
-    facts = f"*{level} · about {exercise.minutes} minutes · {worth}*"
+    facts = f"*{level_of(exercise)} · about {exercise.minutes} minutes · {worth}*"
     return f"## {exercise.title}\n\n{facts}\n\n{exercise.statement.rstrip()}"
 
 
@@ -115,17 +119,11 @@ def assignment_yaml(assignment: Assignment) -> str:
     """The assignment as the YAML that `course-lib grade --assignment` reads."""
     import yaml
 
-    content = {
-        "title": assignment.title,
-        "seed": assignment.seed,
-        "due": assignment.due.isoformat() if assignment.due else None,
-        "late_penalty": written(assignment.late_penalty),
-        "exercises": {t.name: {"points": written(t.points), "allow_twins": t.allow_twins} for t in assignment.tasks},
-        "limits": assignment.as_dict()["limits"],
-    }
-    return yaml.safe_dump(
-        {k: v for k, v in content.items() if v not in (None, "")}, sort_keys=False, allow_unicode=True
-    )
+    content = assignment.as_dict()
+    del content["walls"]
+    content["exercises"] = {task.pop("name"): task for task in content["exercises"]}
+    content = {name: value for name, value in content.items() if value not in (None, "")}
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 SETUP = """\

@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from course_grade.grading.assignment import Assignment
-from course_grade.grading.results import NOT_GRADED, Result, as_dict
+from course_grade.grading.results import NOT_GRADED, Result
 from course_kit.checker.points import allotted, percent, plain_number, shown
 from course_lib._version import __version__
 
@@ -20,21 +20,18 @@ __all__ = ["csv_text", "gradescope", "harmless", "json_text", "junit", "late_tex
 
 def json_text(results: list[Result], assignment: Assignment) -> str:
     """Everything, in machine-readable form. The same results give the same bytes."""
-    students = [_numbers(result) | _without_html(result) for result in results]
+    students = [_student(result) for result in results]
     content = {"course_lib": __version__, "assignment": assignment.as_dict(), "submissions": students}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def _numbers(result: Result) -> dict[str, Any]:
-    before = {"before_penalty": plain_number(result.before_penalty)}
-    return {"points": plain_number(result.points), "of": plain_number(result.of), **before, "ungraded": result.ungraded}
-
-
-def _without_html(result: Result) -> dict[str, Any]:
-    content = as_dict(result)
-    for task in content["tasks"]:
+def _student(result: Result) -> dict[str, Any]:
+    totals = {name: plain_number(getattr(result, name)) for name in ("points", "of", "before_penalty")}
+    tasks = [{**vars(task), "points": plain_number(task.points), "of": plain_number(task.of)} for task in result.tasks]
+    for task in tasks:
         del task["html"]
-    return content
+    more = {"tasks": tasks, "penalty": float(result.penalty)}
+    return {**totals, "ungraded": result.ungraded, **vars(result), **more}
 
 
 def csv_text(results: list[Result], assignment: Assignment) -> str:
@@ -49,15 +46,11 @@ def csv_text(results: list[Result], assignment: Assignment) -> str:
     rest = ("points before penalty", "days late", "penalty", "ungraded", "notes", "sandbox")
     writer.writerow(["student", "points", "of", *names, *rest])
     for result in results:
-        by_name = {task.name: task for task in result.tasks}
-        row = [result.student, "" if result.ungraded else plain_number(result.points), plain_number(result.of)]
-        row += ["" if by_name[name].status == NOT_GRADED else plain_number(by_name[name].points) for name in names]
-        row += [
-            "" if result.ungraded else plain_number(result.before_penalty),
-            result.late_days,
-            percent(result.penalty),
-        ]
-        row += [result.ungraded, "; ".join(_notes(result)), result.walls]
+        earned = {task.name: "" if task.status == NOT_GRADED else plain_number(task.points) for task in result.tasks}
+        before, after = ("", "") if result.ungraded else map(plain_number, (result.before_penalty, result.points))
+        row = [result.student, after, plain_number(result.of), *(earned[name] for name in names)]
+        row += [before, result.late_days, percent(result.penalty)]
+        row += [result.ungraded, "; ".join(result.remarks), result.walls]
         writer.writerow(map(harmless, row))
     return "\ufeff" + buffer.getvalue()
 
@@ -73,11 +66,6 @@ def harmless(text: Any) -> Any:
     return _FORMULA.sub(r"\1'\2", text) if isinstance(text, str) else text
 
 
-def _notes(result: Result) -> list[str]:
-    undecided = [result.lateness] * result.undecided
-    return [*undecided, *result.problems, *(f"{task.name}: {task.note}" for task in result.tasks if task.note)]
-
-
 def junit(results: list[Result]) -> str:
     """JUnit XML: one test suite per student, one test case per property."""
     root = ElementTree.Element("testsuites", name="course-lib grade")
@@ -85,24 +73,18 @@ def junit(results: list[Result]) -> str:
         suite = ElementTree.SubElement(root, "testsuite", name=_xml(result.student))
         properties = ElementTree.SubElement(suite, "properties")
         ElementTree.SubElement(properties, "property", name="sandbox", value=_xml(result.walls))
-        counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
         for task in result.tasks:
             for line in task.lines or [{"says": task.note or task.status, "holds": None}]:
                 case = ElementTree.SubElement(suite, "testcase", classname=task.name, name=_xml(line["says"]))
-                counts["tests"] += 1
                 if task.status == NOT_GRADED:
                     ElementTree.SubElement(case, "error", message=_xml(task.note)).text = _xml(task.text)
-                    counts["errors"] += 1
-                    continue
-                if task.status == "not attempted":
+                elif task.status == "not attempted":
                     ElementTree.SubElement(case, "skipped", message="not attempted")
-                    counts["skipped"] += 1
                 elif not line["holds"] or task.status == "not counted":
                     message = task.diagnosis["says"] if task.diagnosis else task.note or line["says"]
                     ElementTree.SubElement(case, "failure", message=_xml(message)).text = _xml(task.text)
-                    counts["failures"] += 1
-        for name, count in counts.items():
-            suite.set(name, str(count))
+        for count, kind in {"tests": "", "failures": "/failure", "errors": "/error", "skipped": "/skipped"}.items():
+            suite.set(count, str(len(suite.findall(f"testcase{kind}"))))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

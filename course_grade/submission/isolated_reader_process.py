@@ -170,8 +170,9 @@ def _answer(source: Source, names: list[str]) -> dict:
                 slices[name] = pieces
         except ValueError as error:
             source.broken.append((f"{name} in {source.name}", str(error), frozenset([name])))
-    numbers = {id(piece): number for number, piece in enumerate(_unique(slices.values()))}
-    places = {piece.file for piece in _unique(slices.values())} | {source.name}  # a file may be imported by another one
+    pieces = {id(piece): piece for found in slices.values() for piece in found}
+    numbers = {key: number for number, key in enumerate(pieces)}
+    places = {piece.file for piece in pieces.values()} | {source.name}  # a file may be imported by another one
     modules = {name: module for piece in source.pieces for name, module in piece.modules}
     starred = next((module for piece in source.pieces for name, module in piece.modules if name == "*"), "")
     return {
@@ -179,17 +180,13 @@ def _answer(source: Source, names: list[str]) -> dict:
         "path": source.path,
         "pieces": [
             [p.file, p.line, p.code, sorted(n for n in p.binds | p.changes if len(n) <= LONGEST_IDENTIFIER)]
-            for p in _unique(slices.values())
+            for p in pieces.values()
         ],
-        "slices": {name: [numbers[id(piece)] for piece in pieces] for name, pieces in slices.items()},
+        "slices": {name: [numbers[id(piece)] for piece in found] for name, found in slices.items()},
         "cells": {place: text for place, text in source.cells.items() if place in places},
         "broken": [[place, why, sorted(seems)[:200]] for place, why, seems in source.broken[:200]],
         "imports": {name: modules.get(name, starred) for name in names if modules.get(name, starred)},
     }
-
-
-def _unique(slices) -> list:
-    return list({id(piece): piece for pieces in slices for piece in pieces}.values())
 
 
 if __name__ == "__main__":

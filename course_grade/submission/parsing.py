@@ -104,17 +104,15 @@ def decoded(raw: bytes) -> tuple[str, str]:
     Raises:
         ValueError: it is not text in the encoding that it begins with.
     """
-    for mark, encoding in MARKS.items():
-        if raw.startswith(mark):
-            try:
-                return raw[len(mark) :].decode(encoding), ""
-            except UnicodeDecodeError:
-                raise ValueError(f"it begins as {encoding.upper()} text but is damaged; save it as UTF-8") from None
-    if encoding := _by_zeros(raw[:4096]):
+    found = ((mark, encoding) for mark, encoding in MARKS.items() if raw.startswith(mark))
+    mark, encoding = next(found, (b"", _by_zeros(raw[:4096])))
+    if encoding:
         try:
-            return raw.decode(encoding), ""
+            return raw[len(mark) :].decode(encoding), ""
         except UnicodeDecodeError:
-            raise ValueError(f"it looks like {encoding.upper()} text and is damaged; save it as UTF-8") from None
+            kind = f"{encoding.upper()} text"
+            why = f"it begins as {kind} but is damaged" if mark else f"it looks like {kind} and is damaged"
+            raise ValueError(f"{why}; save it as UTF-8") from None
     named = "UTF-8"
     try:
         named = tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
@@ -122,9 +120,8 @@ def decoded(raw: bytes) -> tuple[str, str]:
     except (SyntaxError, LookupError, UnicodeError):  # an unknown encoding, or bytes that do not belong to it
         with contextlib.suppress(UnicodeDecodeError):
             return raw.decode("utf-8"), "its coding line names no encoding that fits; it was read as UTF-8"
-    return raw.decode(
-        "latin-1"
-    ), f"it is not {clean(named, 40).upper()} text, and was read as Latin-1; save it as UTF-8"
+    remark = f"it is not {clean(named, 40).upper()} text, and was read as Latin-1; save it as UTF-8"
+    return raw.decode("latin-1"), remark
 
 
 def _by_zeros(start: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from bisect import bisect_left
+from collections.abc import Callable
 
 from course_grade.submission.statements import Piece, Source
 
@@ -32,8 +33,7 @@ def needed(source: Source, name: str) -> list[Piece]:
     open_names = {n for p in order for n in p.now | p.later} - known
     first = [p for p in source.pieces if p.imported and "__future__" in p.code]
     first += [p for p in source.pieces if p.star] if open_names else []
-    ids = {id(piece) for piece in first}
-    pieces = [*first, *(piece for piece in order if id(piece) not in ids)]
+    pieces = list({id(piece): piece for piece in [*first, *order]}.values())
     if len(pieces) > MOST_PIECES:
         raise ValueError(TOO_MANY)
     if sum(len(piece.code) for piece in pieces) > LARGEST_SLICE:
@@ -45,8 +45,7 @@ class _Slicer:
     """Collects statements: what one needs to run comes before it, what its functions call comes anywhere."""
 
     def __init__(self, source: Source):
-        self.order: list[Piece] = []
-        self.done: set[int] = set()  # places of statements
+        self.done: dict[int, None] = {}  # places of statements
         self.wanted = -1
         self.pieces = source.pieces
         self.later: dict[int, list[int]] = {}
@@ -62,8 +61,7 @@ class _Slicer:
         self.wanted = next(place for place, piece in enumerate(self.pieces) if piece is wanted)
         waiting = [self.wanted]
         while waiting:
-            new = self._with_what_runs_before(waiting.pop())
-            for place in new:
+            for place in _with_what_runs_before(waiting.pop(), self._needed_at_once, self.done):
                 piece = self.pieces[place]
                 waiting += [p for n in sorted(piece.later) if (p := self._binder(n)) is not None and p not in self.done]
                 # Changes made before the definition that counts were made to another one.
@@ -71,63 +69,30 @@ class _Slicer:
                 own = () if piece.imported else sorted(piece.binds)
                 changes = [p for n in own for p in self.changers.get(n, ()) if p > place]
                 waiting += [p for p in changes if p not in self.done]
-            if len(self.order) > MOST_PIECES:
+            if len(self.done) > MOST_PIECES:
                 raise ValueError(TOO_MANY)
 
-    def _with_what_runs_before(self, place: int) -> list[int]:
-        """Adds a statement after those that it needs at once; the places that were added."""
-        new, stack = [], [(place, False)]
-        entered: set[int] = set()
-        while stack:
-            place, ready = stack.pop()
-            if place in self.done:
-                continue
-            if ready:
-                self.done.add(place)
-                self.order.append(self.pieces[place])
-                new.append(place)
-                continue
-            if place in entered:
-                continue
-            entered.add(place)
-            stack.append((place, True))
-            piece = self.pieces[place]
-            for name in sorted(piece.now, reverse=True):
-                other = self._binder_for(name, place)
-                if other is not None and other not in self.done:
-                    stack.append((other, False))
-        return new
+    def _needed_at_once(self, place: int) -> list[int]:
+        found = (self._binder_for(name, place) for name in sorted(self.pieces[place].now))
+        return [other for other in found if other is not None]
 
     def in_order(self) -> list[Piece]:
         """The collected statements, in the order of the file, except that each comes after the ones it needs when it
         runs."""
         emitted: dict[int, None] = {}
         for root in sorted(self.done):
-            stack, entered = [(root, False)], set()
-            while stack:
-                place, ready = stack.pop()
-                if place in emitted:
-                    continue
-                if ready:
-                    emitted[place] = None
-                elif place not in entered:
-                    entered.add(place)
-                    stack.append((place, True))
-                    stack += [(other, False) for other in reversed(self._needs(place)) if other not in emitted]
+            _with_what_runs_before(root, self._needs, emitted)
         return [self.pieces[place] for place in emitted]
 
     def _needs(self, place: int) -> list[int]:
         """What has to run before a statement: what it names, and all that functions among that use when called."""
-        piece = self.pieces[place]
-        found: dict[int, None] = {}
-        for name in sorted(piece.now):
-            other = self._binder_for(name, place)
-            waiting = [other] if other is not None else []
-            while waiting:
-                other = waiting.pop()
-                if other not in found and other != place:
-                    found[other] = None
-                    waiting += self._later(other)
+        found: set[int] = set()
+        waiting = self._needed_at_once(place)
+        while waiting:
+            other = waiting.pop()
+            if other not in found and other != place:
+                found.add(other)
+                waiting += self._later(other)
         return sorted(p for p in found if p in self.done)
 
     def _later(self, place: int) -> list[int]:
@@ -157,3 +122,21 @@ class _Slicer:
         end = len(places) if before is None else bisect_left(places, before)
         own = next((places[at] for at in range(end - 1, -1, -1) if not self.pieces[places[at]].own), None)
         return own if own is not None else (places[end - 1] if end else None)
+
+
+def _with_what_runs_before(root: int, needs: Callable[[int], list[int]], done: dict[int, None]) -> list[int]:
+    """Adds a statement to those that are done, after the ones that it needs; the places that were added."""
+    new: list[int] = []
+    stack, entered = [(root, False)], set()
+    while stack:
+        place, ready = stack.pop()
+        if place in done:
+            continue
+        if ready:
+            done[place] = None
+            new.append(place)
+        elif place not in entered:
+            entered.add(place)
+            stack.append((place, True))
+            stack += [(other, False) for other in reversed(needs(place)) if other not in done]
+    return new

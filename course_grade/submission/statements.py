@@ -112,10 +112,11 @@ def add_statements(source: Source, place: str, text: str) -> None:
         body = ast.parse(text).body
         if len(source.pieces) + len(body) > MOST_STATEMENTS:
             raise TooMuch(f"it has more than {MOST_STATEMENTS} statements, and is not read")
-        lines = _Lines(text)
+        lines = text.encode().split(b"\n")
         for number, node in enumerate(body):
             if not _is_main_guard(node):
-                code, first = lines.of(node, body[number - 1] if number else None, body[number + 1 : number + 2])
+                before, after = body[number - 1] if number else None, body[number + 1 : number + 2]
+                code, first = _code_of(node, before, after, lines)
                 source.pieces.append(_piece(place, code, first, node))
     except TooMuch:
         raise
@@ -134,14 +135,10 @@ class TooMuch(ValueError):  # noqa: N818 - the message says of what
 
 def _is_main_guard(node: ast.stmt) -> bool:
     """`if __name__ == "__main__":` — a submission is imported, so that its block never runs."""
-    return (
-        isinstance(node, ast.If)
-        and not node.orelse
-        and isinstance(node.test, ast.Compare)
-        and isinstance(node.test.left, ast.Name)
-        and node.test.left.id == "__name__"
-        and isinstance(node.test.ops[0], ast.Eq)
-    )
+    match node:
+        case ast.If(test=ast.Compare(left=ast.Name("__name__"), ops=[ast.Eq(), *_]), orelse=[]):
+            return True
+    return False
 
 
 def _seeming(text: str) -> frozenset[str]:
@@ -149,31 +146,15 @@ def _seeming(text: str) -> frozenset[str]:
     return frozenset(name for name in names if len(name) <= LONGEST_IDENTIFIER)
 
 
-class _Lines:
-    """The lines of a text, out of which statements are cut."""
-
-    def __init__(self, text: str):
-        self.lines = text.split("\n")
-        self.encoded: dict[int, bytes] = {}  # columns count bytes
-
-    def of(self, node: ast.stmt, before: ast.stmt | None, after: list[ast.stmt]) -> tuple[str, int]:
-        """The code of a statement and the line where it begins: whole lines, unless others share them."""
-        first = _first_line(node)
-        last = node.end_lineno
-        shared = (before and before.end_lineno == first) or (after and _first_line(after[0]) == last)
-        code = self.lines[first - 1 : last]
-        if shared or (node.col_offset and first == node.lineno):
-            begin, end = node.col_offset, node.end_col_offset
-            if first == last:
-                code = [self._bytes(first)[begin:end].decode()]
-            else:
-                code = [self._bytes(first)[begin:].decode(), *code[1:-1], self._bytes(last)[:end].decode()]
-        return "\n".join(code), first
-
-    def _bytes(self, line: int) -> bytes:
-        if line not in self.encoded:
-            self.encoded[line] = self.lines[line - 1].encode()
-        return self.encoded[line]
+def _code_of(node: ast.stmt, before: ast.stmt | None, after: list[ast.stmt], lines: list[bytes]) -> tuple[str, int]:
+    """The code of a statement and the line where it begins: whole lines, unless others share them."""
+    first, last = _first_line(node), node.end_lineno
+    shared = (before and before.end_lineno == first) or (after and _first_line(after[0]) == last)
+    code = lines[first - 1 : last]
+    if shared or (node.col_offset and first == node.lineno):
+        begin, end = node.col_offset, node.end_col_offset  # columns count bytes
+        code = [code[0][begin:end]] if first == last else [code[0][begin:], *code[1:-1], code[-1][:end]]
+    return b"\n".join(code).decode(), first
 
 
 def _first_line(node: ast.stmt) -> int:
@@ -184,7 +165,7 @@ def _piece(place: str, code: str, first: int, node: ast.stmt) -> Piece:
     if len(code) > DEEPEST and _deeper(node, DEEPEST):
         raise ValueError
     try:
-        names = _Names(node, code)
+        names = _names(node, code)
     except SyntaxError as error:  # what only the symbol table notices: it counts lines from the statement's first
         error.lineno = first - 1 + (error.lineno or 1)
         raise
@@ -192,10 +173,7 @@ def _piece(place: str, code: str, first: int, node: ast.stmt) -> Piece:
         place,
         first,
         code,
-        frozenset(names.binds),
-        frozenset(names.now),
-        frozenset(names.later),
-        frozenset(names.changes),
+        *map(frozenset, names),
         imported=isinstance(node, ast.Import | ast.ImportFrom),
         star=any(alias.name == "*" for alias in getattr(node, "names", []) if isinstance(alias, ast.alias)),
         own=isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in {"course_lib", "course_kit"},
@@ -228,34 +206,31 @@ def _deeper(node: ast.AST, most: int) -> bool:
     return True
 
 
-class _Names:
+def _names(node: ast.stmt, code: str) -> tuple[set[str], set[str], set[str], set[str]]:
     """Names that a statement defines, needs at once, needs later, and changes; Python's own symbol table tells."""
+    top = symtable.symtable(code, "statement", "exec")
+    only_inside, binds = _bound_in_comprehensions(node)  # Python 3.12 and later count those as bound here
+    now: set[str] = set()
+    later: set[str] = set()
+    declared = isinstance(node, ast.AnnAssign) and node.value is None  # `width: int` defines nothing
+    for symbol in top.get_symbols():
+        assigned = symbol.is_assigned() and symbol.get_name() not in only_inside and not declared
+        if assigned or symbol.is_imported():
+            binds.add(symbol.get_name())
+        if symbol.is_referenced():
+            now.add(symbol.get_name())
+    _inside(top, now, later)
+    changes = set(_changed(node))
+    return binds, now | changes, later, changes
 
-    def __init__(self, node: ast.stmt, code: str):
-        self.binds: set[str] = set()
-        self.now: set[str] = set()
-        self.later: set[str] = set()
-        top = symtable.symtable(code, "statement", "exec")
-        only_inside, walrus = _bound_in_comprehensions(node)  # Python 3.12 and later count those as bound here
-        self.binds |= walrus
-        declared = isinstance(node, ast.AnnAssign) and node.value is None  # `width: int` defines nothing
-        for symbol in top.get_symbols():
-            assigned = symbol.is_assigned() and symbol.get_name() not in only_inside and not declared
-            if assigned or symbol.is_imported():
-                self.binds.add(symbol.get_name())
-            if symbol.is_referenced():
-                self.now.add(symbol.get_name())
-        self._inside(top, self.now)
-        self.changes = set(_changed(node))
-        self.now |= self.changes
 
-    def _inside(self, table: symtable.SymbolTable, names: set[str]) -> None:
-        """Global names of the scopes within: bodies of classes and comprehensions run at once, functions later."""
-        for child in table.get_children():
-            at_once = child.get_type() == "class" or child.get_name() in {"listcomp", "setcomp", "dictcomp", "genexpr"}
-            into = names if at_once else self.later
-            into |= {symbol.get_name() for symbol in child.get_symbols() if symbol.is_global()}
-            self._inside(child, into)
+def _inside(table: symtable.SymbolTable, now: set[str], later: set[str]) -> None:
+    """Global names of the scopes within: bodies of classes and comprehensions run at once, functions later."""
+    for child in table.get_children():
+        at_once = child.get_type() == "class" or child.get_name() in {"listcomp", "setcomp", "dictcomp", "genexpr"}
+        into = now if at_once else later
+        into |= {symbol.get_name() for symbol in child.get_symbols() if symbol.is_global()}
+        _inside(child, into, later)
 
 
 def _bound_in_comprehensions(node: ast.stmt) -> tuple[set[str], set[str]]:

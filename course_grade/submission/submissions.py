@@ -70,14 +70,14 @@ class Submission:
         Args:
             names: exercise to stem.
         """
-        pieces: dict[int, tuple[Piece, str]] = {}  # each with the path of its file, in order
-        users: dict[int, list[str]] = {}  # which exercises need a piece
+        pieces: dict[int, dict[str, Any]] = {}
         for name, stem in names.items():
             source = self.find(name, stem)
             for piece in needed(source, name) if source is not None else []:
-                users.setdefault(id(piece), []).append(name)
-                pieces.setdefault(id(piece), (piece, source.path))
-        used = {piece.file for piece, _ in pieces.values()}
+                new = {"path": source.path, "file": piece.file, "line": piece.line, "code": piece.code}
+                new |= {"names": sorted(piece.binds | piece.changes), "exercises": []}
+                pieces.setdefault(id(piece), new)["exercises"].append(name)
+        used = {piece["file"] for piece in pieces.values()}
         return {
             "files": {place: text for source in self.sources for place, text in source.cells.items() if place in used},
             "siblings": {
@@ -85,17 +85,7 @@ class Submission:
                 for source in self.sources
                 if source.name in source.cells
             },
-            "pieces": [
-                {
-                    "path": path,
-                    "file": piece.file,
-                    "line": piece.line,
-                    "code": piece.code,
-                    "names": sorted(piece.binds | piece.changes),
-                    "exercises": users[number],
-                }
-                for number, (piece, path) in pieces.items()
-            ],
+            "pieces": list(pieces.values()),
         }
 
 

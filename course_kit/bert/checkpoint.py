@@ -43,14 +43,8 @@ _DISTILBERT_LAYER = {
 }
 # A checkpoint of a model with a head has the encoder under the family's name, and these beside it.
 _HEADS = (
-    "cls.",
-    "lm_head.",
-    "classifier.",
-    "qa_outputs.",
-    "pre_classifier.",
-    "vocab_transform.",
-    "vocab_layer_norm.",
-    "vocab_projector.",
+    *("cls.", "lm_head.", "classifier.", "qa_outputs."),
+    *("pre_classifier.", "vocab_transform.", "vocab_layer_norm.", "vocab_projector."),
 )
 # Counters that some versions of `transformers` saved along with the weights.
 _COUNTERS = ("embeddings.position_ids", "embeddings.token_type_ids")

@@ -58,11 +58,7 @@ _FAMILIES = {
 _MOST = {"num_layers": 1_000}
 _LARGEST = 10_000_000
 # Options that change the computation, and the only value of each that the course's blocks compute.
-_REQUIRED = {
-    "position_embedding_type": "absolute",
-    "is_decoder": False,
-    "add_cross_attention": False,
-}
+_REQUIRED = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,15 +132,8 @@ def _from_hub(model: HubModel, download: bool, looked: list[str]) -> Path:
 
     def fetch(name: str, again: bool = False) -> Path:
         try:
-            return Path(
-                hf_hub_download(
-                    model.repository,
-                    name,
-                    revision=model.revision,
-                    local_files_only=not download,
-                    force_download=again,
-                )
-            )
+            options = {"revision": model.revision, "local_files_only": not download, "force_download": again}
+            return Path(hf_hub_download(model.repository, name, **options))
         except Exception as error:  # no network, refused, a full disk: of several libraries, changing with versions
             reason = str(error).strip().split("\n")[0]
             raise EncoderUnavailable(

@@ -1,4 +1,4 @@
-"""For learners, in a notebook: `check`, `hint`, `solution`, `progress`.
+"""For learners, in a notebook: `check`, `hint`, `solution`, `progress`, `yours`.
 
 A check runs in the learner's own process and is not a grade: it helps, and could be fooled. Grades come from
 `course-lib grade`.
@@ -23,9 +23,9 @@ from course_kit.checker.report.plain_report import plain_words, text_of
 from course_kit.checker.report.report import Report, report_on
 from course_kit.checker.verdict.sheet import sheet_of
 from course_kit.checker.verdict.style_notes import source_of
-from course_kit.exercises import STEMS, Exercise, all_exercises, find
+from course_kit.exercises import Exercise, all_exercises, find
 
-__all__ = ["check", "hint", "progress", "solution"]
+__all__ = ["check", "hint", "progress", "solution", "yours"]
 
 SELF_CHECK_SEED = 2017  # the same cases at every check, so that the smallest failing case stays the same
 HEADING = "self-check, no grade"
@@ -175,40 +175,47 @@ def solution(name: str) -> None:
     _show(f"{head}\n\n{code}", f"<p>{marked_up(head)}</p><pre><code>{html.escape(code)}</code></pre>")
 
 
+def yours(solution: Callable) -> Callable:
+    """Your own solution if it passes its check, so that a page can use it; otherwise the course's, which it says.
+
+        translate = yours(greedy_decode)
+
+    Raises:
+        TypeError: the argument is not a function or class.
+        KeyError: there is no exercise of that name.
+    """
+    exercise = _exercise_of(solution, None)
+    passed = self_check(exercise, solution).verdict.status == "passed"
+    print(f"{exercise.name}:", "your own" if passed else "the course's own, until yours passes its check")
+    return solution if passed else exercise.reference
+
+
 def progress() -> None:
     """Show a table of all exercises: what you have passed, tried, and not begun."""
     notebook = Progress()
     entries = notebook.read()
-    rows = [(stem, exercise, entries.get(exercise.name, {})) for stem, exercise in _by_stem()]
-    passed = sum(entry.get("status") == "passed" for _, _, entry in rows)
+    rows = [(exercise, entries.get(exercise.name, {})) for exercise in all_exercises().values()]
+    passed = sum(entry.get("status") == "passed" for _, entry in rows)
     head = f"{passed} of {len(rows)} exercises passed"
     lines, table, last = [head], [], None
-    for stem, exercise, entry in rows:
-        if stem != last:
-            lines.append(f"\n{stem}")
-            table.append(f'<tr><th colspan="4" style="text-align:left">{stem}</th></tr>')
-            last = stem
+    for exercise, entry in rows:
+        if exercise.stem != last:
+            last = exercise.stem
+            lines.append(f"\n{last}")
+            table.append(f'<tr><th colspan="4" style="text-align:left">{last}</th></tr>')
         mark, message, checks = _state(entry)
         lines.append(f"  {mark} {exercise.name:<32} {message:<30} {checks}")
         cells = (mark, f"<code>{exercise.name}</code>", html.escape(message), html.escape(checks))
         table.append(
             "<tr>" + "".join(f'<td style="text-align:left;padding:.1em .8em .1em 0">{c}</td>' for c in cells) + "</tr>"
         )
-    for note in (f"Kept in {notebook.path}.", notebook.note, notebook.warning):
-        if note:
-            lines.append(("\n" if note.startswith("Kept in ") else "") + note)
-    notes = "".join(
-        f"<p>{marked_up(n)}</p>" for n in (f"Kept in {notebook.path}.", notebook.note, notebook.warning) if n
-    )
+    notes = [note for note in (f"Kept in {notebook.path}.", notebook.note, notebook.warning) if note]
+    lines += [("\n" if note.startswith("Kept in ") else "") + note for note in notes]
+    below = "".join(f"<p>{marked_up(note)}</p>" for note in notes)
     # On a phone the table scrolls by itself; who uses the keyboard has to reach it.
     scrolling = '<div tabindex="0" role="group" aria-label="Exercises" style="overflow-x:auto">'
-    shown = f"<p><b>{head}</b></p>{scrolling}<table>{''.join(table)}</table></div>{notes}"
+    shown = f"<p><b>{head}</b></p>{scrolling}<table>{''.join(table)}</table></div>{below}"
     _show("\n".join(line.rstrip() for line in lines), shown)
-
-
-def _by_stem():
-    exercises = all_exercises().values()
-    return [(stem, exercise) for stem in STEMS for exercise in exercises if exercise.stem == stem]
 
 
 def _state(entry: dict) -> tuple[str, str, str]:

@@ -5,14 +5,17 @@ The counts are those of `course_kit.measuring.numbers_kept`, without the model's
 
 from __future__ import annotations
 
-from course_kit._checks import check_instance, check_whole
+from course_kit._checks import check_instance
 from course_kit.nn import TransformerConfig
+from course_lib._checks import checked
+from course_lib._typing import Size
 
 __all__ = ["language_model_activations", "transformer_activations"]
 
 
+@checked
 def language_model_activations(
-    config: TransformerConfig, length: int, batch_size: int = 1, *, fused: bool = True
+    config: TransformerConfig, length: Size, batch_size: Size = 1, *, fused: bool = True
 ) -> int:
     """Numbers kept by `LanguageModel` and a mean cross-entropy over all its positions.
 
@@ -34,11 +37,9 @@ def language_model_activations(
         together.
 
     Raises:
-        TypeError: config is not a TransformerConfig, or a size is not a whole number.
-        ValueError: a size is less than 1, positions are not added to the embedding, or fused is asked for with dropout.
+        TypeError: config is not a TransformerConfig.
+        ValueError: positions are not added to the embedding, or fused is asked for with dropout.
     """
-    check_instance(TransformerConfig, config=config)
-    check_whole(length=length, batch_size=batch_size)
     _check_counted(config, fused)
     per_sequence = config.num_layers * (
         _attention(config, length, length, mask=length * length, rows=length, fused=fused)
@@ -48,8 +49,9 @@ def language_model_activations(
     return batch_size * per_sequence + copies + 1  # the loss keeps the number of its targets
 
 
+@checked
 def transformer_activations(
-    config: TransformerConfig, len_source: int, len_target: int, batch_size: int = 1, *, fused: bool = True
+    config: TransformerConfig, len_source: Size, len_target: Size, batch_size: Size = 1, *, fused: bool = True
 ) -> int:
     """Numbers kept by `Transformer` and a mean cross-entropy over all target positions.
 
@@ -67,11 +69,9 @@ def transformer_activations(
         How many numbers are kept, masks and token ids included.
 
     Raises:
-        TypeError: config is not a TransformerConfig, or a size is not a whole number.
-        ValueError: a size is less than 1, positions are not added to the embedding, or fused is asked for with dropout.
+        TypeError: config is not a TransformerConfig.
+        ValueError: positions are not added to the embedding, or fused is asked for with dropout.
     """
-    check_instance(TransformerConfig, config=config)
-    check_whole(len_source=len_source, len_target=len_target, batch_size=batch_size)
     _check_counted(config, fused)
     padding = {"mask": len_source, "rows": 1, "fused": fused}  # (B, 1, 1, L_source), the same for all queries
     causal = {"mask": len_target * len_target, "rows": len_target, "fused": fused}
@@ -111,6 +111,7 @@ def _ends(config: TransformerConfig, length: int, vocab_size: int) -> int:
 
 
 def _check_counted(config: TransformerConfig, fused: bool) -> None:
+    check_instance(TransformerConfig, config=config)
     if config.positions in ("rotary", "alibi"):
         raise ValueError(
             f"positions must be added to the embedding, as the sinusoidal and the learned ones are, got "

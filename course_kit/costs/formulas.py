@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from course_kit._checks import check_whole
+from typing import Annotated
+
 from course_kit.costs.layers import check_kind
+from course_lib._checks import checked
+from course_lib._typing import Bounds, Size
 from course_lib.efficiency import convolution_layers
 
 __all__ = ["kept_numbers", "longest_path", "operations", "sequential_steps"]
 
 
+@checked
 def operations(
-    kind: str, length: int, d_model: int, *, window: int = 16, kernel_size: int = 4, projections: bool = True
+    kind: str, length: Size, d_model: Size, *, window: Size = 16, kernel_size: Size = 4, projections: bool = True
 ) -> int:
     """Floating-point operations of one layer for one sequence; a multiply-add counts as two.
 
@@ -32,21 +36,21 @@ def operations(
         projections: whether the four projections of attention count; table 1 of the paper leaves them out.
 
     Raises:
-        TypeError: a size is not a whole number.
-        ValueError: there is no such kind, or a size is less than 1.
+        ValueError: there is no such kind.
 
     Source: Vaswani et al. (2017), table 1, which gives the orders of growth.
     """
-    window = _check(kind, length, d_model, window, kernel_size)
+    check_kind(kind)
     if kind == "recurrent":
         return 8 * length * d_model**2
     if kind in ("convolution", "dilated"):
         return 2 * kernel_size * length * d_model**2
-    keys = length if kind == "self-attention" else window
+    keys = length if kind == "self-attention" else min(window, length)
     return 4 * length * keys * d_model + (8 * length * d_model**2 if projections else 0)
 
 
-def sequential_steps(kind: str, length: int) -> int:
+@checked
+def sequential_steps(kind: str, length: Size) -> int:
     """Matrix products of one layer that have to wait for each other: the length for a recurrent layer, else constant.
 
     Attention has four in a row (projection, scores, weighted sum, projection of the output), a convolution one. Each
@@ -57,17 +61,22 @@ def sequential_steps(kind: str, length: int) -> int:
         length: L, 1 or more.
 
     Raises:
-        TypeError: length is not a whole number.
-        ValueError: there is no such kind, or length is less than 1.
+        ValueError: there is no such kind.
 
     Source: Vaswani et al. (2017), table 1.
     """
     check_kind(kind)
-    check_whole(length=length)
     return {"recurrent": length, "convolution": 1, "dilated": 1}.get(kind, 4)
 
 
-def longest_path(kind: str, length: int, *, window: int = 16, kernel_size: int = 4) -> int:
+@checked
+def longest_path(
+    kind: str,
+    length: Size,
+    *,
+    window: Annotated[int, Bounds(2)] = 16,
+    kernel_size: Annotated[int, Bounds(2)] = 4,
+) -> int:
     """How often information has to be handed on before the last of `length` positions depends on the first.
 
     A layer hands it on once: to any position in self-attention, by up to w − 1 positions in a window, and by up to
@@ -85,19 +94,17 @@ def longest_path(kind: str, length: int, *, window: int = 16, kernel_size: int =
         convolutions, and the smallest n with kⁿ ≥ L if they are dilated; 0 for a single position.
 
     Raises:
-        TypeError: a size is not a whole number.
-        ValueError: there is no such kind, length is less than 1, or window or kernel_size is less than 2.
+        ValueError: there is no such kind.
 
     Source: Vaswani et al. (2017), table 1.
     """
     check_kind(kind)
-    check_whole(length=length)
-    check_whole(window=window, kernel_size=kernel_size, least=2)
     reach = {"self-attention": max(length, 2), "restricted": window, "recurrent": 2}.get(kind, kernel_size)
     return convolution_layers(length, reach, dilated=kind == "dilated")
 
 
-def kept_numbers(kind: str, length: int, d_model: int, *, window: int = 16, kernel_size: int = 4) -> int:
+@checked
+def kept_numbers(kind: str, length: Size, d_model: Size, *, window: Size = 16, kernel_size: Size = 4) -> int:
     """Numbers that one layer keeps from the forward to the backward pass, without its parameters, for one sequence.
 
     With L positions, d features, a window of w ≤ L and a kernel of k:
@@ -115,21 +122,14 @@ def kept_numbers(kind: str, length: int, d_model: int, *, window: int = 16, kern
         kernel_size: positions that an output of a convolution depends on.
 
     Raises:
-        TypeError: a size is not a whole number.
-        ValueError: there is no such kind, or a size is less than 1.
+        ValueError: there is no such kind.
     """
-    window = _check(kind, length, d_model, window, kernel_size)
+    check_kind(kind)
     if kind == "recurrent":
         return 4 * length * d_model
     if kind in ("convolution", "dilated"):
         return (length + kernel_size - 1) * d_model
     if kind == "restricted":
+        window = min(window, length)
         return length * window + 5 * length * d_model + 2 * (window - 1) * d_model
     return length**2 + 5 * length * d_model
-
-
-def _check(kind: str, length: int, d_model: int, window: int, kernel_size: int) -> int:
-    """The window, cut to the length."""
-    check_kind(kind)
-    check_whole(length=length, d_model=d_model, window=window, kernel_size=kernel_size)
-    return min(window, length)

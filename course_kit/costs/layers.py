@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from course_kit._checks import check_axes, check_whole, check_width
 from course_kit.nn.attention import attention_with_bias
-from course_lib._typing import Float
+from course_lib._checks import checked
+from course_lib._typing import Count, Float, Size
 
 __all__ = [
     "KERNEL",
@@ -167,8 +168,9 @@ class CausalConvolution(nn.Module):
         return self.conv(F.pad(x.transpose(1, 2), (past, 0))).transpose(1, 2)  # (B, L, d_model)
 
 
+@checked
 def mixing_layer(
-    kind: str, d_model: int, number: int = 0, *, window: int = 16, kernel_size: int = KERNEL
+    kind: str, d_model: Size, number: Count = 0, *, window: Size = 16, kernel_size: Size = KERNEL
 ) -> CausalAttention | GatedRecurrence | CausalConvolution:
     """A layer of one kind, from `(B, L, d_model)` to the same shape.
 
@@ -182,12 +184,9 @@ def mixing_layer(
         kernel_size: positions that an output of a convolution depends on.
 
     Raises:
-        TypeError: a size is not a whole number.
-        ValueError: there is no such kind, or a size is less than 1.
+        ValueError: there is no such kind.
     """
     check_kind(kind)
-    check_whole(d_model=d_model, window=window, kernel_size=kernel_size)
-    check_whole(number=number, least=0)
     if kind == "recurrent":
         return GatedRecurrence(d_model)
     if kind in ("convolution", "dilated"):

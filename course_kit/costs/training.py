@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from course_kit._checks import check_instance, check_whole
+from course_kit._checks import check_instance
 from course_kit.nn import TransformerConfig
+from course_lib._checks import checked
+from course_lib._typing import Count, Size
 from course_lib.scaled_dot_product import attention_flops
 
 __all__ = ["TrainingMemory", "language_model_flops", "training_flops", "training_memory", "transformer_flops"]
 
 
-def training_flops(parameters: int, tokens: int) -> int:
+@checked
+def training_flops(parameters: Count, tokens: Count) -> int:
     """The rule of thumb for the operations of a training run: `6 · N · D`.
 
     Each parameter of a matrix takes 2 operations per token (a multiplication and an addition) in the forward pass, and
@@ -25,17 +28,13 @@ def training_flops(parameters: int, tokens: int) -> int:
     Returns:
         Floating-point operations. The products inside attention are not included.
 
-    Raises:
-        TypeError: a number is not a whole number.
-        ValueError: a number is negative.
-
     Source: Kaplan et al. (2020), section 2.1, where N leaves out all embeddings.
     """
-    check_whole(parameters=parameters, tokens=tokens, least=0)
     return 6 * parameters * tokens
 
 
-def language_model_flops(config: TransformerConfig, length: int, batch_size: int = 1) -> int:
+@checked
+def language_model_flops(config: TransformerConfig, length: Size, batch_size: Size = 1) -> int:
     """Operations of all matrix products in a forward pass of `LanguageModel`; training takes three times as many.
 
     With T = batch_size · length tokens and d = d_model, a layer takes `8 T d²` for the projections, `4 T d · length`
@@ -51,16 +50,15 @@ def language_model_flops(config: TransformerConfig, length: int, batch_size: int
         numbers are not counted, and neither is a causal mask, which saves nothing in a plain matrix product.
 
     Raises:
-        TypeError: config is not a TransformerConfig, or a size is not a whole number.
-        ValueError: a size is less than 1.
+        TypeError: config is not a TransformerConfig.
     """
     check_instance(TransformerConfig, config=config)
-    check_whole(length=length, batch_size=batch_size)
     layer = _attention(config.d_model, length, length) + _feed_forward(config, length)
     return batch_size * (config.num_layers * layer + 2 * length * config.d_model * config.vocab_size)
 
 
-def transformer_flops(config: TransformerConfig, len_source: int, len_target: int, batch_size: int = 1) -> int:
+@checked
+def transformer_flops(config: TransformerConfig, len_source: Size, len_target: Size, batch_size: Size = 1) -> int:
     """Operations of all matrix products in a forward pass of `Transformer`; training takes three times as many.
 
     The terms are those of `language_model_flops`. A decoder layer has a second attention, whose keys and values are
@@ -76,11 +74,9 @@ def transformer_flops(config: TransformerConfig, len_source: int, len_target: in
         Floating-point operations, counted as in `language_model_flops`.
 
     Raises:
-        TypeError: config is not a TransformerConfig, or a size is not a whole number.
-        ValueError: a size is less than 1.
+        TypeError: config is not a TransformerConfig.
     """
     check_instance(TransformerConfig, config=config)
-    check_whole(len_source=len_source, len_target=len_target, batch_size=batch_size)
     d, vocab_size = config.d_model, config.target_vocab_size or config.vocab_size
     encoder_layer = _attention(d, len_source, len_source) + _feed_forward(config, len_source)
     decoder_layer = (
@@ -106,8 +102,9 @@ class TrainingMemory(NamedTuple):
         return sum(self)
 
 
+@checked
 def training_memory(
-    parameters: int, activations: int = 0, *, bytes_per_number: int = 4, optimizer_numbers: int = 2
+    parameters: Count, activations: Count = 0, *, bytes_per_number: Size = 4, optimizer_numbers: Count = 2
 ) -> TrainingMemory:
     """What must be in memory at the end of the forward pass of a training step.
 
@@ -122,14 +119,8 @@ def training_memory(
     Returns:
         Bytes of weights, gradients, optimizer state and activations, with their `total`.
 
-    Raises:
-        TypeError: a number is not a whole number.
-        ValueError: a number is negative, or bytes_per_number is less than 1.
-
     Source: Kingma & Ba (2015), algorithm 1, for the two numbers of Adam.
     """
-    check_whole(parameters=parameters, activations=activations, optimizer_numbers=optimizer_numbers, least=0)
-    check_whole(bytes_per_number=bytes_per_number)
     weights = parameters * bytes_per_number
     return TrainingMemory(weights, weights, optimizer_numbers * weights, activations * bytes_per_number)
 

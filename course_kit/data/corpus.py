@@ -67,12 +67,8 @@ def built_in_corpus(*, num_train: int = 4000, num_held_out: int = 500) -> Parall
     def read(split: str) -> Pairs:
         # One draw of distinct sentences, cut in three: no sentence can be in two splits.
         pairs = caption_pairs(num_train + 2 * num_held_out, seed=2017)
-        start, end = {
-            "val": (0, num_held_out),
-            "test": (num_held_out, 2 * num_held_out),
-            "train": (2 * num_held_out, None),
-        }[split]
-        return pairs[start:end]
+        ends = {"val": (0, num_held_out), "test": (num_held_out, 2 * num_held_out), "train": (2 * num_held_out, None)}
+        return pairs[slice(*ends[split])]
 
     return ParallelCorpus(
         name="built-in captions",

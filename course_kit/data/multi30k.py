@@ -69,11 +69,11 @@ def multi30k(*, download: bool = True) -> ParallelCorpus:
 
     def read(split: str) -> Pairs:
         number, *sums = SPLITS[split]
-        german, english = (
+        sides = [
             _lines(_content(f"{split}.{language}.gz", _Expected(number, expected), download))
             for language, expected in zip(("de", "en"), sums, strict=True)
-        )
-        return list(zip(german, english, strict=True))
+        ]
+        return list(zip(*sides, strict=True))
 
     return ParallelCorpus(
         name="Multi30k",
@@ -183,11 +183,8 @@ def _problem(content: bytes, expected: _Expected) -> str:
     """Why this is not the file; empty if it is."""
     if expected.sha256 is not None:
         found = hashlib.sha256(content).hexdigest()
-        return (
-            ""
-            if found == expected.sha256
-            else f"expected SHA-256 {expected.sha256}, got {found} ({len(content)} bytes)"
-        )
+        wrong = f"expected SHA-256 {expected.sha256}, got {found} ({len(content)} bytes)"
+        return "" if found == expected.sha256 else wrong
     try:
         number = len(_lines(content))
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:

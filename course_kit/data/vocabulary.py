@@ -74,8 +74,7 @@ class Vocabulary:
             why = "single characters alone are as many" if found > size else "it has no more pairs that occur twice"
             raise ValueError(
                 f"size must not exceed what the sentences can provide, got {size} with text for {found} tokens: "
-                f"{why}; ask for "
-                f"{found}"
+                f"{why}; ask for {found}"
             )
         return cls(tokenizer)
 

@@ -88,7 +88,9 @@ def diagnose(
         vocab_size = logits.shape[-1]
         if pad_id is not None and pad_id >= vocab_size:
             raise ValueError(f"pad_id must be in the vocabulary, 0 … {vocab_size - 1}, got {pad_id}; pass a token")
-        if causal is None and (len(read.streams) > 1 or _predicts_its_input(read) or _predicts_the_next(read)):
+        if causal is None and (
+            len(read.streams) > 1 or _predicts_its_input(read) or _predicts_its_input(read, later=1)
+        ):
             causal = True
         found, aligned = _targets(read, targets, pad_id, vocab_size)
         subject = Subject(model, read, found, aligned, pad_id, causal, logits)
@@ -133,19 +135,12 @@ def _remedy(error: Exception, batch: Batch) -> str:
     return "call it on the batch yourself, or pass what is missing: a tuple in order, or a dict by name"
 
 
-def _predicts_its_input(batch: Batch) -> bool:
-    labels = batch.labels
-    if labels is None or labels.shape != batch.tokens.shape:
+def _predicts_its_input(batch: Batch, *, later: int = 0) -> bool:
+    """Whether each label is the token at its own position, or one so many positions later."""
+    labels, tokens = batch.labels, batch.tokens
+    if labels is None or labels.shape != tokens.shape:
         return False
-    counted = labels != -100
-    return bool(counted.any() and (labels == batch.tokens)[counted].all())
-
-
-def _predicts_the_next(batch: Batch) -> bool:
-    labels = batch.labels
-    if labels is None or labels.shape != batch.tokens.shape or labels.shape[1] < 2:
-        return False
-    labels, tokens = labels[:, :-1], batch.tokens[:, 1:]
+    labels, tokens = labels[:, : labels.shape[1] - later], tokens[:, later:]
     counted = labels != -100
     return bool(counted.any() and (labels == tokens)[counted].all())
 

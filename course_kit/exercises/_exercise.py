@@ -74,7 +74,7 @@ class Case:
             return x.to(dtype, copy=True) if isinstance(x, Tensor) and x.is_floating_point() else x
 
         state = {name: cast(parameter) for name, parameter in self.state.items()}
-        return Case(**{**vars_of(self), "args": tuple(map(cast, self.args)), "state": state})
+        return dataclasses.replace(self, args=tuple(map(cast, self.args)), state=state)
 
 
 def _size(value: Any) -> int:
@@ -92,11 +92,6 @@ def _tensors(value: Any) -> Iterator[Tensor]:
         yield value.log_probs
     elif isinstance(value, Tensor):
         yield value
-
-
-def vars_of(case: Case) -> dict[str, Any]:
-    """A case's fields by name, without what it has cached."""
-    return {name: getattr(case, name) for name in Case.__dataclass_fields__}
 
 
 @dataclass(frozen=True)
@@ -168,7 +163,7 @@ class Exercise:
     """Everything about one exercise; page, stub, checks and solution come from here.
 
     Args:
-        name: of the function or class, as EXERCISES and the page have it.
+        name: of the function or class, as the page has it; the reference's if left out.
         title: heading in the page.
         statement: what to write, Markdown with `$…$`.
         difficulty: 1 (a line) to 5 (an evening).
@@ -189,7 +184,7 @@ class Exercise:
         forbidden: functions that are the whole exercise; one in use does not count as one's own. A bare name is one
             of PyTorch's ("softmax"), or one that is forbidden with an option only ("f(option=True)"), a dotted one a
             module and a function or class in it ("sacrebleu.corpus_bleu").
-        chapter: stem of the chapter that it belongs to.
+        chapter: stem of the chapter that it belongs to, which its folder is named after.
         repair: whether the stub is code to repair rather than to write. It runs once its line with NotImplementedError
             is deleted; deleting that line is how a learner says that the code is right as it stands.
         mistakes: file of its mistakes, see `_mistakes`; None for none.
@@ -198,7 +193,7 @@ class Exercise:
             in this form show the same mistake. None for a result that has no such form.
     """
 
-    name: str
+    name: str = ""
     title: str
     statement: str
     difficulty: int
@@ -206,7 +201,7 @@ class Exercise:
     stub: str
     hints: tuple[str, ...]
     reference: Callable
-    shapes: dict[str, str]
+    shapes: dict[str, str] = field(default_factory=dict)
     returns: tuple[str, ...] = ("output",)
     read_next: str = ""
     single_sign_args: tuple[str, ...] = ()
@@ -221,6 +216,9 @@ class Exercise:
     canonical_form: Callable[[Any], Any] | None = None
     properties: list[Property] = field(default_factory=list, init=False)
     remarks: list[Remark] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.reference.__name__
 
     @property
     def stem(self) -> str:

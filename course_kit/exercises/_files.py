@@ -28,7 +28,7 @@ _HINT = re.compile(r"^## Hint *$", re.MULTILINE)
 
 
 def texts_next_to(file: str) -> dict:
-    """Title, statement and hints of the exercise in this file, and the files of its mistakes and clauses.
+    """What the place of an exercise's file says of it: title, statement, hints, chapter, files of mistakes and clauses.
 
     Args:
         file: `__file__` of the exercise.
@@ -43,6 +43,7 @@ def texts_next_to(file: str) -> dict:
         raise FileNotFoundError(f"expected title, statement and hints of {path.name} in {page.name} beside it")
     return {
         **text_of(page.read_text(encoding="utf-8"), page.name),
+        "chapter": path.parent.name,
         "mistakes": path.with_name(f"{path.stem}_mistakes.md"),
         "clauses": path.with_name(f"{path.stem}_clauses.md"),
     }

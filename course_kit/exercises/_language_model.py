@@ -51,9 +51,10 @@ class NextLogProbs:
 
     def row(self, tokens: tuple[int, ...] | list[int]) -> int:
         """The row that follows these tokens, bos left out."""
+        rows, vocab = self.log_probs.shape
         number = 0
         for token in tokens:
-            number = (number * self.log_probs.shape[1] + token + 1) % len(self.log_probs)
+            number = (number * vocab + token + 1) % rows
         return number
 
     def function(self) -> Callable[[list[int]], Tensor]:
@@ -63,29 +64,32 @@ class NextLogProbs:
         def next_log_probs(tokens: list[int]) -> Tensor:
             nonlocal calls
             calls += 1
-            self._check(tokens, calls)
+            if fault := self._fault(tokens):
+                error, text = fault
+                raise error(f"next_log_probs({str(tokens)[:80]}): {text}")
+            if calls > MOST_CALLS:
+                raise RuntimeError(f"next_log_probs was called more than {MOST_CALLS} times")
             return self.log_probs[self.row(tokens[1:])].clone()
 
         return next_log_probs
 
-    def _check(self, tokens: list[int], calls: int) -> None:
-        asked = f"next_log_probs({str(tokens)[:80]})"
+    def _fault(self, tokens: list[int]) -> tuple[type[Exception], str] | None:
+        """What is wrong with a question; None if nothing is."""
         vocab = self.log_probs.shape[1]
         if not isinstance(tokens, list | tuple):
-            raise TypeError(f"{asked}: expected a list of ints, got {type(tokens).__name__}")
-        if any(type(token) is not int for token in tokens):
-            kind = next(type(token).__name__ for token in tokens if type(token) is not int)
-            raise TypeError(f"{asked}: expected a list of ints, got one with an item of type {kind}")
+            return TypeError, f"expected a list of ints, got {type(tokens).__name__}"
+        for token in tokens:
+            if type(token) is not int:
+                return TypeError, f"expected a list of ints, got one with an item of type {type(token).__name__}"
         if not tokens or tokens[0] != self.bos_id:
-            raise ValueError(f"{asked}: expected bos first, which is {self.bos_id} here")
-        if any(not 0 <= token < vocab for token in tokens):
-            raise ValueError(f"{asked}: expected ids from 0 to {vocab - 1}")
+            return ValueError, f"expected bos first, which is {self.bos_id} here"
+        if min(tokens) < 0 or max(tokens) >= vocab:
+            return ValueError, f"expected ids from 0 to {vocab - 1}"
         if self.eos_id in tokens[1:]:
-            raise ValueError(f"{asked}: expected a sequence that goes on, this one has ended with eos, {self.eos_id}")
+            return ValueError, f"expected a sequence that goes on, this one has ended with eos, {self.eos_id}"
         if len(tokens) > 1 + self.max_length:
-            raise ValueError(f"{asked}: expected at most {self.max_length} tokens after bos, the max_length")
-        if calls > MOST_CALLS:
-            raise RuntimeError(f"next_log_probs was called more than {MOST_CALLS} times")
+            return ValueError, f"expected at most {self.max_length} tokens after bos, the max_length"
+        return None
 
     def shown(self) -> Iterator[str]:
         """Probabilities as lines of a table: what a beam of two goes through, so far as it has room."""

@@ -76,12 +76,8 @@ def gradient_times_input(embedding: nn.Module, score: Callable[[], Tensor]) -> F
         vectors.append(output.detach().requires_grad_())
         return vectors[-1]
 
-    handle = embedding.register_forward_hook(keep)
-    try:
-        with torch.enable_grad():
-            number = score()
-    finally:
-        handle.remove()
+    with embedding.register_forward_hook(keep), torch.enable_grad():
+        number = score()
     check_instance(Tensor, **{"what score returns": number})
     if number.numel() != 1:
         raise ValueError(

@@ -11,18 +11,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from course_kit._checks import check_instance, check_whole
 from course_kit.nn import MultiHeadAttention, named_attentions
 from course_lib.multi_head import merge_heads, split_heads
 
-__all__ = [
-    "heads_off",
-    "patch_heads",
-    "patch_outputs",
-    "record_heads",
-    "record_outputs",
-]
+__all__ = ["heads_off", "patch_heads", "patch_outputs", "record_heads", "record_outputs"]
 
 
 @contextmanager
@@ -140,20 +135,15 @@ def record_outputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str,
     """
     check_instance(nn.Module, model=model)
     check_instance(Iterable, names=names)
-    modules, outputs = {name: _submodule(model, name) for name in names}, {}
+    outputs: dict[str, Tensor] = {}
+    with ExitStack() as stack:
+        for name in names:
 
-    def keep(name):
-        def hook(_module, _args, output):
-            outputs[name] = _tensor(output).detach()
+            def keep(_module, _args, output, name=name):
+                outputs[name] = _tensor(output).detach()
 
-        return hook
-
-    handles = [module.register_forward_hook(keep(name)) for name, module in modules.items()]
-    try:
+            stack.enter_context(_submodule(model, name).register_forward_hook(keep))
         yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -182,39 +172,29 @@ def patch_outputs(model: nn.Module, patches: Mapping[str, Tensor], *, positions:
     check_instance(Mapping, patches=patches)
     called: set[str] = set()
 
-    def replace(name, patch):
-        def hook(_module, _args, output):
-            called.add(name)
-            own = _tensor(output)
-            _check_patch(name, patch, own)
-            changed = own.clone()
-            changed[:, positions] = patch[:, positions]
-            return (changed, *output[1:]) if isinstance(output, tuple) else changed
+    with ExitStack() as stack:
+        for name, patch in patches.items():
 
-        return hook
+            def replace(_module, _args, output, name=name, patch=patch):
+                called.add(name)
+                own = _tensor(output)
+                _check_patch(name, patch, own)
+                changed = own.clone()
+                changed[:, positions] = patch[:, positions]
+                return (changed, *output[1:]) if isinstance(output, tuple) else changed
 
-    modules = {name: _submodule(model, name) for name in patches}
-    handles = [module.register_forward_hook(replace(name, patches[name])) for name, module in modules.items()]
-    try:
+            stack.enter_context(_submodule(model, name).register_forward_hook(replace))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
-    if idle := modules.keys() - called:
+    if idle := patches.keys() - called:
         raise ValueError(
             f"expected every patched sub-module to be called while the block runs, but {type(model).__name__} did not "
             f"call {', '.join(sorted(idle))}, so nothing was patched there; patch a module that contains it"
         )
 
 
-@contextmanager
-def _changed_heads(attention: MultiHeadAttention, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+def _changed_heads(attention: MultiHeadAttention, change: Callable[[Tensor], Tensor]) -> RemovableHandle:
     """Send the heads' outputs, `(B, L_q, d_model)` as the output projection reads them, through `change`."""
-    handle = attention.out_proj.register_forward_pre_hook(lambda _module, args: (change(args[0]),))
-    try:
-        yield
-    finally:
-        handle.remove()
+    return attention.out_proj.register_forward_pre_hook(lambda _module, args: (change(args[0]),))
 
 
 def _submodule(model: nn.Module, name: str) -> nn.Module:

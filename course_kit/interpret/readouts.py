@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import torch
 from torch import Tensor, nn
 
@@ -46,13 +48,11 @@ def logit_lens(
     def keep_output(_layer: nn.Module, _args: tuple, output: Tensor) -> None:
         states.append(output)
 
-    handles = [stack.layers[0].register_forward_pre_hook(keep_input)]
-    handles += [layer.register_forward_hook(keep_output) for layer in stack.layers]
-    try:
+    with ExitStack() as hooks:
+        hooks.enter_context(stack.layers[0].register_forward_pre_hook(keep_input))
+        for layer in stack.layers:
+            hooks.enter_context(layer.register_forward_hook(keep_output))
         model(*inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
     return torch.stack([model.output(stack.norm(x)) for x in states])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -70,12 +70,10 @@ def record_value_norms(model: nn.Module) -> Iterator[dict[str, Tensor]]:
 
         return hook
 
-    handles = [m.register_forward_hook(keep(name), with_kwargs=True) for name, m in named_attentions(model).items()]
-    try:
+    with ExitStack() as hooks:
+        for name, module in named_attentions(model).items():
+            hooks.enter_context(module.register_forward_hook(keep(name), with_kwargs=True))
         yield norms
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def twin_weights(

@@ -163,17 +163,9 @@ class DecoderLayer(plain.DecoderLayer):
             cache: a pair, for self-attention and for cross-attention. The first holds the positions before x, which
                 `self_mask` then covers too.
         """
-        own, cross = map(_cache_kwargs, cache or (None, None))
-        x = self.residual(
-            x,
-            self.norm1,
-            lambda y: self.self_attention(y, y, y, self_mask, need_weights=False, **own)[0],
-        )
-        x = self.residual(
-            x,
-            self.norm2,
-            lambda y: self.cross_attention(y, memory, memory, memory_mask, need_weights=False, **cross)[0],
-        )
+        own, cross = ({"need_weights": False, **_cache_kwargs(kept)} for kept in cache or (None, None))
+        x = self.residual(x, self.norm1, lambda y: self.self_attention(y, y, y, self_mask, **own)[0])
+        x = self.residual(x, self.norm2, lambda y: self.cross_attention(y, memory, memory, memory_mask, **cross)[0])
         return self.residual(x, self.norm3, self.feed_forward)
 
 

@@ -131,7 +131,8 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "batch length"], *, offset: int = 0) -> Float[Tensor, "batch length d_model"]:
         """`(B, L)` ids to `(B, L, d_model)`; the first of them is at position `offset`."""
-        _check_tokens(tokens, self.embedding.num_embeddings)
+        check_tokens(tokens)
+        check_in_vocabulary(tokens, self.embedding.num_embeddings)
         scaled = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
         if offset and not isinstance(self.positions, nn.Identity):
             return self.dropout(self.positions(scaled, offset=offset))
@@ -144,11 +145,7 @@ class Encoder(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         check_instance(TransformerConfig, config=config)
-        self.layers = nn.ModuleList(
-            EncoderLayer(config.d_model, config.num_heads, config.d_ff, **config.layer_options())
-            for _ in range(config.num_layers)
-        )
-        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+        self.layers, self.norm = _stack(EncoderLayer, config)
 
     def forward(
         self,
@@ -169,11 +166,7 @@ class Decoder(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         check_instance(TransformerConfig, config=config)
-        self.layers = nn.ModuleList(
-            DecoderLayer(config.d_model, config.num_heads, config.d_ff, **config.layer_options())
-            for _ in range(config.num_layers)
-        )
-        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+        self.layers, self.norm = _stack(DecoderLayer, config)
 
     def forward(
         self,
@@ -383,6 +376,13 @@ class LanguageModel(nn.Module):
         return self.output(self.layers(self.embedding(tokens, offset=before), mask, cache=cache))
 
 
+def _stack(kind: type[nn.Module], config: TransformerConfig) -> tuple[nn.ModuleList, nn.Module]:
+    """The layers, and what comes after them: a norm, if the layers' sums are not normed."""
+    sizes = config.d_model, config.num_heads, config.d_ff
+    layers = nn.ModuleList(kind(*sizes, **config.layer_options()) for _ in range(config.num_layers))
+    return layers, nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+
 def _new_embedding(vocab_size: int, config: TransformerConfig) -> nn.Embedding:
     embedding = nn.Embedding(vocab_size, config.d_model)
     nn.init.normal_(embedding.weight, std=config.d_model**-0.5)
@@ -404,8 +404,3 @@ def _xavier_feed_forward(model: nn.Module) -> None:
             for linear in (module.linear1, module.linear2):
                 nn.init.xavier_uniform_(linear.weight)
                 nn.init.zeros_(linear.bias)
-
-
-def _check_tokens(tokens: Tensor, vocab_size: int) -> None:
-    check_tokens(tokens)
-    check_in_vocabulary(tokens, vocab_size)

@@ -146,12 +146,12 @@ def _train(options: argparse.Namespace) -> int:
     changed = {name: getattr(options, name) for name in ("seed", "epochs") if getattr(options, name) is not None}
     recipe = dataclasses.replace(recipe, **changed)
     corpus = _corpus(options.data)
-    if not options.config and corpus.name != "Multi30k":
-        recipe = dataclasses.replace(recipe, **BUILT_IN, **changed)
+    cut = {} if options.config or corpus.name == "Multi30k" else BUILT_IN
+    recipe = dataclasses.replace(recipe, **cut)
     first = int(os.environ.get("LOCAL_RANK", 0)) == 0  # of several processes one speaks
     say = print if first else (lambda *words: None)
     say(f"{corpus.name}: {corpus.licence}.")
-    if not options.config and corpus.name != "Multi30k":
+    if cut:
         say(f"The recipe is made for Multi30k; for this corpus it is used with {BUILT_IN}.")
     vocabulary = Vocabulary.learn(corpus.sentences("train"), recipe.vocab_size)
     task = TranslationTask(corpus, vocabulary).by_recipe(recipe)
@@ -172,22 +172,18 @@ def _train(options: argparse.Namespace) -> int:
         return 0
     translator = Translator(model, vocabulary)
     best = min(history, key=lambda epoch: epoch["val_loss"])
-    minutes = {"minutes": (time.perf_counter() - started) / 60, "cpu_minutes": (time.process_time() - cpu) / 60}
-    took = {name: round(value, 1) for name, value in minutes.items()}
-    took |= {"accelerator": "cpu" if on_cpu(options.accelerator) else options.accelerator}
-    took |= {"threads": torch.get_num_threads(), "devices": options.devices, "resumed": options.resume}
+    took = {
+        "minutes": round((time.perf_counter() - started) / 60, 1),
+        "cpu_minutes": round((time.process_time() - cpu) / 60, 1),
+        "accelerator": "cpu" if on_cpu(options.accelerator) else options.accelerator,
+        "threads": torch.get_num_threads(),
+        "devices": options.devices,
+        "resumed": options.resume,
+    }
     parameters = sum(p.numel() for p in model.parameters())
     target = options.out / "translator"
-    translator.save(
-        target,
-        card=_card(corpus, recipe, parameters, best),
-        about={
-            "corpus": corpus.name,
-            "recipe": recipe.to_dict(),
-            "best": best,
-            "this_run": took,
-        },
-    )
+    about = {"corpus": corpus.name, "recipe": recipe.to_dict(), "best": best, "this_run": took}
+    translator.save(target, card=_card(corpus, recipe, parameters, best), about=about)
     say(
         f"{parameters:,} parameters; best epoch {best['epoch']}: validation perplexity {best['val_perplexity']:.3f} "
         f"a token; this run took {took['minutes']:.0f} min ({took['cpu_minutes']:.0f} min of processor time)."
@@ -270,14 +266,11 @@ def _translator(options: argparse.Namespace):
 
     if options.model is None:
         return pretrained()
-    folder = Path(options.model)
+    folder, inside = Path(options.model), Path(options.model, "translator")
     if not options.model or not (folder / "config.json").is_file():  # an empty name would be the current folder
-        inside = folder / "translator"
-        hint = (
-            f"take {inside}"
-            if (inside / "config.json").is_file()
-            else "`course-lib train --out DIR` writes DIR/translator"
-        )
+        hint = "`course-lib train --out DIR` writes DIR/translator"
+        if (inside / "config.json").is_file():
+            hint = f"take {inside}"
         raise FileNotFoundError(f"--model must be the folder of a translator, got {options.model!r}; {hint}")
     return Translator.load(folder)
 

@@ -35,12 +35,11 @@ class Hypothesis:
 
 def hypotheses(each: list[list[Hypothesis]], eos_id: int) -> Hypotheses:
     """Those of each source, the best first, with their ends taken off."""
-    ended = [[h.tokens[-1] == eos_id for h in those] for those in each]
     return Hypotheses(
         tokens=[[h.tokens[:-1] if h.tokens[-1] == eos_id else h.tokens for h in those] for those in each],
         log_probs=[[h.total for h in those] for those in each],
         scores=[[h.score for h in those] for those in each],
-        finished=ended,
+        finished=[[h.tokens[-1] == eos_id for h in those] for those in each],
     )
 
 

@@ -77,14 +77,12 @@ class Recipe:
         check_seed(self.seed)
         check_shares(label_smoothing=self.label_smoothing, bpe_dropout=self.bpe_dropout)
         for name in ("learning_rate", "eps", "clip_norm", "weight_decay"):
-            if not isinstance(getattr(self, name), Real):
-                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
-        for name in ("learning_rate", "eps"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
-        for name in ("clip_norm", "weight_decay"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
+            value, may_be_zero = getattr(self, name), name in ("clip_norm", "weight_decay")
+            if not isinstance(value, Real):
+                raise TypeError(f"{name} must be a number, got {value!r}")
+            if not 0 <= value < math.inf or (value == 0 and not may_be_zero):
+                wanted = "finite and not negative" if may_be_zero else "positive and finite"
+                raise ValueError(f"{name} must be {wanted}, got {value}")
         if not isinstance(self.betas, tuple | list) or not all(isinstance(beta, Real) for beta in self.betas):
             raise TypeError(f"betas must be two numbers, got {self.betas!r}")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
@@ -129,8 +127,7 @@ class Recipe:
             ValueError: a name is not known or a value is of another type.
         """
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        unknown = [str(name) for name in values if name not in fields]
-        if unknown:
+        if unknown := [str(name) for name in values if name not in fields]:
             raise ValueError(f"a recipe has the settings {', '.join(fields)}; got {', '.join(unknown)}")
         clean: dict[str, Any] = {}
         for name, value in values.items():
@@ -165,10 +162,8 @@ class Recipe:
             raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
         if not isinstance(values, Mapping):
             raise ValueError(f"{path} must hold lines of the form `name: value`, got {type(values).__name__}")
-        twice = (
-            [name for name, times in Counter(key.value for key, _ in lines.value).items() if times > 1] if lines else []
-        )
-        if twice:
+        times = Counter(key.value for key, _ in lines.value) if lines else {}
+        if twice := [name for name in times if times[name] > 1]:
             raise ValueError(
                 f"{path} must give each name once, got {', '.join(twice)} more than once; keep one line each"
             )

@@ -10,24 +10,26 @@ from course_kit.nn import Transformer
 __all__ = ["Cached", "Uncached", "of_parents"]
 
 
-class Uncached:
-    """All positions recomputed at each step, by `Transformer.decode`."""
-
-    def __init__(self, model: Transformer, source: Tensor):
+class _Steps:
+    def __init__(self, model: Transformer):
         self.model = model
         self.pad_id = model.config.pad_id
         self.dtype = torch.promote_types(model.output.weight.dtype, torch.float32)
+
+
+class Uncached(_Steps):
+    """All positions recomputed at each step, by `Transformer.decode`."""
+
+    def __init__(self, model: Transformer, source: Tensor):
+        super().__init__(model)
         self.source, self.memory = source, model.encode(source)
         self.written: Tensor | None = None  # (R, W, n)
 
     def step(self, tokens: Tensor, parents: Tensor | None = None) -> Tensor:
         """Logits `(R, W, V)` after one token more, `(R, W)`; `parents` as in `Transformer.step`."""
         width = tokens.shape[1]
-        self.written = (
-            tokens[..., None]
-            if self.written is None
-            else torch.cat((of_parents(parents, self.written), tokens[..., None]), -1)
-        )
+        past = () if self.written is None else (of_parents(parents, self.written),)
+        self.written = torch.cat((*past, tokens[..., None]), -1)
         memory, source = (x.repeat_interleave(width, 0) for x in (self.memory, self.source))  # (R * W, …)
         logits = self.model.decode(self.written.flatten(0, 1), memory, source)[:, -1]  # (R * W, V)
         return logits.to(self.dtype).unflatten(0, (-1, width))
@@ -39,13 +41,11 @@ class Uncached:
         )
 
 
-class Cached:
+class Cached(_Steps):
     """The new position only, by `Transformer.step`."""
 
     def __init__(self, model: Transformer, source: Tensor):
-        self.model = model
-        self.pad_id = model.config.pad_id
-        self.dtype = torch.promote_types(model.output.weight.dtype, torch.float32)
+        super().__init__(model)
         self.cache = model.begin(source)
 
     def step(self, tokens: Tensor, parents: Tensor | None = None) -> Tensor:

@@ -133,14 +133,9 @@ class TranslationTask(TokenTask):
         rng = random.Random(f"{seed}, epoch {number}")
         pairs = self.encoded("train")
         if self.bpe_dropout:
-            source, target = zip(*self.corpus["train"], strict=True)
-            pairs = list(
-                zip(
-                    self.vocabulary.encode_all_at_random(source, self.bpe_dropout, rng),
-                    self.vocabulary.encode_all_at_random(target, self.bpe_dropout, rng),
-                    strict=True,
-                )
-            )
+            sides = zip(*self.corpus["train"], strict=True)
+            spelled = [self.vocabulary.encode_all_at_random(side, self.bpe_dropout, rng) for side in sides]
+            pairs = list(zip(*spelled, strict=True))
         pairs = [pair for pair in pairs if max(map(len, pair)) <= self.max_length]
         rng.shuffle(pairs)
         pairs.sort(key=lambda pair: min(map(len, pair)))  # among equally long sentences, like stands beside like
@@ -160,10 +155,7 @@ class TranslationTask(TokenTask):
     def encoded(self, split: str) -> EncodedPairs:
         """Token ids of every pair of a split, without bos and eos, in the order of the corpus."""
         if split not in self._encoded:
-            source, target = zip(*self.corpus[split], strict=True)
-            self._encoded[split] = list(
-                zip(self.vocabulary.encode_all(source), self.vocabulary.encode_all(target), strict=True)
-            )
+            self._encoded[split] = self._encode(self.corpus[split])
         return self._encoded[split]
 
     def figures(self, split: str) -> SplitFigures:
@@ -190,8 +182,7 @@ class TranslationTask(TokenTask):
                 raise TypeError(f"pairs must be (sentence, translation), two texts each, got {pair!r:.60} among them")
         if not pairs:
             raise ValueError("pairs must be at least one sentence with its translation, got none")
-        source, target = zip(*pairs, strict=True)
-        return self._pad(list(zip(self.vocabulary.encode_all(source), self.vocabulary.encode_all(target), strict=True)))
+        return self._pad(self._encode(pairs))
 
     # What every task has
 
@@ -228,6 +219,10 @@ class TranslationTask(TokenTask):
         if rows.device.type == "cpu":
             return chunked_label_smoothing_loss(rows, labels, self.label_smoothing, self.pad_id)
         return masked_label_smoothing_loss(rows.float(), labels, self.label_smoothing, self.pad_id)
+
+    def _encode(self, pairs: Pairs) -> EncodedPairs:
+        sides = zip(*pairs, strict=True)
+        return list(zip(*map(self.vocabulary.encode_all, sides), strict=True))
 
     def _batches(self, pairs: EncodedPairs) -> list[list[int]]:
         # Both sides have eos; the longer one decides.

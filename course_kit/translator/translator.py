@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,18 +108,7 @@ class Translator:
                 f"beam_size must be at most {MAX_BEAM}, got {beam_size}; widths above 5 to 10 hardly improve the result"
             )
 
-        def search(source: Tensor, limits: list[int]) -> Hypotheses:
-            return beam(
-                self.model,
-                source,
-                bos_id=self.vocabulary.bos_id,
-                eos_id=self.vocabulary.eos_id,
-                beam_size=beam_size,
-                max_length=limits,
-                length_penalty=length_penalty,
-                num_best=num_best,
-            )
-
+        search = partial(beam, beam_size=beam_size, length_penalty=length_penalty, num_best=num_best)
         return self._in_batches(sentences, search, max_tokens)
 
     def samples(
@@ -134,20 +124,7 @@ class Translator:
         """One translation of each sentence, drawn from the model; for the arguments see `translator.search.sample`."""
         check_seed(seed)
         generator = torch.Generator().manual_seed(seed)
-
-        def draw(source: Tensor, limits: list[int]) -> Hypotheses:
-            return sample(
-                self.model,
-                source,
-                bos_id=self.vocabulary.bos_id,
-                eos_id=self.vocabulary.eos_id,
-                max_length=limits,
-                temperature=temperature,
-                top_k=top_k,
-                top_p=top_p,
-                generator=generator,
-            )
-
+        draw = partial(sample, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
         return [drawn[0].text for drawn in self._in_batches(sentences, draw, max_tokens)]
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
@@ -294,7 +271,9 @@ class Translator:
         config = self.model.config
         return min(limit, config.max_length) if config.positions == "learned" else limit
 
-    def _in_batches(self, sentences, decode, max_tokens: int) -> list[list[Translation]]:
+    def _in_batches(
+        self, sentences: Sequence[str], decode: Callable[..., Hypotheses], max_tokens: int
+    ) -> list[list[Translation]]:
         check_whole(max_tokens=max_tokens)
         encoded = self.encode(sentences)
         device = next(self.model.parameters()).device
@@ -303,16 +282,14 @@ class Translator:
         ]
         order = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: len(encoded[i]))
         for places in slices(order, lambda i: len(encoded[i]), max_tokens):
-            found = decode(
-                padded([encoded[i] for i in places], self.vocabulary.pad_id, device),
-                [self.limit(len(encoded[i])) for i in places],
-            )
-            for row, i in enumerate(places):
+            source = padded([encoded[i] for i in places], self.vocabulary.pad_id, device)
+            limits = [self.limit(len(encoded[i])) for i in places]
+            ends = {"bos_id": self.vocabulary.bos_id, "eos_id": self.vocabulary.eos_id}
+            found = decode(self.model, source, max_length=limits, **ends)
+            for i, *of_one in zip(places, found.tokens, found.log_probs, found.scores, found.finished, strict=True):
                 results[i] = [
-                    Translation(self.vocabulary.decode(tokens), list(tokens), log_prob, score, finished)
-                    for tokens, log_prob, score, finished in zip(
-                        found.tokens[row], found.log_probs[row], found.scores[row], found.finished[row], strict=True
-                    )
+                    Translation(self.vocabulary.decode(tokens), tokens, *figures)
+                    for tokens, *figures in zip(*of_one, strict=True)
                 ]
         return results
 

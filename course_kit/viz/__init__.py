@@ -20,12 +20,10 @@ from course_kit.viz.inspection_words import contextual_words
 from course_kit.viz.labels import readable
 from course_kit.viz.masking_leaks import leak_detector
 from course_kit.viz.masking_painter import mask_painter
-from course_kit.viz.multi_head_grid import head_grid
 from course_kit.viz.multi_head_split import head_split
 from course_kit.viz.positional_encoding_views import rotary_pair, sinusoid_probe
 from course_kit.viz.scaled_dot_product_views import attention_calculator, scale_explorer
 from course_kit.viz.style import PALETTE, SERIES, WEIGHTS, use_style
-from course_kit.viz.transformer_budget import parameter_calculator
 from course_kit.viz.transformer_maps import three_attentions
 from course_kit.viz.transformer_norm_switch import norm_switch
 from course_kit.viz.transformer_steps import block_stepper
@@ -45,7 +43,6 @@ __all__ = [
     "contextual_words",
     "describe",
     "description_of",
-    "head_grid",
     "head_split",
     "head_view",
     "heads_map",
@@ -59,7 +56,6 @@ __all__ = [
     "next_token_bars",
     "norm_switch",
     "pair_view",
-    "parameter_calculator",
     "patching_view",
     "query_plane",
     "readable",

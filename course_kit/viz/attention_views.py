@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from course_kit._checks import check_whole, got
-from course_kit.viz.describing import checked, describe, shortened
+from course_kit.viz.describing import checked, count, describe, shortened
 from course_kit.viz.inspection_inputs import DELIMITERS
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import HIGH, button, controls, drawing, element, labels_for, panels, text_of, words
@@ -52,16 +52,12 @@ def query_plane(
     names = [shortened(name) for name in labels_for(labels, len(key), "labels", "k")]
     reach = 1.15 * max(1e-6, *key.abs().flatten().tolist(), *query.abs().tolist())
     scale = (_SIDE / 2 - _MARGIN) / reach
-    data = {"key": numbers(key), "value": numbers(value), "query": numbers(query), "names": names, "scale": scale}
-
     weights = torch.softmax(key.double() @ query.double(), 0)
     output = (weights @ value.double()).item()
     most = fixed(weights.max().item())
     named = [f"“{name}”" for name, weight in zip(names, weights.tolist(), strict=True) if fixed(weight) == most]
     middle = _SIDE / 2
-    parts = [
-        element("path", d=f"M0 {middle}H{_SIDE}M{middle} 0V{_SIDE}", class_="line", stroke_opacity=0.4),
-    ]
+    parts = [element("path", d=f"M0 {middle}H{_SIDE}M{middle} 0V{_SIDE}", class_="line", stroke_opacity=0.4)]
     for i, (place, name, weight) in enumerate(zip(key.tolist(), names, weights.tolist(), strict=True)):
         x, y = middle + scale * place[0], middle - scale * place[1]
         radius = 4.0 + 22 * weight**0.5
@@ -69,6 +65,7 @@ def query_plane(
         parts.append(element("circle", cx=x, cy=y, r=4.0, class_="key"))
         parts.append(words(x, y - radius - 8, name, key=f"name{i}", class_="key small"))
     x, y = middle + scale * query[0].item(), middle - scale * query[1].item()
+    at = f"{fixed(query[0].item(), 2)}, {fixed(query[1].item(), 2)}"
     parts.append(element("path", d=f"M{middle} {middle}L{x:.6g} {y:.6g}", class_="line", data_k="arrow"))
     parts.append(
         element(
@@ -79,7 +76,7 @@ def query_plane(
             element("circle", cx=x, cy=y, r=24.0, fill_opacity=0),
             data_drag="", data_k="query", tabindex=0,
             role="slider", aria_label="query: drag it, or move it with the arrow keys", aria_valuenow=0,
-            aria_valuetext=f"query at {fixed(query[0].item(), 2)}, {fixed(query[1].item(), 2)}",
+            aria_valuetext=f"query at {at}",
         )
     )  # fmt: skip
     plane = drawing(_SIDE, _SIDE, *parts, label="Keys in a plane, and the query among them")
@@ -103,15 +100,14 @@ def query_plane(
         words(316, bottom, fixed(output), key="output", class_="end output"),
     ]
     table = drawing(_SIDE, bottom + 20, *rows, label="The weight and the value of each key, and the output")
-    at = f"{fixed(query[0].item(), 2)}, {fixed(query[1].item(), 2)}"
     described = ", ".join(f"{name} {fixed(weight)}" for name, weight in zip(names, weights.tolist(), strict=True))
     return View(
         kind="query_plane",
         title="A query among keys",
-        description=f"{len(names)} {'key' if len(names) == 1 else 'keys'} in a plane. The query at {at} gives "
+        description=f"{count(len(names), 'key')} in a plane. The query at {at} gives "
         f"{described}. The output, the average of the values with these weights, is {fixed(output)}.",
         body=controls(button("hard", "hard: all to the best key", pressed=False)) + panels(plane, table),
-        data=data,
+        data={"key": numbers(key), "value": numbers(value), "query": numbers(query), "names": names, "scale": scale},
         hint="Drag the blue disc, the query: which key gets the weight?",
         status=f"With the query at {at}, {', '.join(named)} {'each get' if len(named) > 1 else 'gets'} {most}, and the "
         f"output is {fixed(output)}.",

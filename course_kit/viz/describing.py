@@ -22,11 +22,7 @@ ENOUGH = 0.8  # share of the queries that makes a pattern
 
 
 def describe(
-    weights: Tensor,
-    queries: Sequence[str] | None = None,
-    keys: Sequence[str] | None = None,
-    *,
-    title: str = "",
+    weights: Tensor, queries: Sequence[str] | None = None, keys: Sequence[str] | None = None, *, title: str = ""
 ) -> str:
     """Say in plain words what a map of attention weights shows: the text twin of `attention_map` and `heads_map`.
 
@@ -148,7 +144,7 @@ def _of_one(array: np.ndarray, queries, keys, tolerance: float) -> list[str]:
 def _of_heads(array: np.ndarray, keys) -> list[str]:
     num_heads, len_q, len_k = array.shape
     names = _names(keys, len_k, "key")
-    said = [f"Attention weights of {_count(num_heads, 'head')}, each {_size(len_q, len_k)}."]
+    said = [f"Attention weights of {count(num_heads, 'head')}, each {_size(len_q, len_k)}."]
     found: dict[str, list[int]] = {}
     for head in range(num_heads):
         found.setdefault(_pattern(array[head], names) or "no plain pattern", []).append(head)
@@ -281,10 +277,11 @@ def cut(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def _size(len_q: int, len_k: int) -> str:
-    return f"{_count(len_q, 'query', 'queries')} ({'row' if len_q == 1 else 'rows'}) over {_count(len_k, 'key')}"
+    return f"{count(len_q, 'query', 'queries')} ({'row' if len_q == 1 else 'rows'}) over {count(len_k, 'key')}"
 
 
-def _count(number: int, one: str, several: str = "") -> str:
+def count(number: int, one: str, several: str = "") -> str:
+    """So many of them, in the singular or the plural."""
     return f"{number} {one if number == 1 else several or one + 's'}"
 
 

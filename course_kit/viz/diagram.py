@@ -99,10 +99,7 @@ class BlockDiagram:
         return path
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {
-            "text/html": f'<div class="course-lib-diagram">{self.svg}</div>',
-            "text/plain": self.description,
-        }
+        return {"text/html": f'<div class="course-lib-diagram">{self.svg}</div>', "text/plain": self.description}
 
     def __repr__(self) -> str:
         return f"BlockDiagram({self.title!r}, {len(self.nodes)} boxes)"

@@ -118,51 +118,17 @@ def _multi_head(module: nn.Module, record: Record) -> Wired:
     softmax = "= masked_softmax(scores, mask)" if masked else "= softmax(scores)"
     attended = next(n.shape for n in nodes if n.name == "split_heads q")
     merged, out = record.taken["out_proj"][0], ("B", "L_q", "d_model")
+    wide, given, gives = (0, 2), record.given["out_proj"][0], tuple(record.output[0].shape)
     nodes += [
-        Node(
-            "scores",
-            "function",
-            ((fed["q"], ""), (fed["k"], "")),
-            scores,
-            (0, 1),
-            row + 1,
-            note=f"= q kᵀ / √d_head{bias}",
-            shape=shape,
-        ),
+        Node("scores", "function", ((fed["q"], ""), (fed["k"], "")), scores, (0, 1), row + 1,
+             note=f"= q kᵀ / √d_head{bias}", shape=shape),
         Node("weights", "function", (("scores", ""),), scores, (0, 1), row + 2, note=softmax, shape=shape),
-        Node(
-            "heads",
-            "function",
-            (("weights", ""), ("split_heads v", "")),
-            ("B", "H", "L_q", "d_head"),
-            (0, 2),
-            row + 3,
-            "output",
-            note="= weights · v",
-            shape=attended,
-        ),
-        Node("merge_heads", "function", (("heads", ""),), out, (0, 2), row + 4, "output", shape=merged),
-        Node(
-            "out_proj",
-            "module",
-            (("merge_heads", ""),),
-            out,
-            (0, 2),
-            row + 5,
-            "output",
-            shape=record.given["out_proj"][0],
-        ),
-        Node(
-            "output",
-            "output",
-            (("out_proj", ""),),
-            out,
-            (0, 2),
-            row + 6,
-            "output",
-            shape=tuple(record.output[0].shape),
-        ),
-    ]
+        Node("heads", "function", (("weights", ""), ("split_heads v", "")), ("B", "H", "L_q", "d_head"), wide, row + 3,
+             "output", note="= weights · v", shape=attended),
+        Node("merge_heads", "function", (("heads", ""),), out, wide, row + 4, "output", shape=merged),
+        Node("out_proj", "module", (("merge_heads", ""),), out, wide, row + 5, "output", shape=given),
+        Node("output", "output", (("out_proj", ""),), out, wide, row + 6, "output", shape=gives),
+    ]  # fmt: skip
     return type(module).__name__, nodes
 
 
@@ -201,9 +167,7 @@ def _transformer(module: nn.Module, record: Record) -> Wired:
         nodes.append(Node(name, "input", (), ("B", f"L_{name}"), column, 0, shape=tuple(x.shape)))
     for side, stack, column in (("source", "encoder", _FIRST), ("target", "decoder", _SECOND)):
         axes, embedding = ("B", f"L_{side}", "d_model"), f"{side}_embedding"
-        nodes.append(
-            Node(embedding, "module", ((side, ""),), axes, column, 1, shape=record.given[embedding][0]),
-        )
+        nodes.append(Node(embedding, "module", ((side, ""),), axes, column, 1, shape=record.given[embedding][0]))
         layers = getattr(module, stack).layers
         sources = ((embedding, ""),) if stack == "encoder" else ((embedding, ""), ("encoder", "memory"))
         note = f"{len(layers)} × {type(layers[0]).__name__}"
@@ -233,17 +197,9 @@ class _Column:
         self.last = ""
 
     def put(
-        self,
-        name: str,
-        kind: str,
-        axes: Axes,
-        *,
-        shape: tuple[int, ...] | None = None,
-        label: str = "",
-        extra: tuple[tuple[str, str], ...] = (),
-        skip: str = "",
-        note: str = "",
-    ) -> None:
+        self, name: str, kind: str, axes: Axes, *, shape: tuple[int, ...] | None = None, label: str = "",
+        extra: tuple[tuple[str, str], ...] = (), skip: str = "", note: str = "",
+    ) -> None:  # fmt: skip
         sources = ((self.last, label),) if self.last else ()
         sources += ((skip, ""),) if skip else extra
         shape = self.record.given[name][0] if shape is None else shape

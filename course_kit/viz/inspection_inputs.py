@@ -141,7 +141,13 @@ def _stacked(attentions: object, part: str | None) -> Tensor:
         raise ValueError(
             f"attentions must hold weights of each layer, got none: the fused path computes none; {_EAGER}"
         )
-    return torch.stack(_same_shape([_one_sentence(layer, n) for n, layer in enumerate(layers)]))
+    layers = [_one_sentence(layer, n) for n, layer in enumerate(layers)]
+    shapes = sorted({tuple(layer.shape) for layer in layers})
+    if len(shapes) > 1:
+        raise ValueError(
+            f"attentions must have layers of one shape (H, L_q, L_k), got {shapes}; pass one kind of attention"
+        )
+    return torch.stack(layers)
 
 
 def _one_sentence(layer: object, number: int) -> Tensor:
@@ -158,15 +164,6 @@ def _one_sentence(layer: object, number: int) -> Tensor:
             f"{tuple(layer.shape)}; choose a sentence, for example [layer[i : i + 1] for layer in attentions]"
         )
     return layer.detach().cpu()
-
-
-def _same_shape(layers: list[Tensor]) -> list[Tensor]:
-    shapes = sorted({tuple(layer.shape) for layer in layers})
-    if len(shapes) > 1:
-        raise ValueError(
-            f"attentions must have layers of one shape (H, L_q, L_k), got {shapes}; pass one kind of attention"
-        )
-    return layers
 
 
 def _layers_of(maps: Mapping[str, object], part: str | None) -> list[object]:

@@ -96,8 +96,8 @@ def logit_lens_view(
             above=None if targets is None else ("target", followed),
         )
         + panels(
-            _best_picture(lens, names, layer, position, f"{rows[layer]} at “{_short(read[position])}”"),
-            _rise_picture(lens, rows, layer, position, f"“{_short(followed[position])}”, {what}"),
+            _best_picture(lens, names, layer, position, f"{rows[layer]} at “{cut(read[position], LONGEST)}”"),
+            _rise_picture(lens, rows, layer, position, f"“{cut(followed[position], LONGEST)}”, {what}"),
         ),
         data={
             "names": [names[g] for g in numbered],
@@ -228,7 +228,10 @@ def _best_picture(lens: _Lens, names: list[str], layer: int, position: int, titl
     best = zip(lens.best[layer, position].tolist(), lens.chances[layer, position].tolist(), strict=True)
     for n, (token, chance) in enumerate(best):
         y = TOP + ROW * (n + 0.5)
-        drawn += [words(2, y, _short(names[token]), key=f"name{n}", class_="start small"), *_bar(y, chance, f"best{n}")]
+        drawn += [
+            words(2, y, cut(names[token], LONGEST), key=f"name{n}", class_="start small"),
+            *_bar(y, chance, f"best{n}"),
+        ]
     return drawing(WIDTH, TOP + ROW * BEST + 4, *drawn, label="The most probable tokens of the chosen cell")
 
 
@@ -238,7 +241,7 @@ def _rise_picture(lens: _Lens, rows: list[str], layer: int, position: int, title
     for n, row in enumerate(rows):
         y = TOP + ROW * (len(rows) - n - 0.5)
         drawn += [
-            words(4, y, _short(row), class_="start small"),
+            words(4, y, cut(row, LONGEST), class_="start small"),
             words(BARS - 6, y, f"rank {lens.ranks[n, position].item()}", key=f"rank{n}", class_="end small"),
             *_bar(y, lens.own[n, position].item(), f"own{n}"),
         ]
@@ -253,7 +256,3 @@ def _bar(y: float, chance: float, key: str) -> list[str]:
         f'<rect class="bar" data-k="{key}" x="{BARS}" y="{y - 8:g}" width="{BAR * chance:.4g}" height="16"/>',
         words(WIDTH - 4, y, fixed(chance), key=f"{key}-value", class_="end small"),
     ]
-
-
-def _short(name: str) -> str:
-    return cut(name, LONGEST)

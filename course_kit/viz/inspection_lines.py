@@ -6,22 +6,27 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from course_kit.viz.describing import cut, shortened
 from course_kit.viz.inspection_inputs import DELIMITERS, Attention, encoded, thousandths
 from course_kit.viz.inspection_patterns import Patterns
+from course_kit.viz.map_axes import short
 from course_kit.viz.view_elements import choice, controls, drawing, element, panels, text_of, words
 from course_kit.viz.view_numbers import fixed
 
-__all__ = ["colour", "lines_data", "lines_panel"]
+__all__ = ["facts", "lines_data", "lines_panel", "strongest"]
 
 WIDTH, ROW, TOP = 340, 24, 46
 LEFT, RIGHT = 118, 222  # where lines begin and end
 SHADES = 20
 CROWD, CROWDED_LEAST = 3, 500  # with more heads than these, only lines of this many thousandths are drawn
-MOST_CHARACTERS = 9
 LISTED = 6
 
-STYLE = """<style>
+_FACTS_STYLE = """<style>
+attention-view .facts{margin:0;padding:0;list-style:none;font-size:.92em}
+attention-view .track{fill:var(--grid)}
+attention-view .fill{fill:var(--weight)}
+</style>"""
+
+_STYLE = """<style>
 attention-view .line{stroke-width:2.4;stroke-linecap:round;pointer-events:none}
 attention-view .chips{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:.4rem 0}
 attention-view .chips button{border-left:7px solid var(--c);min-width:32px;padding:2px 6px}
@@ -29,13 +34,10 @@ attention-view .token rect{stroke:none}
 attention-view .token.cell text.small{fill:currentColor}
 attention-view .mark text{font-style:italic}
 attention-view .token.chosen rect{stroke:currentColor;stroke-width:2}
-attention-view .facts{margin:0;padding:0;list-style:none;font-size:.92em}
-attention-view .track{fill:var(--grid)}
-attention-view .fill{fill:var(--weight)}
 </style>"""
 
 
-def colour(head: int, num_heads: int) -> str:
+def _colour(head: int, num_heads: int) -> str:
     """One hue per head, legible on light and dark pages."""
     return f"oklch(.62 .17 {360 * head / num_heads:.0f})"
 
@@ -47,7 +49,7 @@ def lines_panel(
     num_layers, num_heads = attention.weights.shape[:2]
     chips = [
         f'<button type="button" data-h="{h}" aria-pressed="{str(h in heads).lower()}" aria-label="head {h + 1}" '
-        f'style="--c:{colour(h, num_heads)}">{h + 1}</button>'
+        f'style="--c:{_colour(h, num_heads)}">{h + 1}</button>'
         for h in range(num_heads)
     ]
     rows = [choice("layer", "layer", [(str(n), str(n + 1)) for n in range(num_layers)], str(layer))]
@@ -57,7 +59,7 @@ def lines_panel(
     several = element("button", "several", type="button", data_k="several", aria_pressed=str(len(heads) > 1).lower())
     every = element("button", "all", type="button", data_k="every", aria_pressed=str(len(heads) == num_heads).lower())
     return (
-        STYLE
+        _STYLE
         + controls(*rows)
         + element(
             "div", "heads ", *chips, several, every, class_="chips", role="group", aria_label="heads of this layer"
@@ -89,7 +91,7 @@ def _columns(attention: Attention, layer: int, heads: Sequence[int]) -> str:
     num_heads = attention.num_heads
     height = TOP + ROW * max(len(attention.queries), len(attention.keys)) + 4
     least = CROWDED_LEAST if len(heads) > CROWD else 0
-    drawn = [_strokes(attention.weights[layer, h], colour(h, num_heads), least) for h in heads]
+    drawn = [_strokes(attention.weights[layer, h], _colour(h, num_heads), least) for h in heads]
     return drawing(
         WIDTH, height,
         words(LEFT, 12, "query", class_="end query"),
@@ -115,7 +117,7 @@ def _tokens(tokens: Sequence[str], side: str, second: int | None) -> str:
             element(
                 "g",
                 f'<rect x="{x}" y="{y}" width="{LEFT - 40}" height="{ROW}" rx="4" fill-opacity="0"/>',
-                words(inner, y + ROW / 2, _short(token), class_=anchor),
+                words(inner, y + ROW / 2, short(token), class_=anchor),
                 words(number, y + ROW / 2, "", class_=f"{outside} small"),
                 class_="cell token mark" if token in DELIMITERS else "cell token",
                 role="button", aria_label=f"{what} {token}{sentence}", tabindex=-1 if i else 0,
@@ -125,10 +127,6 @@ def _tokens(tokens: Sequence[str], side: str, second: int | None) -> str:
         y = TOP + ROW * second
         parts.append(f'<path d="M{x} {y}h{LEFT - 40}" stroke="currentColor" stroke-dasharray="3 3"/>')
     return element("g", *parts, data_k=side)
-
-
-def _short(token: str) -> str:
-    return cut(shortened(token), MOST_CHARACTERS)
 
 
 def _strokes(weights: Tensor, hue: str, least: int) -> str:
@@ -146,38 +144,51 @@ def _strokes(weights: Tensor, hue: str, least: int) -> str:
 
 
 def _facts(attention: Attention, patterns: Patterns, head: int, held_back: bool) -> str:
-    """Bars of the five patterns, and the strongest links of one head, which may wait until a token is chosen."""
-    height = 30 + 24 * len(patterns.names)
-    drawn = [words(2, 12, attention.name(head), key="name", class_="start")]
-    for p, (name, score) in enumerate(zip(patterns.names, patterns.scores[head].tolist(), strict=True)):
-        y = 42 + 24 * p
+    """Bars of the five patterns, and the links of one head between different positions, delimiters left out."""
+    len_k = len(attention.keys)
+    places = [
+        place
+        for place in range(len(attention.queries) * len_k)
+        if attention.keys[place % len_k] not in DELIMITERS and not (attention.own and place % (len_k + 1) == 0)
+    ]
+    queries, keys = ([f"“{token}”" for token in tokens] for tokens in (attention.queries, attention.keys))
+    scores = patterns.scores[head].tolist()
+    return facts(
+        attention.name(head),
+        [(42 + 24 * p, name, score) for p, (name, score) in enumerate(zip(patterns.names, scores, strict=True))],
+        strongest(attention.weights.flatten(0, 1)[head], places, queries, keys),
+        key="score", height=30 + 24 * len(scores), label="What this head does: weight on each pattern",
+        about="of this head", held_back=held_back,
+    )  # fmt: skip
+
+
+def facts(
+    title: str, bars: Sequence[tuple[int, str, float]], links: Sequence[str], *, key: str, height: int, label: str,
+    about: str, held_back: bool,
+) -> str:  # fmt: skip
+    """Bars at these heights with names and numbers, and a list of links that may wait until something is chosen."""
+    drawn = [words(2, 12, title, key="name", class_="start")]
+    for n, (y, name, share) in enumerate(bars):
         drawn += [
             words(2, y, name, class_="start small"),
             f'<rect class="track" x="112" y="{y - 7}" width="180" height="14"/>',
-            f'<rect class="fill" data-k="bar{p}" x="112" y="{y - 7}" width="{180 * score:.4g}" height="14"/>',
-            words(WIDTH - 2, y, fixed(score), key=f"score{p}", class_="end small"),
+            f'<rect class="fill" data-k="bar{n}" x="112" y="{y - 7}" width="{180 * share:.4g}" height="14"/>',
+            words(WIDTH - 2, y, fixed(share), key=f"{key}{n}", class_="end small"),
         ]
-    links = "".join(f"<li>{text_of(link)}</li>" for link in _links(attention, head))
+    listed = "".join(f"<li>{text_of(link)}</li>" for link in links)
     return element(
         "div",
-        drawing(WIDTH, height, *drawn, label="What this head does: weight on each pattern"),
+        _FACTS_STYLE,
+        drawing(WIDTH, height, *drawn, label=label),
         element(
-            "div", element("p", "Strongest links of this head:"), element("ol", links, data_k="links", class_="facts"),
+            "div", element("p", f"Strongest links {about}:"), element("ol", listed, data_k="links", class_="facts"),
             data_k="strongest", hidden="" if held_back else None,
         ),
     )  # fmt: skip
 
 
-def _links(attention: Attention, head: int) -> list[str]:
-    """The largest weights of a head between different positions, delimiters left out."""
-    weights = thousandths(attention.weights.flatten(0, 1)[head])
-    len_k = len(attention.keys)
-    places = [
-        place
-        for place in range(len(weights))
-        if attention.keys[place % len_k] not in DELIMITERS and not (attention.own and place % (len_k + 1) == 0)
-    ]
-    best = sorted(places, key=lambda place: -weights[place])[:LISTED]
-    return [
-        f"“{attention.queries[p // len_k]}” → “{attention.keys[p % len_k]}” {fixed(weights[p] / 1000)}" for p in best
-    ]
+def strongest(weights: Tensor, places: Sequence[int], queries: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """The largest of the weights at these places, counted row by row, with the names of query and key."""
+    found = thousandths(weights)
+    best = sorted(places, key=lambda place: -found[place])[:LISTED]
+    return [f"{queries[p // len(keys)]} → {keys[p % len(keys)]} {fixed(found[p] / 1000)}" for p in best]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from course_kit._checks import check_finite, check_instance, check_whole
-from course_kit.viz.describing import shortened
+from course_kit.viz.map_axes import short
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import (
     HIGH,
@@ -201,7 +201,7 @@ def _keys_picture(drawn: _Drawn, names: list[str], query: str, best: int) -> str
             element(
                 "g",
                 f'<rect x="0" y="{y}" width="{WIDTH}" height="{ROW}" rx="3" fill-opacity="0" pointer-events="all"/>',
-                words(2, y + ROW / 2, _short(name), class_="start key"),
+                words(2, y + ROW / 2, short(name), class_="start key"),
                 words(284, y + ROW / 2, fixed(score), class_="end small", key=f"s{j}"),
                 element(
                     "g",
@@ -223,7 +223,7 @@ def _keys_picture(drawn: _Drawn, names: list[str], query: str, best: int) -> str
         words(STRIP, 12, "query × key, by feature", class_="start small"),
         words(284, 12, "score", class_="end small"),
         words(314, 12, "weight", class_="small"),
-        words(2, 31, f"query: {_short(query)}", key="asked", class_="start small query"),
+        words(2, 31, f"query: {short(query)}", key="asked", class_="start small query"),
         element("g", *rows, data_k="rows"),
         element("g", *strips, class_="strips", pointer_events="none",
                 transform=f"translate({STRIP} {TOP})scale({STRIP_WIDTH / d_k:.6g} {ROW})"),
@@ -266,8 +266,3 @@ def _bars_picture(drawn: _Drawn, query: Tensor, key: Tensor, best: int, title: s
     return drawing(
         WIDTH, BARS_TOP + 2 * BAND + 30, *parts, label="Query, key and their product, one bar for each feature"
     )
-
-
-def _short(name: str) -> str:
-    label = shortened(name)
-    return label if len(label) <= 9 else label[:8] + "…"

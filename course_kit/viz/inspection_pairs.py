@@ -9,15 +9,15 @@ from torch import Tensor
 
 from course_kit._checks import check_texts, check_whole
 from course_kit.viz.inspection_inputs import DELIMITERS, Attention, attention_of, thousandths
+from course_kit.viz.inspection_lines import facts, strongest
 from course_kit.viz.map_axes import WIDTH, axis_labels, frame
 from course_kit.viz.view import View
-from course_kit.viz.view_elements import button, choice, controls, drawing, element, panels, text_of, words
+from course_kit.viz.view_elements import button, choice, controls, drawing, element, panels, words
 from course_kit.viz.view_numbers import fixed, packed
 
 __all__ = ["pair_view"]
 
 MOST_TOKENS = 64
-LISTED = 6
 AVERAGE = "average over all heads"
 FINGER = 25  # side of a cell that a finger can hit
 
@@ -28,9 +28,6 @@ attention-view .pair.across .within{opacity:.12}
 attention-view .band{fill:var(--muted);fill-opacity:.16;pointer-events:none}
 attention-view .border{stroke:currentColor;stroke-width:1.5;fill:none;pointer-events:none}
 attention-view .wide{overflow-x:auto}
-attention-view .facts{margin:0;padding:0;list-style:none;font-size:.92em}
-attention-view .track{fill:var(--grid)}
-attention-view .fill{fill:var(--weight)}
 </style>"""
 
 
@@ -187,40 +184,24 @@ def _within(i: int, j: int, second: int) -> str:
     return ' class="within"' if (i < second) == (j < second) else ""
 
 
-def _facts(weights: Tensor, share: Tensor, attention: Attention, name: str) -> str:
-    """Bars of the shares, and the strongest links across."""
-    drawn = [words(2, 12, name, key="name", class_="start")]
-    for n, (label, x) in enumerate(zip(_SHARES, share.flatten().tolist(), strict=True)):
-        y = 42 + 24 * n + 10 * (n > 2)
-        drawn += [
-            words(2, y, label, class_="start small"),
-            f'<rect class="track" x="112" y="{y - 7}" width="180" height="14"/>',
-            f'<rect class="fill" data-k="bar{n}" x="112" y="{y - 7}" width="{180 * x:.4g}" height="14"/>',
-            words(WIDTH - 2, y, fixed(x), key=f"share{n}", class_="end small"),
-        ]
-    links = "".join(f"<li>{text_of(link)}</li>" for link in _links(weights, attention))
-    return element(
-        "div",
-        drawing(WIDTH, 188, *drawn, label="Where the weight of the words of A and of B goes"),
-        element(
-            "div", element("p", "Strongest links between words across:"),
-            element("ol", links, data_k="links", class_="facts"), data_k="strongest", hidden="",
-        ),
-    )  # fmt: skip
-
-
 _SHARES = ("A → A", "A → B", "A → delimiters", "B → A", "B → B", "B → delimiters")
 
 
-def _links(weights: Tensor, attention: Attention) -> list[str]:
-    tokens, second, marks = attention.queries, attention.second, _marks(attention)
+def _facts(weights: Tensor, share: Tensor, attention: Attention, name: str) -> str:
+    """Bars of the shares, and the strongest links between words across."""
+    tokens, second, marks = attention.queries, attention.second, set(_marks(attention))
     length = len(tokens)
-    found = thousandths(weights)
     crossing = [
         p
-        for p in range(len(found))
-        if (p // length < second) != (p % length < second) and not {p // length, p % length} & set(marks)
+        for p in range(length**2)
+        if (p // length < second) != (p % length < second) and not {p // length, p % length} & marks
     ]
-    best = sorted(crossing, key=lambda p: -found[p])[:LISTED]
     named = [f"“{token}” ({'AB'[i >= second]})" for i, token in enumerate(tokens)]
-    return [f"{named[p // length]} → {named[p % length]} {fixed(found[p] / 1000)}" for p in best]
+    bars = enumerate(zip(_SHARES, share.flatten().tolist(), strict=True))
+    return facts(
+        name,
+        [(42 + 24 * n + 10 * (n > 2), label, x) for n, (label, x) in bars],
+        strongest(weights, crossing, named, named),
+        key="share", height=188, label="Where the weight of the words of A and of B goes",
+        about="between words across", held_back=True,
+    )  # fmt: skip

@@ -183,7 +183,7 @@ def _boxes(inputs: Sequence[str], names: Sequence[str], token: int) -> list[str]
         parts.append(
             element(
                 "g", box, words(41, 43 + ROW * j, short(name), class_="small"), class_="input", role="button",
-                aria_label=f"choose “{name}”", aria_pressed=str(j == token).lower(), tabindex=-1 if j else 0,
+                aria_label=f"choose “{name}”", aria_pressed=j == token, tabindex=-1 if j else 0,
             )
         )  # fmt: skip
     for i, name in enumerate(names):
@@ -196,7 +196,7 @@ def _boxes(inputs: Sequence[str], names: Sequence[str], token: int) -> list[str]
                 words(167, y, "✓", class_="tick"),
                 words(180, y, short(name), class_="start small"),
                 words(246, y, "", class_="judged"),
-                class_="guess", role="button", aria_label=f"output “{name}” will move", aria_pressed="false",
+                class_="guess", role="button", aria_label=f"output “{name}” will move", aria_pressed=False,
                 tabindex=-1 if i else 0,
             )
         )  # fmt: skip

@@ -88,7 +88,7 @@ def mask_painter(
                 words(left + size * (j + 0.5), top + size * (i + 0.5), fixed(s, 2 if size > 38 else 1), class_="score"),
                 words(left + size * (j + 0.5), top + size * (i + 0.5), "×", class_="shut"),
                 class_="cell", role="button", tabindex=-1 if i or j else 0,
-                aria_pressed=str(opened[i, j].item()).lower(),
+                aria_pressed=opened[i, j].item(),
                 aria_label=f"Query “{queries[i]}”, key “{names[j]}”, score {fixed(s)}",
             )
             for j, s in enumerate(row)

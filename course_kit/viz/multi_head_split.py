@@ -112,7 +112,7 @@ def head_split(
         body=_SPLIT_STYLE
         + controls(
             *(
-                element("button", text_of(f"head {h + 1}"), type="button", data_h=h, aria_pressed=str(h == 0).lower())
+                element("button", text_of(f"head {h + 1}"), type="button", data_h=h, aria_pressed=h == 0)
                 for h in range(num_heads)
             ),
             button("zero", "set this head to zero", pressed=False),

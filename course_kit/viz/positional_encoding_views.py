@@ -50,7 +50,6 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
     if not base > 0:
         raise ValueError(f"base must be above 0, got {base}")
     table = encoding.detach().cpu().double()
-    data = {"table": numbers(encoding), "base": base, "position": position}
     pairs = (d_model + 1) // 2
     left = 24
     width, height = (_SIDE - left) / d_model, min(16.0, _SIDE / length)
@@ -108,7 +107,7 @@ def sinusoid_probe(encoding: Tensor, *, position: int = 3, column: int = 0, base
             element("div", _clocks(angles, column), curve),
             element("div", controls(slider("column", "column", 0, d_model - 1, column)), picture),
         ),
-        data=data,
+        data={"table": numbers(encoding), "base": base, "position": position},
         hint="Which position do the hands show? Choose it with the slider, then press “compare”.",
         status=_status(table, column, base),
         note="Hands point up at position 0 and turn clockwise; dashed are those of your choice, and below is how far "
@@ -156,9 +155,8 @@ def _formula(position: int, column: int, d_model: int, base: float) -> str:
 def _status(table: Tensor, column: int, base: float) -> str:
     """What the script says of the top row."""
     name, wanted, got = ("cos", 1.0, table[0, column].item()) if column % 2 else ("sin", 0.0, table[0, column].item())
-    shown = (
-        f"Position 0, column {column}: {_formula(0, column, table.shape[1], base)} = {name}(0.000) = {fixed(wanted)}. "
-    )
+    formula = _formula(0, column, table.shape[1], base)
+    shown = f"Position 0, column {column}: {formula} = {name}(0.000) = {fixed(wanted)}. "
     return shown + (f"The table has {fixed(got)} there. " if abs(wanted - got) >= 1e-3 else "") + _QUESTION
 
 
@@ -221,7 +219,6 @@ def rotary_pair(
     check_whole(longest=longest, least=0, most=10_000)
     check_pair(positions=positions, most=(longest, longest), hint=f", as longest is {longest}")
     scale = 140 / reach
-    data = {"query": numbers(query), "key": numbers(key), "angle": angle, "scale": scale}
     turned, shapes = {}, [element("path", d="M0 160H320M160 0V320", class_="line", stroke_opacity=0.4)]
     for name, pair, position in (("query", query, positions[0]), ("key", key, positions[1])):
         x, y = pair.double().tolist()
@@ -275,7 +272,7 @@ def rotary_pair(
             button("both", "move both on by one"),
         )
         + panels(picture, lines),
-        data=data,
+        data={"query": numbers(query), "key": numbers(key), "angle": angle, "scale": scale},
         hint="Move both on by one position, and watch the score; then drag the arrows by their discs.",
         note="Dashed: before the turn. Arrow keys move a disc too.",
         status=f"Query at position {positions[0]}, key at {positions[1]}, difference {offset}: the score is "

@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor
 
+from course_kit.viz.describing import count
 from course_kit.viz.view import View
 from course_kit.viz.view_elements import HIGH, drawing, element, number_box, panels, slider, text_of, words
 from course_kit.viz.view_numbers import check_drawable, fixed, numbers
@@ -55,7 +56,6 @@ def attention_calculator(query: Tensor, key: Tensor, value: Tensor) -> View:
         if key.shape[axis] != other.shape[axis]:
             raise ValueError(f"key must have {why}, got key {tuple(key.shape)} and {name} {tuple(other.shape)}")
     check_drawable(**given)
-    data = {"query": numbers(query), "key": numbers(key), "value": numbers(value.T)}
     for name, tensor in given.items():
         if tensor.abs().max() > _LARGEST:
             raise ValueError(
@@ -76,12 +76,12 @@ def attention_calculator(query: Tensor, key: Tensor, value: Tensor) -> View:
     return View(
         kind="attention_calculator",
         title="Attention, number by number",
-        description=f"{_count(len(q), 'query', 'queries')} of {_count(q.shape[1], 'feature', 'features')}, "
-        f"{_count(len(k), 'key', 'keys')}. " + " ".join(_in_words(name, step) for name, step, _ in steps),
+        description=f"{count(len(q), 'query', 'queries')} of {count(q.shape[1], 'feature')}, {count(len(k), 'key')}. "
+        + " ".join(_in_words(name, step) for name, step, _ in steps),
         body=element("style", _CSS)
         + element("div", *(_fields(name, tensor) for name, tensor in given.items()), class_="steps")
         + element("div", *(_step(i, *step) for i, step in enumerate(steps)), class_="steps"),
-        data=data,
+        data={"query": numbers(query), "key": numbers(key), "value": numbers(value.T)},
         hint="Change a number of query, key or value, then choose a number below to see how it comes about.",
         note="Framed cells have just changed. "
         f"Numbers from −{_LARGEST:g} to {_LARGEST:g}. Point at a result, tap it, or reach it with Tab and the "
@@ -101,10 +101,6 @@ def _plain(x: float) -> str:
     return fixed(x).rstrip("0").rstrip(".")
 
 
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"
-
-
 def _in_words(name: str, step: Tensor) -> str:
     rows = "; ".join(" ".join(fixed(x, 2) for x in row) for row in step.tolist())
     return f"{name}: {rows}."
@@ -112,17 +108,15 @@ def _in_words(name: str, step: Tensor) -> str:
 
 def _fields(name: str, tensor: Tensor) -> str:
     """A small table of fields, one for each number."""
-    count = tensor.shape[1]
     fields = []
     for i, row in enumerate(tensor.tolist()):
         fields.append(element("span", f"{name[0]}{i + 1}", style=f"color:var(--{name})"))
         for j, number in enumerate(row):
             place = f"{j} {i}" if name == "value" else f"{i} {j}"  # the script has the values as columns
-            box = number_box(f"{name} {place}", f"{name} {i + 1}, feature {j + 1}", round(number, 3))
-            fields.append(box)
+            fields.append(number_box(f"{name} {place}", f"{name} {i + 1}, feature {j + 1}", round(number, 3)))
     head = element("div", text_of(name), style=f"color:var(--{name})")
-    table = element("div", *fields, class_="numbers", style=f"grid-template-columns:1.4rem repeat({count},3.35rem)")
-    return element("div", head, table)
+    columns = f"grid-template-columns:1.4rem repeat({tensor.shape[1]},3.35rem)"
+    return element("div", head, element("div", *fields, class_="numbers", style=columns))
 
 
 def _step(number: int, title: str, step: Tensor, below: str) -> str:
@@ -136,15 +130,12 @@ def _step(number: int, title: str, step: Tensor, below: str) -> str:
             x, y = float(_LEFT + _CELL * j), float(_TOP + _ROW * i)
             parts.append(
                 element(
-                    "g",
-                    element("rect", x=x, y=y, width=_CELL, height=_ROW, fill_opacity=shade),
+                    "g", element("rect", x=x, y=y, width=_CELL, height=_ROW, fill_opacity=shade),
                     words(x + _CELL / 2, y + _ROW / 2, fixed(result), class_="small"),
-                    class_="cell high" if shade > HIGH else "cell",
-                    data_k=f"c{i}",
-                    role="button",
+                    class_="cell high" if shade > HIGH else "cell", data_k=f"c{i}", role="button",
                     aria_label=f"{_STEPS[number]} q{i + 1},{label(j)}",
                 )
-            )
+            )  # fmt: skip
     for j in range(step.shape[1]):
         x = _LEFT + _CELL * (j + 0.5)
         parts.append(

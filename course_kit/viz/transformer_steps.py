@@ -68,7 +68,7 @@ def block_stepper(
     boxes = [
         element(
             "button", text_of(f"{i + 1}. {step['name']}"), _lengths(size, longest, shown=i == 0), type="button",
-            data_k=f"box{i}", aria_pressed=str(i == 0).lower(), tabindex=-1 if i else 0,
+            data_k=f"box{i}", aria_pressed=i == 0, tabindex=-1 if i else 0,
             style="display:flex;justify-content:space-between;align-items:center;gap:.5rem;text-align:left",
         )
         for i, (step, size) in enumerate(zip(steps, sizes.values(), strict=True))

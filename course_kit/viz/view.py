@@ -213,6 +213,3 @@ attention-view svg :focus-visible>:is(rect,circle){stroke:var(--output);stroke-w
 def _json(data: Any) -> str:
     """Compact JSON that may stand inside a <script> element."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/").replace("<!--", "<\\u0021--")
-
-
-# Helpers for view functions -------------------------------------------------------------------------------------------

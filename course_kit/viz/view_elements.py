@@ -53,6 +53,8 @@ _CAMEL = {"viewBox"}
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -84,7 +86,7 @@ def cell(
         element("rect", x=float(x), y=float(y), width=float(width), height=float(height), fill_opacity=float(shade)),
         words(x + width / 2, y + height / 2, text) if text else "",
         class_="cell high" if shade > HIGH else "cell", data_k=key, role=role, aria_label=label, tabindex=tabindex,
-        aria_pressed=None if pressed is None else str(pressed).lower(),
+        aria_pressed=pressed,
     )  # fmt: skip
 
 
@@ -110,8 +112,7 @@ def slider(key: str, label: str, low: float, high: float, value: float, step: fl
 
 def button(key: str, label: str, *, pressed: bool | None = None) -> str:
     """A button; with `pressed` one that stays in."""
-    state = None if pressed is None else str(pressed).lower()
-    return element("button", text_of(label), type="button", data_k=key, aria_pressed=state)
+    return element("button", text_of(label), type="button", data_k=key, aria_pressed=pressed)
 
 
 def choice(key: str, label: str, options: Iterable[tuple[str, str]], chosen: str | None = None) -> str:
@@ -123,11 +124,11 @@ def choice(key: str, label: str, options: Iterable[tuple[str, str]], chosen: str
     return element("label", text_of(label), " ", element("select", marked, data_k=key))
 
 
-def number_box(key: str, label: str, value: float, step: float = 0.5) -> str:
+def number_box(key: str, label: str, value: float) -> str:
     """A field for one number, named for those who hear the page."""
     return (
         f'<input type="number" inputmode="decimal" data-k="{key}" aria-label="{html.escape(label)}" '
-        f'value="{value:g}" step="{step:g}">'
+        f'value="{value:g}" step="0.5">'
     )
 
 

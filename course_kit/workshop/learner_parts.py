@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from torch import Tensor, nn
@@ -184,16 +185,17 @@ class Kit:
             if isinstance(part, _Given):
                 part.calls = 0
         names = {part: name for name, part in self.given.items() if name in CLASSES}
-        handles = []
-        for module in model.modules():
-            name = next((names[kind] for kind in type(module).__mro__ if kind in names), None)
-            if name is not None:
-                handles.append(module.register_forward_pre_hook(lambda *_, name=name: self._begin(name)))
-                handles.append(module.register_forward_hook(lambda *_: self._end()))
         try:
-            result = model(*inputs)
-            if result.requires_grad:
-                result.sum().backward()
+            with ExitStack() as hooks:
+                for module in model.modules():
+                    name = next((names[kind] for kind in type(module).__mro__ if kind in names), None)
+                    if name is not None:
+                        begin = module.register_forward_pre_hook(lambda *_, name=name: self._begin(name))
+                        hooks.enter_context(begin)
+                        hooks.enter_context(module.register_forward_hook(lambda *_: self._end()))
+                result = model(*inputs)
+                if result.requires_grad:
+                    result.sum().backward()
         except Exception as error:
             who = f"your {self.at_work[-1]} fails" if self.at_work else "they fail"
             raise ValueError(
@@ -201,8 +203,6 @@ class Kit:
                 f"{advice(*self.at_work[-1:] or self.given)}"
             ) from error
         finally:
-            for handle in handles:
-                handle.remove()
             self.at_work.clear()
         if result.shape != shape:
             raise ValueError(

@@ -17,24 +17,10 @@ __all__ = [
 
 # Every part that has a place, in reading order.
 PLACES = (
-    "softmax",
-    "attend",
-    "scaled_dot_product_attention",
-    "split_heads",
-    "merge_heads",
-    "MultiHeadAttention",
-    "padding_mask",
-    "causal_mask",
-    "decoder_mask",
-    "masked_softmax",
-    "sinusoidal_encoding",
-    "LearnedPositionalEmbedding",
-    "apply_rotary",
-    "alibi_bias",
-    "layer_norm",
-    "FeedForward",
-    "EncoderLayer",
-    "DecoderLayer",
+    *("softmax", "attend", "scaled_dot_product_attention", "split_heads", "merge_heads", "MultiHeadAttention"),
+    *("padding_mask", "causal_mask", "decoder_mask", "masked_softmax", "sinusoidal_encoding"),
+    *("LearnedPositionalEmbedding", "apply_rotary", "alibi_bias", "layer_norm", "FeedForward"),
+    *("EncoderLayer", "DecoderLayer"),
 )
 CLASSES = ("MultiHeadAttention", "LearnedPositionalEmbedding", "FeedForward", "EncoderLayer", "DecoderLayer")
 # Which part does the work of which others: where yours is put in, nothing is left to do for those.

@@ -317,12 +317,9 @@ class AnomalyTask:
         noise: float = 0.1,
         seed: int = 0,
     ):
-        for name, size, least in (
-            ("set_size", set_size, 3),
-            ("num_features", num_features, 1),
-            ("num_classes", num_classes, 4),
-        ):
-            check_whole(**{name: size}, least=least)
+        check_whole(set_size=set_size, least=3)
+        check_whole(num_features=num_features)
+        check_whole(num_classes=num_classes, least=4)
         check_finite("noise", noise)
         check_seed(seed)
         if noise < 0:

@@ -89,13 +89,7 @@ def train_on(
         TypeError: the model does not suit the task.
         ValueError: it does not suit, a size is less than 1, or seed does not fit into 64 bits.
     """
-    for name, size in (
-        ("steps", steps),
-        ("batch_size", batch_size),
-        ("evaluate_every", evaluate_every),
-        ("num_fresh", num_fresh),
-    ):
-        check_whole(**{name: size})
+    check_whole(steps=steps, batch_size=batch_size, evaluate_every=evaluate_every, num_fresh=num_fresh)
     check_whole(warmup_steps=warmup_steps, least=0)
     check_finite("learning_rate", learning_rate, 0)
     check_instance(Task, task=task)
@@ -104,8 +98,11 @@ def train_on(
     objective = Objective(model, task)
     was_training = model.training
     runtime = OneDevice(next(model.parameters()).device)
-    # The bar comes first: it writes where the caller's prints go.
-    with ProgressBar(task.name, steps, show_progress) as bar, _prints_held_back(), torch.random.fork_rng(devices=[]):
+    with (
+        ProgressBar(task.name, steps, show_progress) as bar,  # first, since it writes where the caller's prints go
+        contextlib.redirect_stdout(io.StringIO()),  # what a learner's part prints would come thousands of times
+        torch.random.fork_rng(devices=[]),
+    ):
         torch.manual_seed(seed)
         generator = torch.Generator().manual_seed(seed)
         optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, betas=(0.9, 0.98))
@@ -169,8 +166,3 @@ def _measure(model: nn.Module, task: Task, batch: Any) -> tuple[float, float]:
     model.eval()
     right, counted = task.correct(task.predict(model, batch), batch)
     return (right & counted).sum().item() / counted.sum().item(), (right | ~counted).all(-1).float().mean().item()
-
-
-def _prints_held_back() -> contextlib.redirect_stdout:
-    """What a learner's part prints would come thousands of times."""
-    return contextlib.redirect_stdout(io.StringIO())

@@ -9,7 +9,15 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
-from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
+from transformers import (
+    AutoModel,
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    RobertaConfig,
+    RobertaModel,
+)
 
 from course_kit.bert import find_encoder, load_encoder
 
@@ -17,12 +25,8 @@ from course_kit.bert import find_encoder, load_encoder
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "##a", "##b", "dog"]
 SIZES = {"vocab_size": 37, "max_position_embeddings": 23}
 BERT = {
-    "hidden_size": 21,
-    "num_attention_heads": 3,
-    "num_hidden_layers": 2,
-    "intermediate_size": 29,
-    "type_vocab_size": 2,
-}
+    "hidden_size": 21, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 29, "type_vocab_size": 2
+}  # fmt: skip
 MODELS = {
     "bert": lambda: BertModel(BertConfig(**SIZES, **BERT)),
     "distilbert": lambda: DistilBertModel(DistilBertConfig(**SIZES, dim=21, n_heads=3, n_layers=2, hidden_dim=29)),
@@ -77,7 +81,5 @@ def minilm():
 @pytest.fixture(scope="session")
 def their_minilm():
     """The same weights in `transformers`."""
-    from transformers import AutoModel
-
     folder = find_encoder("all-MiniLM-L6-v2", download=False)
     return AutoModel.from_pretrained(folder, attn_implementation="eager").eval()

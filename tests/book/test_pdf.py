@@ -1,4 +1,4 @@
-"""The book as one PDF: contents, numbers, bookmarks, and links that lead to places in it."""
+"""The book as PDFs: contents, numbers, bookmarks, and links that lead to places in it."""
 
 import shutil
 
@@ -6,7 +6,7 @@ import pytest
 from pypdf import PdfReader
 
 from tools import pdf
-from tools.pages import all_pages
+from tools.pages import Page, all_pages
 
 pytestmark = [
     pytest.mark.site,
@@ -83,7 +83,10 @@ def test_bookmarks_follow_the_table_of_contents(made):
 
 
 def test_every_page_of_the_book_is_printed():
-    assert [name for name, *_ in pdf.listed()] == [page.name for page in all_pages()]
+    chapters, deeper = ([name for name, *_ in pages] for pages in pdf.volumes().values())
+    assert sorted([*chapters, *deeper[1:], *pdf.ON_SCREEN]) == sorted(page.name for page in all_pages())
+    assert not any(Page(name).is_deeper for name in chapters)
+    assert deeper[0] == chapters[0]
 
 
 def test_without_a_browser_it_says_what_to_install(monkeypatch):

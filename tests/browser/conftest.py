@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from driving import clean
 from visiting import READY, Visit, built
 
 from tools.publisher import Publisher
@@ -74,14 +75,14 @@ def browser():
 
 
 @pytest.fixture
-def visit(browser, site):
-    """A function that opens an address in a fresh context: `visit("book/attention.html", width=390, scheme="dark")`."""
+def new_page(browser):
+    """A function that opens a page in a fresh context, which is closed after the test."""
     contexts = []
 
-    def open_(address, *, width=1280, height=900, scheme="light"):
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-        contexts.append(context)
-        return Visit(context.new_page(), site.address).open(address)
+    def open_(width, height, scheme, **settings):
+        viewport = {"width": width, "height": height}
+        contexts.append(browser.new_context(viewport=viewport, color_scheme=scheme, **settings))
+        return contexts[-1].new_page()
 
     yield open_
     for context in contexts:
@@ -89,18 +90,35 @@ def visit(browser, site):
 
 
 @pytest.fixture
-def show(browser, tmp_path):
+def visit(new_page, site):
+    """A function that opens an address in a fresh context: `visit("book/attention.html", width=390, scheme="dark")`."""
+
+    def open_(address, *, width=1280, height=900, scheme="light"):
+        return Visit(new_page(width, height, scheme), site.address).open(address)
+
+    return open_
+
+
+@pytest.fixture
+def show(new_page, tmp_path):
     """A function that opens a view, saved as a file, without a network: `show(view, width=390, touch=True)`."""
-    contexts = []
 
     def open_(view, *, width=1000, height=900, scheme="light", touch=False):
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=touch, offline=True
-        )
-        contexts.append(context)
-        seen = Visit(context.new_page(), "file://")
+        seen = Visit(new_page(width, height, scheme, has_touch=touch, offline=True), "file://")
         return seen.open(view.save(tmp_path / "view.html").as_uri(), until=READY)
 
+    return open_
+
+
+@pytest.fixture
+def page_of(show):
+    """A function that opens a view like `show` and returns its page, which has to be clean after the test."""
+    opened = []
+
+    def open_(view, **settings):
+        opened.append(show(view, **settings))
+        return opened[-1].page
+
     yield open_
-    for context in contexts:
-        context.close()
+    for seen in opened:
+        clean(seen)

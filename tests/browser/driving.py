@@ -6,6 +6,34 @@ SCREENS = [(1000, "light"), (390, "light"), (1000, "dark"), (390, "dark")]
 everywhere = pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=[f"{w} {s}" for w, s in SCREENS])
 
 
+def part(page, key):
+    """The part that the script moves by this key."""
+    return page.locator(f"[data-k='{key}']")
+
+
+def middle(node):
+    """Where it is on the screen."""
+    box = node.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def large_enough(node):
+    """For a finger."""
+    box = node.bounding_box()
+    return min(box["width"], box["height"]) >= 24
+
+
+def press(page, *keys):
+    """One key after the other."""
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def choose(node, touch):
+    """By a tap or a click."""
+    node.tap() if touch else node.click()
+
+
 def said(page, words):
     """What the view says, as soon as these words are in it and no other sentence is about to take their place.
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from driving import clean, drag_by_touch, everywhere, said
+from driving import drag_by_touch, everywhere, large_enough, middle, part, press, said
 from shown import as_shown, number_in
 
 from course_kit.viz import alignment, query_plane
@@ -20,294 +20,174 @@ WEIGHTS = torch.tensor([[0.1, 0.2, 0.7, 0.0], [0.125, 0.375, 0.25, 0.25]])
 # query_plane ----------------------------------------------------------------------------------------------------------
 
 
-def plane(show, **settings):
+def plane(page_of, **settings):
     view = query_plane(KEY, VALUE, torch.tensor([0.5, 0.25]), labels=NAMES)
-    return show(view, **settings), view.data["scale"]
+    page = page_of(view, **settings)
+    return page, part(page, "query"), view.data["scale"]
 
 
 def shown(page):
-    return [
-        number_in(page.locator(f'[data-k="{name}"]').text_content())
-        for name in ("weight0", "weight1", "weight2", "output")
-    ]
+    names = ("weight0", "weight1", "weight2", "output")
+    return [number_in(part(page, name).text_content()) for name in names]
 
 
-def attention_at(page, scale):
-    """What torch computes where the disc stands."""
+def agrees(page, scale):
+    """What is shown is what torch computes where the disc stands."""
     disc = page.locator('[data-k="query"] .query')
     x, y = (float(disc.get_attribute(name)) for name in ("cx", "cy"))
     query = torch.tensor([(x - 160) / scale, (160 - y) / scale], dtype=torch.float64)
     weights = torch.softmax(KEY.double() @ query, 0)
-    return [*weights.tolist(), (weights @ VALUE.double()).item()]
-
-
-def test_a_query_is_dragged_with_a_finger_and_the_page_stays(show):
-    seen, scale = plane(show, width=390, height=420, touch=True)
-    page = seen.page
-    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") > 60  # there is room to pan
-    page.locator('[data-k="query"]').scroll_into_view_if_needed()
-    top, before = page.evaluate("scrollY"), shown(page)
-    box = page.locator('[data-k="query"]').bounding_box()
-    drag_by_touch(page, (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2), (-30, -60))
-    moved = page.locator('[data-k="query"]').bounding_box()
-    assert page.evaluate("scrollY") == top
-    assert (moved["x"] - box["x"], moved["y"] - box["y"]) == pytest.approx((-30, -60), abs=1.5)
-    assert shown(page) == pytest.approx(attention_at(page, scale), abs=5.1e-4)
-    assert shown(page) != before
-    clean(seen)
+    numbers = [*weights.tolist(), (weights @ VALUE.double()).item()]
+    assert shown(page) == pytest.approx(numbers, abs=5.1e-4)
+    return numbers
 
 
 @everywhere
-def test_a_query_is_dragged_with_the_mouse(show, width, scheme):
-    seen, scale = plane(show, width=width, scheme=scheme)
-    page = seen.page
-    box = page.locator('[data-k="query"]').bounding_box()
-    assert min(box["width"], box["height"]) >= 24
-    before = shown(page)
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+def test_a_query_is_dragged_with_the_mouse(page_of, width, scheme):
+    page, query, scale = plane(page_of, width=width, scheme=scheme)
+    before, (x, y) = shown(page), middle(query)
+    assert large_enough(query)
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - 40, y - 55, steps=4)
     page.mouse.up()
-    after = box["x"] - page.locator('[data-k="query"]').bounding_box()["x"]
-    assert after == pytest.approx(40, abs=1)  # it stays under the pointer
-    assert shown(page) == pytest.approx(attention_at(page, scale), abs=5.1e-4)
+    assert middle(query) == pytest.approx((x - 40, y - 55), abs=1)  # it stays under the pointer
     assert shown(page) != before
+    agrees(page, scale)
     page.mouse.move(x, y)  # released: it does not follow
-    assert shown(page) == pytest.approx(attention_at(page, scale), abs=5.1e-4)
-    clean(seen)
+    assert middle(query) == pytest.approx((x - 40, y - 55), abs=1)
 
 
-def test_a_finger_that_misses_the_disc_by_a_little_drags_it(show):
-    seen, scale = plane(show, width=390, height=420, touch=True)
-    page = seen.page
-    page.locator('[data-k="query"]').scroll_into_view_if_needed()
-    top, before = page.evaluate("scrollY"), page.locator('[data-k="query"] .query').bounding_box()
-    middle = before["x"] + before["width"] / 2 + 18, before["y"] + before["height"] / 2
-    drag_by_touch(page, middle, (-40, -50))
-    after = page.locator('[data-k="query"] .query').bounding_box()
-    assert (after["x"] - before["x"], after["y"] - before["y"]) == pytest.approx((-40, -50), abs=1.5)
+def test_a_finger_that_misses_the_disc_by_a_little_drags_the_query_and_not_the_page(page_of):
+    page, query, scale = plane(page_of, width=320, height=420, touch=True)  # the picture is scaled down
+    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") > 60  # there is room to pan
+    query.scroll_into_view_if_needed()
+    top, (x, y) = page.evaluate("scrollY"), middle(query)
+    drag_by_touch(page, (x + 18, y), (-40, -50))
+    assert middle(query) == pytest.approx((x - 40, y - 50), abs=1.5)
     assert page.evaluate("scrollY") == top
-    assert shown(page) == pytest.approx(attention_at(page, scale), abs=5.1e-4)
-    clean(seen)
+    agrees(page, scale)
 
 
-def test_a_query_walks_with_the_arrow_keys_and_says_where_it_is(show):
-    seen, scale = plane(show)
-    page = seen.page
-    page.keyboard.press("Tab")  # the button
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.dataset.k") == "query"
-    for _ in range(3):
-        page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowUp")
-    x, y = 0.5 - 12 / scale, 0.25 + 4 / scale
-    at = f"{as_shown(x, 2)}, {as_shown(y, 2)}"
-    assert page.locator('[data-k="query"]').get_attribute("aria-valuetext") == f"query at {at}"
-    numbers = attention_at(page, scale)
-    assert shown(page) == pytest.approx(numbers, abs=5.1e-4)
-    best = max(range(3), key=lambda i: numbers[i])
-    output = as_shown(numbers[3])
-    wanted = f"With the query at {at}, “{NAMES[best]}” gets {numbers[best]:.3f}, and the output is {output}."
-    assert said(page, at) == wanted
-    clean(seen)
+def test_a_query_walks_with_the_arrow_keys_says_where_it_is_and_stays_in_the_plane(page_of):
+    page, query, scale = plane(page_of)
+    press(page, "Tab", "Tab", "ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowUp")  # the button, the query
+    at = f"{as_shown(0.5 - 12 / scale, 2)}, {as_shown(0.25 + 4 / scale, 2)}"
+    assert query.get_attribute("aria-valuetext") == f"query at {at}"
+    *weights, output = agrees(page, scale)
+    best = NAMES[weights.index(max(weights))]
+    assert said(page, at) == (
+        f"With the query at {at}, “{best}” gets {max(weights):.3f}, and the output is {as_shown(output)}."
+    )
+    press(page, *["ArrowRight"] * 60)
+    assert page.locator('[data-k="query"] .query').get_attribute("cx") == "310"
 
 
-def test_it_does_not_leave_the_plane(show):
-    seen, _ = plane(show)
-    seen.page.locator('[data-k="query"]').focus()
-    for _ in range(60):
-        seen.page.keyboard.press("ArrowRight")
-    assert seen.page.locator('[data-k="query"] .query').get_attribute("cx") == "310"
-
-
-def test_hard_gives_all_to_the_best_key(show):
-    seen, scale = plane(show, width=390, touch=True)
-    page = seen.page
-    assert page.locator('[data-k="hard"]').get_attribute("aria-pressed") == "false"
-    page.locator('[data-k="hard"]').tap()
-    assert page.locator('[data-k="hard"]').get_attribute("aria-pressed") == "true"
+def test_hard_gives_all_to_the_best_key(page_of):
+    page, _, scale = plane(page_of, width=390, touch=True)
+    hard = part(page, "hard")
+    hard.tap()
+    assert hard.get_attribute("aria-pressed") == "true"
     assert shown(page) == [1, 0, 0, 1]
-    assert float(page.locator('[data-k="bar0"]').get_attribute("width")) == 100
-    page.locator('[data-k="hard"]').tap()
-    assert shown(page) == pytest.approx(attention_at(page, scale), abs=5.1e-4)
-    clean(seen)
-
-
-def test_a_finger_drags_the_query_and_not_the_page(show):
-    seen, scale = plane(show, width=390, touch=True)
-    page = seen.page
-    box = page.locator('[data-k="query"]').bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    finger = page.context.new_cdp_session(page)
-    before = shown(page)
-
-    def touch(kind, *points):
-        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": a, "y": b} for a, b in points]})
-
-    touch("touchStart", (x, y))
-    for step in (15, 30, 45):
-        touch("touchMove", (x - step, y + step))
-    touch("touchEnd")
-    assert page.evaluate("scrollY") == 0
-    assert shown(page) != before
-    assert shown(page) == pytest.approx(attention_at(page, scale), abs=5.1e-4)
-    clean(seen)
+    assert float(part(page, "bar0").get_attribute("width")) == 100
+    hard.tap()
+    assert hard.get_attribute("aria-pressed") == "false"
+    agrees(page, scale)
 
 
 # alignment ------------------------------------------------------------------------------------------------------------
 
+FLIEGT = "“fliegt” looks most at “like” (0.700), “flies” (0.200), “time” (0.100)."
+GERN = "“gern” looks most at “flies” (0.375), “like” (0.250), “an” (0.250)."
 
-def joined(show, **settings):
-    return show(alignment(WEIGHTS, ["fliegt", "gern"], ["time", "flies", "like", "an"]), **settings)
+
+def joined(page_of, start=None, **settings):
+    return page_of(alignment(WEIGHTS, ["fliegt", "gern"], ["time", "flies", "like", "an"], start=start), **settings)
 
 
-def joined_from(show, start):
-    return show(alignment(WEIGHTS, ["fliegt", "gern"], ["time", "flies", "like", "an"], start=start))
+def cell(page, i, j):
+    return page.locator(f'[data-k="r{i}"] rect').nth(j)
 
 
 def lit(page):
     """Which queries' lines are drawn in full."""
-    return [i for i in range(2) if page.locator(f'[data-k="l{i}"]').get_attribute("opacity") == "1"]
+    return [i for i in range(2) if part(page, f"l{i}").get_attribute("opacity") == "1"]
 
 
-def frame(page):
-    return page.locator('[data-k="frame"]').bounding_box()
-
-
-def same_place(a, b):
-    return all(abs(a[side] - b[side]) < 2.5 for side in ("x", "y", "width", "height"))
-
-
-@everywhere
-def test_pointing_at_a_word_shows_its_lines_its_row_and_the_three_strongest(show, width, scheme):
-    seen = joined(show, width=width, scheme=scheme)
-    page = seen.page
-    assert lit(page) == [0]  # the view starts with a word chosen, and says where it looks
-    assert same_place(frame(page), page.locator('[data-k="r0"]').bounding_box())
-    assert (
-        page.locator(".say").text_content() == "“fliegt” looks most at “like” (0.700), “flies” (0.200), “time” (0.100)."
-    )
-    page.locator('[data-k="q1"]').hover()
-    said(page, "“gern” looks")
-    page.locator('[data-k="q0"]').hover()
-    assert said(page, "“fliegt”") == "“fliegt” looks most at “like” (0.700), “flies” (0.200), “time” (0.100)."
-    assert lit(page) == [0]
-    row = page.locator('[data-k="r0"]').bounding_box()
-    assert same_place(frame(page), row)
-    page.locator('[data-k="q1"]').hover()
-    assert said(page, "“gern”") == "“gern” looks most at “flies” (0.375), “like” (0.250), “an” (0.250)."
-    assert lit(page) == [1]
-    assert page.locator('[data-k="q1"]').bounding_box()["height"] >= 24
-    clean(seen)
+def framed(page, *nodes):
+    """Whether the frame is around these nodes, one below the other."""
+    frame, boxes = part(page, "frame").bounding_box(), [node.bounding_box() for node in nodes]
+    wanted = {**boxes[0], "height": sum(box["height"] for box in boxes)}
+    return all(abs(frame[side] - wanted[side]) < 2.5 for side in wanted)
 
 
 @everywhere
-def test_pointing_at_a_cell_says_its_weight_too(show, width, scheme):
-    seen = joined(show, width=width, scheme=scheme)
-    page = seen.page
-    cell = page.locator('[data-k="r1"] rect').nth(0)
-    cell.hover()
-    assert (
-        said(page, "“gern” to")
-        == "“gern” to “time” (0.125). “gern” looks most at “flies” (0.375), “like” (0.250), “an” (0.250)."
-    )
+def test_pointing_at_a_word_shows_its_lines_and_its_row_and_at_a_cell_its_weight_too(page_of, width, scheme):
+    page = joined(page_of, width=width, scheme=scheme)
+    for i, words in ((0, FLIEGT), (1, GERN), (0, FLIEGT)):
+        if page.locator(".say").text_content() != words:  # the view starts with the first word chosen
+            part(page, f"q{i}").hover()
+        assert said(page, words) == words
+        assert lit(page) == [i]
+        assert framed(page, part(page, f"r{i}"))
+    assert part(page, "q1").bounding_box()["height"] >= 24
+    cell(page, 1, 0).hover()
+    assert said(page, "“gern” to") == f"“gern” to “time” (0.125). {GERN}"
     assert lit(page) == [1]
-    assert same_place(frame(page), cell.bounding_box())
-    assert cell.get_attribute("aria-label") == "“gern” to “time” (0.125)"
-    clean(seen)
+    assert framed(page, cell(page, 1, 0))
+    assert cell(page, 1, 0).get_attribute("aria-label") == "“gern” to “time” (0.125)"
 
 
-def test_it_starts_where_it_is_told_to_and_tab_goes_there(show):
-    page = joined_from(show, 1).page
-    assert lit(page) == [1]
-    assert page.locator(".say").text_content().startswith("“gern” looks most at “flies”")
+@pytest.mark.parametrize("start", [0, 1])
+def test_tab_goes_to_the_word_that_is_chosen_first(page_of, start):
+    page = joined(page_of, start=start)
+    assert lit(page) == [start]
+    assert page.locator(".say").text_content() == [FLIEGT, GERN][start]
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "query gern"
+    assert page.evaluate("document.activeElement.ariaLabel") == ["query fliegt", "query gern"][start]
 
 
-def test_the_keyboard_walks_from_word_to_word_and_into_the_row(show):
-    seen = joined(show)
-    page = seen.page
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "query fliegt"
-    said(page, "“fliegt” looks most at “like” (0.700)")
-    page.keyboard.press("ArrowDown")
-    said(page, "“gern” looks most")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    said(page, "“gern” to “flies” (0.375).")
-    page.keyboard.press("ArrowUp")
-    said(page, "“fliegt” to “flies” (0.200).")
-    assert lit(page) == [0]
-    for _ in range(9):  # the end of the row is the end
-        page.keyboard.press("ArrowRight")
-    said(page, "“fliegt” to “an” (0.000).")
-    page.keyboard.press("Tab")  # one stop for the queries with their rows
-    assert not page.evaluate("document.activeElement.closest('attention-view')")
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press("Shift+Tab")  # and one for the keys
-    said(page, "“time” gets most from “gern” (0.125), “fliegt” (0.100).")
-    page.keyboard.press("ArrowDown")
-    said(page, "“flies” gets most from “gern” (0.375), “fliegt” (0.200).")
-    clean(seen)
-
-
-@pytest.mark.parametrize("width", [390, 1000])
-def test_a_tap_shows_a_word_and_a_cell(show, width):
-    seen = joined(show, width=width, touch=True)
-    page = seen.page
-    page.locator('[data-k="q1"]').tap()
-    said(page, "“gern” looks most")
-    assert lit(page) == [1]
-    page.locator('[data-k="r0"] rect').nth(2).tap()
-    assert said(page, "“fliegt” to “like” (0.700).").endswith(
-        "“fliegt” looks most at “like” (0.700), “flies” (0.200), “time” (0.100)."
-    )
-    assert lit(page) == [0]
-    clean(seen)
+def test_the_keyboard_walks_from_word_to_word_and_into_the_row(page_of):
+    page = joined(page_of)
+    for keys, words in (
+        (["Tab"], "“fliegt” looks most at “like” (0.700)"),
+        (["ArrowDown"], "“gern” looks most"),
+        (["ArrowRight"] * 2, "“gern” to “flies” (0.375)."),
+        (["ArrowUp"], "“fliegt” to “flies” (0.200)."),
+        (["ArrowRight"] * 9, "“fliegt” to “an” (0.000)."),  # the end of the row is the end
+        (["Tab", "Shift+Tab", "Shift+Tab"], "“time” gets most from “gern” (0.125), “fliegt” (0.100)."),  # one stop each
+        (["ArrowDown"], "“flies” gets most from “gern” (0.375), “fliegt” (0.200)."),
+    ):
+        press(page, *keys)
+        said(page, words)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1000, "dark")])
-def test_a_key_shows_which_queries_look_at_it(show, width, scheme):
-    seen = joined(show, width=width, scheme=scheme, touch=True)
-    page = seen.page
-    box = page.locator('[data-k="k2"]').bounding_box()
-    assert min(box["width"], box["height"]) >= 24
-    page.locator('[data-k="k2"]').tap()
+def test_a_tap_shows_a_word_or_a_cell_and_a_key_shows_which_queries_look_at_it(page_of, width, scheme):
+    page = joined(page_of, width=width, scheme=scheme, touch=True)
+    cell(page, 0, 2).tap()
+    assert said(page, "“fliegt” to “like” (0.700).").endswith(FLIEGT)
+    assert large_enough(part(page, "k2"))
+    part(page, "k2").tap()
     assert said(page, "“like” gets") == "“like” gets most from “fliegt” (0.700), “gern” (0.250)."
     bright = page.locator('[data-k^="l"] path[opacity="1"]').evaluate_all("list => list.map(n => n.getAttribute('d'))")
     assert [re.search(r" ([\d.]+)$", line)[1] for line in bright] == ["90", "90"]  # the middle of the third key
     assert lit(page) == [0, 1]
-    cells = [page.locator(f'[data-k="r{i}"] rect').nth(2).bounding_box() for i in (0, 1)]
-    both = {**cells[0], "height": cells[0]["height"] + cells[1]["height"]}
-    assert same_place(frame(page), both)
-    marked = '[role=button] > rect[fill-opacity="0.4"]'
-    assert page.locator(marked).evaluate_all("list => list.map(n => n.parentNode.dataset.k)") == ["k2"]
-    page.locator('[data-k="q1"]').tap()
-    said(page, "“gern” looks most")
+    assert framed(page, cell(page, 0, 2), cell(page, 1, 2))
+    chosen = page.locator('[role=button] > rect[fill-opacity="0.4"] >> xpath=..')
+    assert chosen.evaluate_all("list => list.map(n => n.dataset.k)") == ["k2"]
+    part(page, "q1").tap()
+    assert said(page, "“gern” looks most") == GERN
     assert lit(page) == [1]
     assert page.locator('[data-k="l1"] path[opacity="0.08"]').count() == 0
-    assert page.locator(marked).evaluate_all("list => list.map(n => n.parentNode.dataset.k)") == ["q1"]
-    clean(seen)
+    assert chosen.evaluate_all("list => list.map(n => n.dataset.k)") == ["q1"]
 
 
-def test_what_it_says_of_forty_words_is_what_torch_finds(show):
-    weights = torch.softmax(3 * torch.randn(40, 40, generator=torch.Generator().manual_seed(0)), -1)
-    seen = show(alignment(weights), width=390)
-    page = seen.page
+def test_what_it_says_of_forty_words_is_what_torch_finds(page_of):
+    weights = torch.softmax(3 * torch.randn(40, 40), -1)
+    page = page_of(alignment(weights), width=390)
     for i in (0, 17, 39):
-        page.locator(f'[data-k="q{i}"]').hover()
-        top = weights[i].topk(3)
-        expected = ", ".join(
-            f"“k{j}” ({w:.3f})" for j, w in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-        )
+        part(page, f"q{i}").hover()
+        top = zip(weights[i].topk(3).indices.tolist(), weights[i].topk(3).values.tolist(), strict=True)
+        expected = ", ".join(f"“k{j}” ({w:.3f})" for j, w in top)
         assert said(page, f"“q{i}” looks") == f"“q{i}” looks most at {expected}."
-    clean(seen)
-
-
-def test_one_token_has_one_line(show):
-    seen = show(alignment(torch.ones(1, 1), ["je"], ["I"]), width=390, touch=True)
-    seen.page.locator('[data-k="q0"]').tap()
-    assert re.fullmatch(r"“je” looks most at “I” \(1\.000\)\.", said(seen.page, "“je”"))
-    clean(seen)

@@ -5,8 +5,9 @@ import re
 
 import pytest
 import torch
-from driving import clean, everywhere, said
-from shown import number_in
+from driving import clean, said
+from hands import is_drawn_as, is_large_enough_for_a_finger, layouts, press
+from shown import as_shown, number_in
 
 from course_kit.viz import neuron_view
 from course_lib import causal_mask
@@ -16,38 +17,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.site, pytest.mark.thorough]
 KEYS = ["the", "cat", "sat", "on", "it"]
 
 
+@pytest.fixture
 def given():
-    torch.manual_seed(13)
-    query, keys = 2 * torch.randn(2, 5, 7)
-    return query, keys
-
-
-def numbers_in(text):
-    return [number_in(n) for n in re.findall(r"−?\d+\.\d{3}", text)]
-
-
-def is_score_of(page, i, j, mask=None):
-    """Scores, weights, bars and words are those of torch for query i and key j."""
-    query, keys = given()
-    products = query[i].double() * keys.double() / math.sqrt(7)
-    scores = products.sum(-1)
-    open_keys = [True] * 5 if mask is None else mask[i].tolist()
-    weights = scores.masked_fill(~torch.tensor(open_keys), -math.inf).softmax(-1)
-    for n in range(5):
-        assert numbers_in(page.locator(f'[data-k="s{n}"]').text_content()) == [
-            pytest.approx(scores[n].item(), abs=5.01e-4)
-        ]
-        assert page.locator(f'[data-k="w{n}"]').text_content() == (f"{weights[n]:.3f}" if open_keys[n] else "masked")
-    order = products[j].abs().argsort(descending=True)
-    told = page.locator('[data-k="told"]').text_content()
-    expected = [
-        *products[j, order[:3]],
-        products[j, order[3:]].sum(),
-    ]
-    assert numbers_in(told) == pytest.approx([x.item() for x in expected], abs=5.01e-4)
-    assert told.startswith(f"The features that change the score of “{KEYS[j]}” most: ")
-    assert page.locator(".row.chosen").get_attribute("aria-label") == f"key {KEYS[j]}"
-    return products[j]
+    return 2 * torch.randn(2, 5, 7)
 
 
 def bars(page, what):
@@ -58,69 +30,56 @@ def bars(page, what):
     return [found[x] for x in sorted(found)]
 
 
-@everywhere
-def test_keys_queries_and_features_are_chosen_with_the_mouse(show, width, scheme):
-    query, keys = given()
-    seen = show(neuron_view(query, keys, KEYS), width=width, scheme=scheme)
+@layouts
+def test_keys_queries_and_features_are_chosen_by_mouse_and_finger(show, given, width, scheme, touch):
+    seen = show(neuron_view(*given, KEYS), width=width, scheme=scheme, touch=touch)
     page = seen.page
-    page.locator("[data-k=rows] > g").nth(3).click()
-    products = is_score_of(page, 0, 3)
-    assert bars(page, "query") == pytest.approx((query[0] / query[0].abs().max()).tolist(), abs=0.001)
-    assert bars(page, "key") == pytest.approx((keys[3] / keys[3].abs().max()).tolist(), abs=0.001)
-    assert bars(page, "product") == pytest.approx((products / products.abs().max()).tolist(), abs=0.001)
-    page.locator("[data-k=rows] > g").nth(1).hover()
-    is_score_of(page, 0, 3)  # passing over a row chooses nothing
-    page.locator('[data-k="query"]').select_option(label="on")
-    products = is_score_of(page, 3, 3)
-    page.locator('[data-k="sort"]').click()
-    ordered = products.sort(descending=True)
-    assert bars(page, "product") == pytest.approx((ordered.values / products.abs().max()).tolist(), abs=0.001)
-    by_product = query[3][ordered.indices]
-    assert bars(page, "query") == pytest.approx((by_product / by_product.abs().max()).tolist(), abs=0.001)
+    rows = page.locator("[data-k=rows] > g")
+    for chosen in (3, 1):  # at first, its best key is drawn
+        view = neuron_view(*given, KEYS, chosen=chosen)
+        page.locator('[data-k="query"]').select_option(str(chosen))
+        assert not touch or is_large_enough_for_a_finger(rows.nth(view.data["key"]))
+        press(rows.nth(view.data["key"]), touch)
+        is_drawn_as(page, view)
+    if not touch:
+        rows.nth(1 - min(1, view.data["key"])).hover()
+        is_drawn_as(page, view)  # passing over a row chooses nothing
+    query, key = given[0][1], given[1][view.data["key"]]
+    press(page.locator('[data-k="sort"]'), touch)
+    order = (query * key).argsort(descending=True)
+    for what, values in (("query", query), ("key", key), ("product", query * key)):
+        assert bars(page, what) == pytest.approx((values[order] / values.abs().max()).tolist(), abs=0.001)
     page.locator('[data-k="feature"]').fill("2")
-    spoken = said(page, "Feature 2: ")
-    assert numbers_in(spoken)[:4] == pytest.approx(
-        [query[3, 2].item(), keys[3, 2].item(), 1 / math.sqrt(7), products[2].item()], abs=5.01e-4
-    )
+    spoken = [number_in(n) for n in re.findall(r"−?\d+\.\d{3}", said(page, "Feature 2: "))]
+    factors = [query[2].item(), key[2].item(), 1 / math.sqrt(7)]
+    assert spoken[:4] == pytest.approx([*factors, math.prod(factors)], abs=5.01e-4)
     clean(seen)
 
 
-def test_keys_are_walked_with_the_keyboard(show):
-    query, keys = given()
-    mask = causal_mask(5)
-    seen = show(neuron_view(query, keys, KEYS, chosen=2, mask=mask))
+def test_keys_are_walked_with_the_keyboard(show, given):
+    seen = show(neuron_view(*given, KEYS, chosen=2, mask=causal_mask(5)))
     page = seen.page
+    scores = given[0][2] @ given[1].T / math.sqrt(7)
+    weights = [f"weight {x:.3f}" for x in scores[:3].softmax(-1)] + ["masked"] * 2
     for _ in range(3):  # query, sort, keys
         page.keyboard.press("Tab")
-    page.keyboard.press("ArrowDown")
-    is_score_of(page, 2, 1, mask)
-    for _ in range(3):
+    for j in range(1, 5):
         page.keyboard.press("ArrowDown")
-    is_score_of(page, 2, 4, mask)
-    said(page, "“sat” and “it”: score")
+        said(page, f"“sat” and “{KEYS[j]}”: score {as_shown(scores[j])}, {weights[j]}.")
+        assert page.locator(".row.chosen").get_attribute("aria-label") == f"key {KEYS[j]}"
+        told = page.locator("[data-k=told]").text_content()
+        assert told.startswith(f"The features that change the score of “{KEYS[j]}” most: ")
     page.keyboard.press("Tab")
     page.keyboard.press("End")
     said(page, "Feature 6: ")
     clean(seen)
 
 
-def test_keys_are_tapped(show):
-    query, keys = given()
-    seen = show(neuron_view(query, keys, KEYS), width=390, touch=True)
-    page = seen.page
-    box = page.locator("[data-k=rows] > g").nth(4).bounding_box()
-    assert min(box["width"], box["height"]) >= 24
-    page.locator("[data-k=rows] > g").nth(4).tap()
-    is_score_of(page, 0, 4)
-    page.locator('[data-k="sort"]').tap()
-    assert bars(page, "product") == sorted(bars(page, "product"), reverse=True)
-    clean(seen)
-
-
-def test_one_query_has_no_list(show):
-    query, keys = given()
-    seen = show(neuron_view(query[1], keys, KEYS, queries=["cat"]))
+def test_one_query_has_no_list(show, given):
+    view = neuron_view(given[0][1], given[1], KEYS, queries=["cat"])
+    seen = show(view)
     assert seen.page.locator('[data-k="query"]').count() == 0
-    seen.page.locator("[data-k=rows] > g").nth(0).click()
-    is_score_of(seen.page, 1, 0)
+    for row in (0, view.data["key"]):
+        seen.page.locator("[data-k=rows] > g").nth(row).click()
+    is_drawn_as(seen.page, view)
     clean(seen)

@@ -26,7 +26,6 @@ VIEWS = {
     "attention_calculator": lambda: viz.attention_calculator(torch.randn(2, 3), torch.randn(3, 3), torch.randn(3, 2)),
     "scale_explorer": lambda: viz.scale_explorer(torch.randn(64, 1024), torch.randn(64, 16, 1024)),
     "head_split": lambda: viz.head_split(torch.randn(3, 8), torch.randn(2, 3, 4), torch.randn(8, 8), tokens=WORDS[:3]),
-    "head_grid": lambda: viz.head_grid(weights(4, 5, 5), WORDS, contributions=torch.randn(4, 5, 6)),
     "mask_painter": lambda: viz.mask_painter(torch.randn(5, 5), causal_mask(5), tokens=WORDS),
     "leak_detector": lambda: viz.leak_detector({"good": torch.eye(5), "bad": torch.ones(5, 5)}, tokens=WORDS),
     "sinusoid_probe": lambda: viz.sinusoid_probe(sinusoidal_encoding(12, 8)),
@@ -36,7 +35,6 @@ VIEWS = {
         weights(2, 5, 5), weights(2, 3, 3), weights(2, 3, 5), WORDS, list("xyz")
     ),
     "norm_switch": lambda: viz.norm_switch(*[{6: (torch.rand(2, 6) + 0.01, torch.rand(2))}] * 2, steps=[0, 9]),
-    "parameter_calculator": viz.parameter_calculator,
     "next_token": lambda: viz.next_token_bars(torch.randn(50), shown=5),
     "beam_tree": lambda: viz.beam_tree(
         [["a", "b", "<eos>"], ["a", "<eos>"]], [[-1, -1, -1], [0, 0]], [[-0.4, -2.0, -1.0], [-0.5, -1.0]], 2
@@ -138,32 +136,25 @@ def test_what_is_changed_is_said(show):
 
 
 # What makes the script say the state that the view begins with: the part, and what is done to it.
-FIRST = {
-    "leak_detector": ("select", "input"),
-    "norm_switch": ("[data-k=depth]", "input"),
-    "block_stepper": ("[data-k=token]", "input"),
-    "sinusoid_probe": ("[data-k=column]", "input"),
-    "scale_explorer": ("[data-k=d]", "input"),
-    "parameter_calculator": ("input", "input"),
+INPUTS = {
+    "select": ("leak_detector", "head_split", "mask_painter", "three_attentions"),
+    "[data-k=step]": ("cache_work", "tile_walk", "loss_curves"),
+    "[data-k=layer]": ("model_view", "contextual_words", "head_view"),
+    "[data-k=depth]": ("norm_switch",),
+    "[data-k=token]": ("block_stepper",),
+    "[data-k=column]": ("sinusoid_probe",),
+    "[data-k=d]": ("scale_explorer",),
+    "[data-k=m]": ("rotary_pair",),
+    "[data-k=t]": ("next_token",),
+    "[data-k=length]": ("layer_costs",),
+    "[data-k=head]": ("pair_view",),
+}
+FIRST = {name: (part, "input") for part, names in INPUTS.items() for name in names} | {
     "alignment": ("[tabindex='0']", "focus"),
     "attention_calculator": ("[data-k=c0]", "focus"),
-    "head_split": ("select", "input"),
-    "head_grid": (".heads [aria-pressed=true]", "click"),
-    "mask_painter": ("select", "input"),
-    "rotary_pair": ("[data-k=m]", "input"),
-    "three_attentions": ("select", "input"),
-    "next_token": ("[data-k=t]", "input"),
-    "cache_work": ("[data-k=step]", "input"),
-    "tile_walk": ("[data-k=step]", "input"),
-    "layer_costs": ("[data-k=length]", "input"),
-    "loss_curves": ("[data-k=step]", "input"),
-    "model_view": ("[data-k=layer]", "input"),
     "neuron_view": (".row[aria-pressed=true]", "click"),
-    "pair_view": ("[data-k=head]", "input"),
-    "contextual_words": ("[data-k=layer]", "input"),
     "logit_lens_view": ("[aria-selected=true]", "focus"),
     "patching_view": ("[aria-selected=true]", "focus"),
-    "head_view": ("[data-k=layer]", "input"),
 }
 
 

@@ -21,13 +21,11 @@ sizes = pytest.mark.parametrize(("length", "d_model"), [(1, 5), (2, 3), (7, 5), 
 
 @each_kind
 @sizes
-@pytest.mark.parametrize(("window", "kernel_size"), [(3, 4), (1, 2), (17, 3)])
-def test_operations_are_those_that_pytorch_counts(kind, length, d_model, window, kernel_size):
-    options = {"window": window, "kernel_size": kernel_size}
-    layer = mixing_layer(kind, d_model, **options)
-    for batch in (1, 2):
-        counted = counted_operations(layer, torch.randn(batch, length, d_model))
-        assert counted == batch * operations(kind, length, d_model, **options)
+def test_operations_are_those_that_pytorch_counts(kind, length, d_model):
+    for window, kernel_size in ((3, 4), (1, 2), (17, 3)):
+        options = {"window": window, "kernel_size": kernel_size}
+        counted = counted_operations(mixing_layer(kind, d_model, **options), torch.randn(2, length, d_model))
+        assert counted == 2 * operations(kind, length, d_model, **options)
 
 
 @each_kind
@@ -40,17 +38,6 @@ def test_without_projections_attention_costs_what_the_table_of_the_paper_counts(
         "recurrent": 2 * 4 * 13 * 5**2,
     }
     assert operations(kind, 13, 5, window=3, projections=False) == table[kind]
-
-
-@pytest.mark.parametrize("d_model", [3, 64])
-def test_at_equal_parameters_attention_never_takes_fewer_operations(d_model):
-    lengths = [1, 2, 7, 64, 4096]
-    ratios = [operations("self-attention", n, d_model) / operations("recurrent", n, d_model) for n in lengths]
-    assert ratios == pytest.approx([1 + n / (2 * d_model) for n in lengths])
-    crossing = 2 * d_model
-    assert operations("self-attention", crossing, d_model, projections=False) == operations(
-        "recurrent", crossing, d_model
-    )
 
 
 @each_kind
@@ -72,10 +59,10 @@ def test_a_chain_counts_once_where_it_meets_another():
 
 @each_kind
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 13, 16, 17, 31])
-@pytest.mark.parametrize(("window", "kernel_size"), [(5, 4), (2, 3), (17, 2)])
-def test_the_gradient_is_zero_until_the_path_is_complete(kind, length, window, kernel_size):
-    options = {"window": window, "kernel_size": kernel_size}
-    assert measured_path(kind, length, 3, **options) == longest_path(kind, length, **options)
+def test_the_gradient_is_zero_until_the_path_is_complete(kind, length):
+    for window, kernel_size in ((5, 4), (2, 3), (17, 2)):
+        options = {"window": window, "kernel_size": kernel_size}
+        assert measured_path(kind, length, 3, **options) == longest_path(kind, length, **options)
 
 
 def test_paths_by_hand():
@@ -119,37 +106,18 @@ def test_measuring_leaves_no_trace():
     assert all(parameter.grad is None for parameter in layer.parameters())
 
 
-X = torch.randn(1, 3, 4)
-
-
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        *(
-            (lambda function=function, more=more: function("attention", 3, *more), ValueError, "kind must be one of")
-            for function, more in ((operations, (4,)), (kept_numbers, (4,)), (sequential_steps, ()), (longest_path, ()))
-        ),
-        (lambda: operations("recurrent", 0, 4), ValueError, "length must be at least 1, got 0"),
-        (lambda: operations("recurrent", 3, 4.0), TypeError, "d_model must be a whole number, got 4.0"),
-        (lambda: operations("recurrent", 3, 4, window=0), ValueError, "window must be at least 1, got 0"),
-        (lambda: kept_numbers("recurrent", True, 4), TypeError, "length must be a whole number, got True"),
-        (lambda: kept_numbers("dilated", 3, 4, kernel_size=0), ValueError, "kernel_size must be at least 1"),
-        (lambda: sequential_steps("dilated", 0), ValueError, "length must be at least 1"),
-        (lambda: longest_path("dilated", 0), ValueError, "length must be at least 1"),
-        (lambda: longest_path("dilated", 3, kernel_size=1), ValueError, "kernel_size must be at least 2, got 1"),
-        (lambda: longest_path("restricted", 3, window=1), ValueError, "window must be at least 2, got 1"),
-        (lambda: measured_path("none", 3), ValueError, "kind must be one of"),
-        (lambda: measured_path("restricted", 3, window=1), ValueError, "window must be at least 2, got 1"),
-        (lambda: measured_path("restricted", 3, seed="a"), TypeError, "seed must be a whole number"),
-        (lambda: measured_path("restricted", 3, 0), ValueError, "d_model must be at least 1"),
-        (lambda: measured_path("restricted", 201), ValueError, "length must be at most 200, got 201; .*underflow"),
-        (lambda: counted_operations(torch.relu, X), TypeError, "module must be of type Module, got"),
-        (lambda: counted_operations(nn.Linear(4, 4), [1.0]), TypeError, "x must be a floating-point tensor, got list"),
-        (lambda: counted_steps(X), ValueError, r"computed with gradients, got none; .* outside no_grad\(\)"),
-        (lambda: counted_steps(X.long()), TypeError, "output must be a floating-point tensor"),
+        (lambda: operations("attention", 3, 4), "kind must be one of"),
+        (lambda: measured_path("none", 3), "kind must be one of"),
+        (lambda: longest_path("dilated", 3, kernel_size=1), "kernel_size must be at least 2, got 1"),
+        (lambda: measured_path("restricted", 3, window=1), "window must be at least 2, got 1"),
+        (lambda: measured_path("restricted", 201), "length must be at most 200, got 201; .*underflow"),
+        (lambda: counted_steps(torch.ones(3)), r"computed with gradients, got none; .* outside no_grad\(\)"),
     ],
 )
 @pytest.mark.usefixtures("unchecked")
-def test_what_cannot_be_counted_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
+def test_what_cannot_be_counted_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
         call()

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 
 import pytest
+from tokenizers import Tokenizer, models
 
 from course_kit.data import Vocabulary, built_in_corpus
 
@@ -46,18 +47,13 @@ def test_unknown_characters_are_unknown_not_lost(captions):
     assert vocabulary.decode(ids) == "ein <unk>"
 
 
-def test_all_at_once_is_one_by_one(captions):
-    corpus, vocabulary = captions
-    sentences = list(corpus.sentences("val"))
-    assert vocabulary.encode_all(sentences) == [vocabulary.encode(sentence) for sentence in sentences]
-
-
-def test_without_dropout_the_random_spelling_is_the_librarys(captions):
+def test_all_at_once_is_one_by_one_and_a_random_spelling_without_dropout_the_librarys(captions):
     """Our merging against that of `tokenizers`, on every sentence."""
     corpus, vocabulary = captions
     sentences = [*corpus.sentences("train"), "Ungesehene Wörter, 犬 und so weiter!"]
-    ours = vocabulary.encode_all_at_random(sentences, 0.0, random.Random(0))
-    assert ours == vocabulary.encode_all(sentences)
+    expected = [vocabulary.encode(sentence) for sentence in sentences]
+    assert vocabulary.encode_all(sentences) == expected
+    assert vocabulary.encode_all_at_random(sentences, 0.0, random.Random(0)) == expected
 
 
 def test_letters_written_as_two_characters_are_one_token_in_random_spellings_too(captions):
@@ -117,21 +113,22 @@ def test_it_is_saved_and_loaded(captions, tmp_path):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(ValueError, match=r"size must not exceed .* got 500 with text for .* no more pairs .* ask for"):
-        Vocabulary.learn(TEXT, 500)
-    with pytest.raises(
-        ValueError, match=r"size must not exceed .* got 6 with text for 1. tokens: single characters alone"
-    ):
-        Vocabulary.learn(TEXT, 6)
     vocabulary = Vocabulary.learn(TEXT, 25)
-    with pytest.raises(ValueError, match="token ids must lie in 0 … 24, got 99"):
-        vocabulary.tokens([5, 99])
-    with pytest.raises(ValueError, match=r"dropout must be a probability in \[0, 1\), got 1.0"):
-        vocabulary.encode_all_at_random(TEXT, 1.0, random.Random(0))
     (tmp_path / "other.json").write_text('{"a": 1}')
-    with pytest.raises(ValueError, match=r"text must be a vocabulary as Vocabulary\.save writes it"):
-        Vocabulary.load(tmp_path / "other.json")
-    from tokenizers import Tokenizer, models
-
-    with pytest.raises(ValueError, match="must begin with <pad>, <bos>, <eos>, <unk>"):
-        Vocabulary(Tokenizer(models.BPE()))
+    rng = random.Random(0)
+    for call, message in (
+        (
+            lambda: Vocabulary.learn(TEXT, 500),
+            r"size must not exceed .* got 500 with text for .* no more pairs .* ask for",
+        ),
+        (lambda: Vocabulary.learn(TEXT, 6), r"got 6 with text for 1. tokens: single characters alone are as many"),
+        (lambda: vocabulary.tokens([5, 99]), "token ids must lie in 0 … 24, got 99"),
+        (
+            lambda: vocabulary.encode_all_at_random(TEXT, 1.0, rng),
+            r"dropout must be a probability in \[0, 1\), got 1.0",
+        ),
+        (lambda: Vocabulary.load(tmp_path / "other.json"), r"text must be a vocabulary as Vocabulary\.save writes it"),
+        (lambda: Vocabulary(Tokenizer(models.BPE())), "must begin with <pad>, <bos>, <eos>, <unk>, got their ids"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -80,18 +80,10 @@ class PytorchTransformer(nn.Module):
         self.output = nn.Linear(WIDTH, VOCAB)
 
     def forward(self, source, target):
-        future = ~causal_mask(target.shape[1]).to(target.device)
-        padding = source == PAD
+        masks = {"src_key_padding_mask": source == PAD, "memory_key_padding_mask": source == PAD}
+        masks |= {"tgt_mask": ~causal_mask(target.shape[1]).to(target.device), "tgt_key_padding_mask": target == PAD}
         x, y = self.positions(self.source(source)), self.positions(self.target(target))
-        decoded = self.core(
-            x,
-            y,
-            tgt_mask=future,
-            src_key_padding_mask=padding,
-            memory_key_padding_mask=padding,
-            tgt_key_padding_mask=target == PAD,
-        )
-        return self.output(decoded)
+        return self.output(self.core(x, y, **masks))
 
 
 class PytorchDecoder(nn.Module):
@@ -99,8 +91,7 @@ class PytorchDecoder(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding = nn.Embedding(VOCAB, WIDTH)
-        self.positions = SinusoidalPositionalEncoding(WIDTH)
+        self.embedding, self.positions = nn.Embedding(VOCAB, WIDTH), SinusoidalPositionalEncoding(WIDTH)
         self.layers = nn.TransformerDecoder(nn.TransformerDecoderLayer(WIDTH, HEADS, 40, batch_first=True), 2)
         self.output = nn.Linear(WIDTH, VOCAB)
 
@@ -163,16 +154,11 @@ class FusedLanguageModel(nn.Module):
         return {"logits": self.output(x + self.merge(attended))}
 
 
-class MaskPassed(nn.Module):
+class MaskPassed(Tagger):
     """An encoder whose caller passes the mask, True = may attend."""
 
-    def __init__(self):
-        super().__init__()
-        self.tagger = Tagger()
-
     def forward(self, tokens, mask):
-        model = self.tagger.encoder
-        return self.tagger.output(model.encoder(model.embedding(tokens), mask[:, None, None, :]))
+        return self.output(self.encoder.encoder(self.encoder.embedding(tokens), mask[:, None, None, :]))
 
 
 def hugging_face(family: str, *, masked: bool = False, **sizes) -> Callable:
@@ -193,15 +179,16 @@ def hugging_face(family: str, *, masked: bool = False, **sizes) -> Callable:
     return build
 
 
-def ours(kind, *, padded=True, **options) -> Callable:
-    return lambda: (kind(config(**options)), tokens(padded=padded), {"pad_id": PAD})
+def padded(build, **options) -> Callable:
+    return lambda: (build(), tokens(padded=True), {"pad_id": PAD, **options})
+
+
+def ours(**options) -> Callable:
+    return padded(lambda: LanguageModel(config(**options)))
 
 
 def pair(build) -> Callable:
-    def built():
-        return build(), (tokens(9, padded=True), tokens(7)), {"pad_id": PAD}
-
-    return built
+    return lambda: (build(), (tokens(9, padded=True), tokens(7)), {"pad_id": PAD})
 
 
 def plain(build, **options) -> Callable:
@@ -219,35 +206,32 @@ def _mask_passed():
 
 
 _BERT = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
-_LLAMA = {**_BERT, "hidden_size": 24, "num_key_value_heads": 1, "max_position_embeddings": 32}
+_LLAMA = {**_BERT, "num_key_value_heads": 1, "max_position_embeddings": 32}
+_HALF = {"decoder_attention_heads": 3, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40, "encoder_attention_heads": 3}
 
 HEALTHY: dict[str, Callable] = {
-    "language model": ours(LanguageModel),
+    "language model": ours(),
     "language model, pre-norm, learned positions, not tied": ours(
-        LanguageModel, norm="pre", positions="learned", tie_embeddings=False
+        norm="pre", positions="learned", tie_embeddings=False
     ),
-    "language model, rotary positions": ours(LanguageModel, positions="rotary", dropout=0.0),
-    "language model, ALiBi": ours(LanguageModel, positions="alibi"),
+    "language model, rotary positions": ours(positions="rotary", dropout=0.0),
+    "language model, ALiBi": ours(positions="alibi"),
     "transformer": pair(lambda: Transformer(config())),
     "transformer, pre-norm, two vocabularies, not tied": pair(
         lambda: Transformer(config(norm="pre", target_vocab_size=VOCAB + 2, tie_embeddings=False))
     ),
-    "encoder": lambda: (Tagger(), tokens(padded=True), {"pad_id": PAD, "causal": False}),
-    "encoder, pre-norm": lambda: (Tagger(norm="pre"), tokens(padded=True), {"pad_id": PAD}),
+    "encoder": padded(Tagger, causal=False),
+    "encoder, pre-norm": padded(lambda: Tagger(norm="pre")),
     "encoder with a mask that is passed": _mask_passed,
     "recurrent translator with attention": pair(lambda: RecurrentEncoderDecoder(VOCAB, WIDTH, attention=True)),
     "recurrent translator": pair(lambda: RecurrentEncoderDecoder(VOCAB, WIDTH, attention=False)),
     "nn.Transformer": pair(PytorchTransformer),
     "nn.Transformer, pre-norm": pair(lambda: PytorchTransformer(norm_first=True)),
-    "nn.TransformerEncoder": lambda: (PytorchLanguageModel(causal=False), tokens(padded=True), {"pad_id": PAD}),
-    "nn.TransformerEncoder, causal": lambda: (
-        *(PytorchLanguageModel(causal=True, norm_first=True, dropout=0.0), tokens()),
-        {"pad_id": PAD, "causal": True},
+    "nn.TransformerEncoder": padded(lambda: PytorchLanguageModel(causal=False)),
+    "nn.TransformerEncoder, causal": plain(
+        lambda: PytorchLanguageModel(causal=True, norm_first=True, dropout=0.0), pad_id=PAD, causal=True
     ),
-    "nn.TransformerEncoder, causal, tied": lambda: (
-        *(PytorchLanguageModel(causal=True, tied=True), tokens(padded=True)),
-        {"pad_id": PAD, "causal": True},
-    ),
+    "nn.TransformerEncoder, causal, tied": padded(lambda: PytorchLanguageModel(causal=True, tied=True), causal=True),
     "nn.TransformerDecoder": _decoder,
     "LSTM": plain(lambda: Recurrent(nn.LSTM), pad_id=PAD, causal=True),
     "LSTM of two layers with dropout": plain(lambda: Recurrent(nn.LSTM, layers=2, dropout=0.2)),
@@ -273,9 +257,7 @@ HEALTHY: dict[str, Callable] = {
     ),
     "BART": hugging_face(
         *("BartForConditionalGeneration",),
-        **{"d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 3},
-        **{"decoder_attention_heads": 3, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40},
-        **{"pad_token_id": PAD, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2},
-        **{"forced_eos_token_id": 2},
+        **{"d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "pad_token_id": PAD, "bos_token_id": 1, **_HALF},
+        **{"eos_token_id": 2, "decoder_start_token_id": 2, "forced_eos_token_id": 2},
     ),
 }

@@ -8,10 +8,37 @@ from contextlib import nullcontext
 
 import torch
 import torch.nn.functional as F
-from healthy_models import PAD, VOCAB, WIDTH, tokens
+from healthy_models import HEADS, PAD, VOCAB, WIDTH, tokens
 from torch import Tensor, nn
 
-HEADS = 4
+SPLITS = {
+    "heads by view": lambda y: y.reshape(len(y), HEADS, -1, WIDTH // HEADS),
+    "batch and time": lambda y: y.reshape(y.shape[1], len(y), HEADS, -1).transpose(0, 1).transpose(1, 2),
+}
+CAUSAL_MASKS = {  # from a square of True
+    "no mask": lambda square: square,
+    "inverted": lambda square: square.triu(),
+    "future only": lambda square: square.triu(1) | square.triu().tril(),
+    "off by one": lambda square: square.tril(1),
+    "two ahead": lambda square: square.tril(2),
+}
+AFTER_THE_EMBEDDING = {  # what becomes of the features
+    "table": lambda model, x: x + model.table[: x.shape[1]],
+    "float32 inside": lambda model, x: x.float() + torch.zeros(1),
+    "closure": lambda model, x: model.extra(x),
+    "parameter in a tensor": lambda model, x: x * model.gain,
+    "running count": lambda model, x: x * (1 + 1 / model.count.add_(1)),
+    "state": lambda model, x: model.remember(x if model.state is None else x + 0.1 * model.state.mean()),
+}
+OF_THE_LOGITS = {
+    "softmax": lambda logits: logits.softmax(dim=-1),
+    "logarithm": lambda logits: logits.log(),
+    "rounded": lambda logits: F.one_hot(logits.argmax(dim=-1), VOCAB).float(),
+    "cancellation": lambda logits: (logits + 1e6) - 1e6,
+    "clamped": lambda logits: logits.clamp(-0.01, 0.01),
+    "overflow": lambda logits: (logits * 300) ** 2 / 9e4,
+    "scaled": lambda logits: logits * 100,
+}
 
 
 class Attention(nn.Module):
@@ -23,27 +50,20 @@ class Attention(nn.Module):
         self.fault = fault
 
     def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
-        q, k, v = self.query(x), self.key(memory), self.value(memory)
-        if self.fault == "heads by view":
-            q, k, v = (y.reshape(len(y), HEADS, -1, WIDTH // HEADS) for y in (q, k, v))
-        elif self.fault == "batch and time":
-            q, k, v = (y.reshape(y.shape[1], len(y), HEADS, -1).transpose(0, 1).transpose(1, 2) for y in (q, k, v))
-        else:
-            q, k, v = (y.unflatten(-1, (HEADS, -1)).transpose(1, 2) for y in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, L_q, L_k)
-        fill = {"-1e9": -1e9, "weak mask": -5.0}.get(self.fault, -math.inf)
+        split = SPLITS.get(self.fault, lambda y: y.unflatten(-1, (HEADS, -1)).transpose(1, 2))
+        q, k, v = split(self.query(x)), split(self.key(memory)), split(self.value(memory))
+        raw = scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, L_q, L_k)
         if self.fault == "one head":
             mask = mask | (torch.arange(HEADS) == 2)[:, None, None]
         if self.fault == "saturated":
             scores = scores * 1e4
-        scores = scores.masked_fill(~mask, fill)
+        scores = scores.masked_fill(~mask, {"-1e9": -1e9, "weak mask": -5.0}.get(self.fault, -math.inf))
         weights = scores.softmax(dim=-1)
         if self.fault == "softmax over the batch":
-            weights = (q @ k.transpose(-2, -1)).softmax(dim=0) * mask
+            weights = raw.softmax(dim=0) * mask
         if self.fault == "softmax over the queries":
             weights = scores.softmax(dim=-2).nan_to_num()
-        output = (weights @ v).transpose(1, 2).flatten(2)
-        return self.merge(output)
+        return self.merge((weights @ v).transpose(1, 2).flatten(2))
 
 
 class Layer(nn.Module):
@@ -53,24 +73,21 @@ class Layer(nn.Module):
         super().__init__()
         self.fault = fault
         self.attention = Attention(fault)
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.norm1 = nn.BatchNorm1d(WIDTH) if fault == "batch norm" else nn.LayerNorm(WIDTH)
+        self.norm2 = nn.LayerNorm(WIDTH)
         self.up, self.down = nn.Linear(WIDTH, 40), nn.Linear(40, WIDTH)
         self.dropout = nn.Dropout(0.1)
         if fault == "dead ReLU":
             nn.init.constant_(self.up.bias, -100.0)
-        if fault == "batch norm":
-            self.norm1 = nn.BatchNorm1d(WIDTH)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         y = self.norm1(x.transpose(1, 2)).transpose(1, 2) if self.fault == "batch norm" else self.norm1(x)
         if self.fault == "mean over the batch":
             y = y - y.mean(dim=0)
-        attended = self.attention(y, y, mask)
+        with torch.no_grad() if self.fault == "no_grad" else nullcontext():
+            attended = self.attention(y, y, mask)
         if self.fault == "detached":
             attended = attended.detach()
-        if self.fault == "no_grad":
-            with torch.no_grad():
-                attended = self.attention(y, y, mask)
         x = x + (attended if self.fault == "dropout not used" else self.dropout(attended))
         if self.fault == "functional dropout":
             x = F.dropout(x, 0.1)
@@ -78,27 +95,37 @@ class Layer(nn.Module):
             x = x + 0.01 * torch.randn_like(x)
         if self.fault == "built in forward":
             return x + nn.Linear(WIDTH, WIDTH)(self.norm2(x)) + self.down(self.up(x).relu())
-        if self.fault == "not called":
-            return x
-        return x + self.down(self.up(self.norm2(x)).relu())
+        return x if self.fault == "not called" else x + self.down(self.up(self.norm2(x)).relu())
 
 
-class Decoder(nn.Module):
-    """A language model of two layers; a fault is in both layers, or in the second one only."""
+class Embedding(nn.Module):
+    """What a decoder and a translator begin and end with."""
 
-    def __init__(self, fault: str = "", *, second_only: bool = False):
+    def __init__(self, fault: str):
         super().__init__()
         self.fault = fault
         self.embedding, self.positions = nn.Embedding(VOCAB, WIDTH), nn.Embedding(64, WIDTH)
-        layers = [Layer("" if second_only else fault), Layer(fault)]
-        if fault == "one layer":
-            layers = layers[:1]
+        self.output = nn.Linear(WIDTH, VOCAB)
+
+    def embed(self, tokens: Tensor, *, positions: bool = True) -> Tensor:
+        x = self.embedding(tokens)
+        return x + self.positions(torch.arange(tokens.shape[1], device=tokens.device)) if positions else x
+
+    def mask(self, tokens: Tensor) -> Tensor:
+        square = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool, device=tokens.device)
+        return CAUSAL_MASKS.get(self.fault, torch.tril)(square)
+
+
+class Decoder(Embedding):
+    """A language model of two layers; a fault is in both layers, or in the second one only."""
+
+    def __init__(self, fault: str = "", *, second_only: bool = False):
+        super().__init__(fault)
+        layers = [Layer("" if second_only else fault), Layer(fault)][: 1 if fault == "one layer" else 2]
         self.layers = layers if fault == "plain list" else nn.ModuleList(layers)
         if fault == "plain dict":
             self.layers, self.by_name = nn.ModuleList(), {"first": layers[0], "second": layers[1]}
-        self.output = nn.Linear(WIDTH, VOCAB)
-        self.calls, self.state = 0, None
-        self.second_only = second_only
+        self.state, self.second_only = None, second_only
         if fault == "closure":
             inner = nn.Linear(WIDTH, WIDTH)
             self.extra = lambda x: x + inner(x)
@@ -116,66 +143,28 @@ class Decoder(nn.Module):
         if fault == "running count":
             self.register_buffer("count", torch.zeros(()))
 
-    def mask(self, tokens: Tensor) -> Tensor:
-        length = tokens.shape[1]
-        square = torch.ones(length, length, dtype=torch.bool, device=tokens.device)
-        diagonal = {"off by one": 1, "two ahead": 2}.get(self.fault, 0)
-        mask = square if self.fault == "no mask" else square.tril(diagonal)
-        if self.fault == "inverted":
-            mask = square.triu()
-        if self.fault == "future only":
-            mask = ~square.tril() | torch.eye(length, dtype=torch.bool, device=tokens.device)
-        return mask
+    def remember(self, x: Tensor) -> Tensor:
+        self.state = x
+        return x
 
     def forward(self, tokens: Tensor) -> Tensor:
         if self.fault == "shifts the input in place":
             tokens[:, 1:] = tokens[:, :-1].clone()
             tokens[:, 0] = 1
+        if self.fault == "scales its weights":
+            self.embedding.weight.data.mul_(0.99)
         with torch.no_grad() if self.fault == "all under no_grad" else nullcontext():
-            x = self.embedding(tokens)
-            if self.fault not in ("no positions", "one layer"):
-                x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
-            if self.fault == "table":
-                x = x + self.table[: tokens.shape[1]]
-            if self.fault == "float32 inside":
-                x = x.float() + torch.zeros(1)
-            if self.fault == "closure":
-                x = self.extra(x)
-            if self.fault == "parameter in a tensor":
-                x = x * self.gain
-            if self.fault == "running count":
-                self.count += 1
-                x = x * (1 + 1 / self.count)
-            if self.fault == "scales its weights":
-                self.embedding.weight.data.mul_(0.99)
-            if self.fault == "state":
-                x = x if self.state is None else x + 0.1 * self.state.mean()
-                self.state = x
+            x = self.embed(tokens, positions=self.fault not in ("no positions", "one layer"))
+            x = AFTER_THE_EMBEDDING.get(self.fault, lambda _, x: x)(self, x)
             mask = self.mask(tokens)
-            layers = self.by_name.values() if self.fault == "plain dict" else self.layers
-            for number, layer in enumerate(layers):
-                own = mask.tril() if self.second_only and number == 0 else mask
-                x = layer(x, own)
+            for number, layer in enumerate(self.by_name.values() if self.fault == "plain dict" else self.layers):
+                x = layer(x, mask.tril() if self.second_only and number == 0 else mask)
             if self.fault == "summary of all positions":
                 x = x + x.mean(dim=1, keepdim=True)
             logits = self.output(x)
-        if self.fault == "softmax":
-            return logits.softmax(dim=-1)
-        if self.fault == "logarithm":
-            return logits.log()
-        if self.fault == "rounded":
-            return F.one_hot(logits.argmax(dim=-1), VOCAB).float()
-        if self.fault == "cancellation":
-            return (logits + 1e6) - 1e6
         if self.fault == "ignores its input":
             return self.output.bias.expand_as(logits)
-        if self.fault == "clamped":
-            return logits.clamp(-0.01, 0.01)
-        if self.fault == "overflow":
-            return (logits * 300) ** 2 / 9e4
-        if self.fault == "always in train mode":
-            return logits
-        return logits * (100 if self.fault == "scaled" else 1)
+        return OF_THE_LOGITS.get(self.fault, lambda logits: logits)(logits)
 
     def train(self, mode: bool = True):
         return super().train(True if self.fault == "always in train mode" else mode)
@@ -186,42 +175,26 @@ class Encoder(Decoder):
 
     def mask(self, tokens: Tensor) -> Tensor:
         real = tokens != PAD
-        if self.fault == "padding not masked":
+        if self.fault in ("padding not masked", "queries masked"):
             real = torch.ones_like(real)
         if self.fault == "padding mask inverted":
-            real = ~real
-            real = real | ~real.any(dim=-1, keepdim=True)
-        if self.fault == "queries masked":
-            return real[:, None, :, None] | torch.zeros_like(real)[:, None, None, :] | ~real[:, None, :, None]
+            real = ~real | real.all(dim=-1, keepdim=True)
         return real[:, None, None, :]
 
 
-class Translator(nn.Module):
+class Translator(Embedding):
     """Encoder and decoder of one layer each, with a fault in one of the masks."""
 
     def __init__(self, fault: str):
-        super().__init__()
-        self.fault = fault
-        self.embedding, self.positions = nn.Embedding(VOCAB, WIDTH), nn.Embedding(64, WIDTH)
+        super().__init__(fault)
         self.encoder, self.decoder, self.cross = Layer(), Layer(), Attention()
-        self.output = nn.Linear(WIDTH, VOCAB)
-
-    def embed(self, tokens: Tensor, *, positions: bool = True) -> Tensor:
-        x = self.embedding(tokens)
-        return x + self.positions(torch.arange(tokens.shape[1], device=tokens.device)) if positions else x
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         real = (source != PAD)[:, None, None, :]
         all_keys = torch.ones_like(real)
-        length = target.shape[1]
-        future = torch.ones(length, length, dtype=torch.bool, device=target.device).tril()
-        memory = self.encoder(
-            self.embed(source, positions=self.fault != "no source positions"),
-            all_keys if self.fault == "source padding" else real,
-        )
-        if self.fault == "no target mask":
-            future = torch.ones_like(future)
-        x = self.decoder(self.embed(target), future)
+        embedded = self.embed(source, positions=self.fault != "no source positions")
+        memory = self.encoder(embedded, all_keys if self.fault == "source padding" else real)
+        x = self.decoder(self.embed(target), self.mask(target))
         x = x + self.cross(x, memory, all_keys if self.fault == "memory padding" else real)
         if self.fault == "memory of the neighbour":
             x = x + self.cross(x, memory.roll(1, dims=0), all_keys)
@@ -255,7 +228,7 @@ SICK: dict[str, tuple[Callable, str]] = {
     "a summary of all positions": (decoder("summary of all positions"), "causality"),
     "softmax over the queries": (decoder("softmax over the queries"), "causality"),
     "heads split by a view without a transpose": (decoder("heads by view"), "causality"),
-    "a translator without a causal mask": (translator("no target mask"), "causality"),
+    "a translator without a causal mask": (translator("no mask"), "causality"),
     "padding not masked in self-attention": (encoder("padding not masked"), "padding"),
     "a padding mask that is the wrong way round": (encoder("padding mask inverted"), "padding"),
     "a padding mask on the queries": (encoder("queries masked"), "padding"),

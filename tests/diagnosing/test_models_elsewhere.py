@@ -16,17 +16,6 @@ from course_kit.diagnosing.calling import read_batch
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
 
-class _Wrapped(nn.Module):
-    """The recurrent language model, with another output."""
-
-    def __init__(self, output):
-        super().__init__()
-        self.model, self.output = Recurrent(nn.LSTM), output
-
-    def forward(self, tokens):
-        return self.output(self.model(tokens))
-
-
 @dataclass
 class _Output:
     hidden: torch.Tensor
@@ -43,7 +32,11 @@ OUTPUTS = {
 
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_logits_are_found_in_what_the_model_returns(name):
-    report = diagnose(_Wrapped(OUTPUTS[name]), tokens(), pad_id=PAD, causal=True)
+    class Wrapped(Recurrent):
+        def forward(self, tokens):
+            return OUTPUTS[name](super().forward(tokens))
+
+    report = diagnose(Wrapped(nn.LSTM), tokens(), pad_id=PAD, causal=True)
     assert report.problems == []
     assert report.subject.endswith(f"3 × 8 tokens, {VOCAB} logits each")
 
@@ -67,9 +60,20 @@ def test_targets_that_a_model_can_do_without_are_its_labels():
     assert "against the labels" in report["start loss"].message
     assert "causal=True" not in report["causality"].message
     # Targets that are the next tokens mean that the model must not read them.
-    assert diagnose(_WithTargets(Encoder()), (text[:, :-1], text[:, 1:]))["causality"].status == "wrong"
-    assert diagnose(_WithTargets(Encoder()), (text[:, :-1], text[:, :-1]))["causality"].status == "wrong"
-    assert diagnose(_WithTargets(Encoder()), (text[:, :-1], text[:, 1:].flip(0)))["causality"].status == "fine"
+    for targets, status in ((text[:, 1:], "wrong"), (text[:, :-1], "wrong"), (text[:, 1:].flip(0), "fine")):
+        assert diagnose(_WithTargets(Encoder()), (text[:, :-1], targets))["causality"].status == status
+
+
+def test_a_mask_is_asked_for_only_where_none_is_passed():
+    class IgnoresItsMask(Encoder):
+        def forward(self, tokens, mask=None):
+            return super().forward(tokens)
+
+    ids = tokens(padded=True)
+    for batch, asked in ((ids, True), ((ids, ids != PAD), False)):
+        found = diagnose(IgnoresItsMask("padding not masked"), batch, pad_id=PAD)["padding"]
+        assert found.status == "wrong"
+        assert ("put it into the batch" in found.message) == asked
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -87,15 +91,10 @@ def test_a_recurrent_layer_that_takes_the_batch_for_time_is_found():
     assert diagnose(model, tokens(), causal=True)["batch independence"].status == "wrong"
 
 
-def test_a_hook_that_refers_to_the_model_is_not_an_unregistered_layer():
+def test_what_a_hook_collects_or_a_dict_keeps_is_neither_a_layer_nor_an_obstacle():
     model = Decoder()
     model.seen = []
     model.output.register_forward_hook(lambda module, inputs, output: model.seen.append(output.shape))
-    assert diagnose(model, tokens(), pad_id=PAD, causal=True).problems == []
-
-
-def test_outputs_that_were_kept_in_a_dict_are_no_obstacle():
-    model = Decoder()
     model.kept = {"outputs": [{"logits": model(tokens())}]}  # copy.deepcopy refuses tensors with a history
     assert diagnose(model, tokens(), pad_id=PAD, causal=True).problems == []
     assert model.kept["outputs"][0]["logits"].grad_fn is not None
@@ -119,11 +118,6 @@ def test_idle_experts_are_not_called_wrong():
     found = diagnose(_Experts(), tokens(2))["dead gradients"]
     assert found.status == "suspicious"
     assert "`experts." in found.message
-
-
-def test_a_single_token_has_no_dead_gradients():
-    """No state is taken over, so that the recurrent weights have no gradient in a healthy model either."""
-    assert diagnose(Recurrent(nn.LSTM), tokens(1))["dead gradients"].status == "not checked"
 
 
 def test_roles_of_the_inputs():

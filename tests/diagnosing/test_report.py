@@ -38,10 +38,13 @@ def test_problems_are_in_the_order_of_their_weight():
 
 
 class _Tags(HTMLParser):
+    """The tags of a page, each of which is closed, and its text."""
+
     def __init__(self, text):
         super().__init__()
         self.open, self.seen, self.text = [], [], ""
         self.feed(text)
+        assert self.open == []
 
     def handle_starttag(self, tag, attrs):
         self.seen.append(tag)
@@ -55,21 +58,17 @@ class _Tags(HTMLParser):
         self.text += data
 
 
-def test_html_is_escaped():
+def test_html_is_escaped_except_that_names_between_backticks_are_code():
     hostile = "<script>alert('x')</script> & \"quoted\""
     statuses = ("fine", "suspicious", "wrong", "not checked")
-    report = Report(hostile, [Finding(f"{hostile} {s}", s, hostile, 1.5, hostile) for s in statuses])
-    page = _Tags(report._repr_html_())
-    assert page.open == []
+    html = Report(hostile, [Finding(f"{hostile} {s}", s, hostile, 1.5, hostile) for s in statuses])._repr_html_()
+    page = _Tags(html)
     assert "script" not in page.seen
     assert page.text.count(hostile) == 1 + 3 * 4
-    assert 'aria-label="wrong"' in report._repr_html_()
-    assert '<div class="course-lib-report ' in report._repr_html_()  # the book's style sheet knows this class
-
-
-def test_names_between_backticks_are_code():
-    page = Report("", [Finding("", "wrong", "`a.b` and `<i>` and ` alone")])._repr_html_()
-    assert "<br><code>a.b</code> and <code>&lt;i&gt;</code> and ` alone</li>" in page
+    assert 'aria-label="wrong"' in html
+    assert '<div class="course-lib-report ' in html  # the book's style sheet knows this class
+    code = Report("", [Finding("", "wrong", "`a.b` and `<i>` and ` alone")])._repr_html_()
+    assert "<br><code>a.b</code> and <code>&lt;i&gt;</code> and ` alone</li>" in code
 
 
 def test_html_of_an_empty_report_and_of_a_real_one():
@@ -77,17 +76,7 @@ def test_html_of_an_empty_report_and_of_a_real_one():
     assert _Tags(diagnose(Decoder(), tokens(), causal=True)._repr_html_()).seen.count("li") == len(CHECKS)
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0"),
-        (18784, "18,784"),
-        (0.5, "0.500"),
-        (2e-16, "below 1e-9"),
-        (2e-5, "below 1e-4"),
-        (123456.7, "1.2e+05"),
-        (float("inf"), "inf"),
-    ],
-)
-def test_numbers_are_short(number, text):
-    assert shown(number) == text
+def test_numbers_are_short():
+    numbers = [0, 18784, 0.5, 2e-16, 2e-5, 123456.7, float("inf")]
+    texts = ["0", "18,784", "0.500", "below 1e-9", "below 1e-4", "1.2e+05", "inf"]
+    assert list(map(shown, numbers)) == texts

@@ -1,7 +1,6 @@
 """Files of an exercise: the page, the exercise, its mistakes, and the clauses of its statement."""
 
 import ast
-import inspect
 import re
 from collections import defaultdict
 
@@ -12,6 +11,8 @@ from course_kit.exercises._files import text_of, texts_next_to
 from course_kit.exercises._headings import TITLES
 from tools.publisher import ROOT
 
+FOLDER = ROOT / "course_kit/exercises"
+MODULES = sorted(FOLDER.glob("*/**/*.py"))
 OF_EVERY_EXERCISE = {"__all__", "exercise", "EXERCISES"}  # what the loader looks for
 
 PAGE = """\
@@ -43,19 +44,18 @@ def test_a_page_gives_title_statement_and_hints():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("old", "new", "message"),
     [
-        (("# A title", "A title"), "x.md: expected the title as first line, '# Title', got 'A title'"),
-        (("What to write, with $d_\\text{head}$.\n\n- a list", ""), "x.md: expected the statement below the title"),
-        (("Nearly the answer.", ""), "x.md: hint 2 is empty"),
-        (("- a list", "## Details"), "x.md: expected '## Hint' as the only heading below the title, got '## Details'"),
-        (("## Hint\n\nNearly", "## Hints\n\nNearly"), "got '## Hints'"),
+        ("# A title", "A title", "x.md: expected the title as first line, '# Title', got 'A title'"),
+        ("What to write, with $d_\\text{head}$.\n\n- a list", "", "x.md: expected the statement below the title"),
+        ("Nearly the answer.", "", "x.md: hint 2 is empty"),
+        ("- a list", "## Details", "x.md: expected '## Hint' as the only heading below the title, got '## Details'"),
+        ("## Hint\n\nNearly", "## Hints\n\nNearly", "got '## Hints'"),
     ],
 )
-def test_a_page_that_is_not_as_expected_is_an_error_that_names_it(change, message):
-    with pytest.raises(ValueError, match=r"x\.md") as caught:
-        text_of(PAGE.replace(*change), "x.md")
-    assert message in str(caught.value)
+def test_a_page_that_is_not_as_expected_is_an_error_that_names_it(old, new, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        text_of(PAGE.replace(old, new), "x.md")
 
 
 def test_an_exercise_without_a_page_is_an_error(tmp_path):
@@ -64,26 +64,15 @@ def test_an_exercise_without_a_page_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("stem", STEMS)
-def test_every_file_of_a_chapter_belongs_to_something(stem):
-    folder = ROOT / "course_kit/exercises" / stem
-    files = {name: exercise for name, exercise in _files().items() if exercise.stem == stem}
-    pages = {path.stem for path in folder.glob("*.md")}
-    assert pages >= {*files, *(f"{name}_mistakes" for name in files)}
-    assert {page.removesuffix("_mistakes").removesuffix("_clauses") for page in pages} == set(files)
-    assert all((folder / f"{name}.py").exists() for name in files)
+def test_every_file_of_a_chapter_belongs_to_an_exercise(stem):
+    names = {e.mistakes.stem.removesuffix("_mistakes") for e in all_exercises().values() if e.stem == stem}
+    pages = {path.stem for path in (FOLDER / stem).glob("*.md")}
+    assert pages >= {*names, *(f"{name}_mistakes" for name in names)}
+    assert {page.removesuffix("_mistakes").removesuffix("_clauses") for page in pages} == names
 
 
-def _files():
-    return {
-        inspect.getfile(exercise.properties[0].cases).rpartition("/")[2].removesuffix(".py"): exercise
-        for exercise in all_exercises().values()
-        if exercise.mistakes
-    }
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "course_kit/exercises").glob("*/**/*.py")), ids=lambda path: path.stem)
-def test_a_head_can_hold_a_file(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_a_head_can_hold_a_file():
+    assert [path for path in MODULES if len(path.read_text().splitlines()) > 400] == []
 
 
 def _constants_and_helpers(source):
@@ -97,12 +86,10 @@ def _constants_and_helpers(source):
 
 
 def test_two_exercises_share_no_name_of_a_constant_or_helper():
-    # A file's owner: the exercise, or a module that a chapter's exercises share.
     owners = defaultdict(set)
-    for path in sorted((ROOT / "course_kit/exercises").glob("*/**/*.py")):
-        chapter, name, *_ = path.relative_to(ROOT / "course_kit/exercises").parts
+    for path in MODULES:
         for constant in set(_constants_and_helpers(path.read_text())) - OF_EVERY_EXERCISE:
-            owners[constant].add(f"{chapter}/{name.removesuffix('.py')}")
+            owners[constant].add(path.relative_to(FOLDER))
     assert len(owners) > 80
     shared = {constant: sorted(files) for constant, files in owners.items() if len(files) > 1}
     assert not shared, "move what is the same to one place, and name the others for what they are"

@@ -16,6 +16,8 @@ from course_kit.exercises import all_exercises, find
 # Numbers that are not quoted from a case: names of dtypes, the end of float16, axes counted from the right, and zeros.
 CONSTANTS = re.compile(r"b?float\d+|65504|−1 and −2|0 / 0, ∞ − ∞ or 0 · ∞|indices start at 0|`[^`]*`")
 
+each_exercise = pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+
 
 def numbers(text: str) -> set[str]:
     return set(re.findall(r"\d+(?:\.\d+)?", text))
@@ -28,64 +30,54 @@ def quoted_from_elsewhere(report: Report) -> set[str]:
     return numbers(CONSTANTS.sub("", report.diagnosis.message)) - numbers(shown)
 
 
-def report_without_names(sheet, observations) -> Report:
-    """The report as if no mistake had a name."""
-    verdict = judge(sheet.exercise, sheet.trials, observations, allow_twins=True)
-    diagnosis = diagnose(sheet, verdict, observations, named=False)
-    return Report(sheet.exercise, verdict, diagnosis, _example(sheet, verdict, observations, diagnosis))
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+@each_exercise
 def test_tips_quote_the_case_that_is_shown(exercise):
+    """As if no mistake had a name."""
     sheet = sheet_of(exercise, 0)
-    for mistake in exercise.misconceptions:
-        if mistake.inherited_from:
-            continue
-        report = report_without_names(sheet, sheet.misconception(mistake.key))
-        if report.diagnosis is not None:
-            assert quoted_from_elsewhere(report) == set(), (mistake.key, report.diagnosis.message, report.example)
+    for mistake in (mistake for mistake in exercise.misconceptions if not mistake.inherited_from):
+        seen = sheet.misconception(mistake.key)
+        verdict = judge(exercise, sheet.trials, seen, allow_twins=True)
+        if diagnosis := diagnose(sheet, verdict, seen, named=False):
+            report = Report(exercise, verdict, diagnosis, _example(sheet, verdict, seen, diagnosis))
+            assert quoted_from_elsewhere(report) == set(), (mistake.key, diagnosis.message, report.example)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
-def test_a_named_mistake_is_shown_by_a_case_that_it_explains(exercise):
+@each_exercise
+def test_a_diagnosed_mistake_is_shown_by_a_case_that_it_explains(exercise):
+    sheet = sheet_of(exercise, 0)
     for cell in (cell for cell in cells("held_out") if cell.exercise == exercise.name):
-        is_shown_by_a_case_that_it_explains(cell, sheet_of(exercise, 0))
-
-
-def is_shown_by_a_case_that_it_explains(cell, sheet):
-    report = report_on(sheet, sheet.run(cell.load()), allow_twins=True)
-    diagnosis = report.diagnosis
-    if diagnosis is None:
+        report = report_on(sheet, sheet.run(cell.load()), allow_twins=True)
+        diagnosis = report.diagnosis
         assert report.example
-        return
-    assert diagnosis.trial.number in report.verdict.findings
-    if diagnosis.key.startswith("any/"):
-        assert quoted_from_elsewhere(report) == set(), (diagnosis.message, report.example)
-        return
-    of_mistake = sheet.misconception_at(diagnosis.key, diagnosis.trial)
-    assert findings_of(sheet.exercise, diagnosis.trial, of_mistake)
-    assert diagnosis.trial.number in diagnosis.explains
+        if diagnosis is None:
+            continue
+        assert diagnosis.trial.number in report.verdict.findings
+        if diagnosis.key.startswith("any/"):
+            assert quoted_from_elsewhere(report) == set(), (diagnosis.message, report.example)
+        else:
+            of_mistake = sheet.misconception_at(diagnosis.key, diagnosis.trial)
+            assert findings_of(exercise, diagnosis.trial, of_mistake)
+            assert diagnosis.trial.number in diagnosis.explains
+
+
+def report_and_text(name, solution):
+    """The report on a solution, or on the mistake of that key."""
+    sheet = sheet_of(find(name), 0)
+    seen = sheet.misconception(solution) if isinstance(solution, str) else sheet.run(solution)
+    report = report_on(sheet, seen)
+    return report, text_of(report, "")
 
 
 def test_a_number_from_another_case_is_noticed():
-    sheet = sheet_of(find("attend"), 0)
-    observations = sheet.run(lambda scores, value: (scores @ value, scores))
-    report = report_on(sheet, observations)
-    trial = (
-        report.diagnosis.trial
-        if report.diagnosis
-        else next(t for t in sheet.trials if t.number in report.verdict.findings)
-    )
-    elsewhere = Diagnosis("any/test", "The sum runs over 4711 (len_k) entries.", trial)
+    report, _ = report_and_text("attend", lambda scores, value: (scores @ value, scores))
+    elsewhere = Diagnosis("any/test", "The sum runs over 4711 (len_k) entries.", report.diagnosis.trial)
     assert quoted_from_elsewhere(Report(report.exercise, report.verdict, elsewhere, report.example)) == {"4711"}
 
 
 def test_only_the_line_to_begin_with_is_marked_where_one_mistake_breaks_all():
-    sheet = sheet_of(find("scaled_dot_product_attention"), 0)
-    report = report_on(sheet, sheet.misconception("no_scale"))
-    text = text_of(report, "")
+    report, text = report_and_text("scaled_dot_product_attention", "no_scale")
     failing = [line.message for line in report.verdict.lines if line.holds is False]
     assert len(failing) >= 2
     assert text.count("← begin here") == 1
@@ -94,31 +86,27 @@ def test_only_the_line_to_begin_with_is_marked_where_one_mistake_breaks_all():
 
 
 def test_nothing_is_marked_where_one_mistake_does_not_explain_all():
-    sheet = sheet_of(find("scaled_dot_product_attention"), 0)
-
     def two_mistakes(query, key, value, mask=None):
         if mask is not None:
             return value.sum(-1), query
         output, weights = find("scaled_dot_product_attention").reference(query, key, value)
         return output * query.shape[-1] ** 0.5, weights
 
-    report = report_on(sheet, sheet.run(two_mistakes))
+    report, text = report_and_text("scaled_dot_product_attention", two_mistakes)
     assert sum(line.holds is False for line in report.verdict.lines) >= 2
-    assert "begin here" not in text_of(report, "")
+    assert "begin here" not in text
 
 
 def test_no_line_of_a_repair_is_said_to_fail_for_the_same_reason_as_another():
-    sheet = sheet_of(find("fix_masked_softmax"), 0)
-    report = report_on(sheet, sheet.misconception("as_given"))
+    report, text = report_and_text("fix_masked_softmax", "as_given")
     assert report.diagnosis.key == "as_given"
     assert sum(line.holds is False for line in report.verdict.lines) >= 3
-    assert "same reason" not in text_of(report, "")
+    assert "same reason" not in text
 
 
 def test_missing_parameters_are_the_cause_of_whatever_else_fails():
-    sheet = sheet_of(find("FeedForward"), 0)
     mistake = next(m for m in find("FeedForward").misconceptions if "no parameters" in m.message)
-    report = report_on(sheet, sheet.misconception(mistake.key))
+    report, text = report_and_text("FeedForward", mistake.key)
     assert report.cause.conduct
-    (marked,) = (line for line in text_of(report, "").split("\n") if line.endswith("← begin here"))
+    (marked,) = (line for line in text.split("\n") if line.endswith("← begin here"))
     assert "It has the named parameters, and no others" in marked

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-import course_lib
 from course_kit.checker.verdict.judge import judge
 from course_kit.checker.verdict.sheet import sheet_of
 from course_kit.exercises import all_exercises
@@ -59,11 +58,7 @@ class Scaled(nn.Module):
 
 
 def test_docstrings_annotations_and_checks_are_left_out_and_nothing_else():
-    assert learners_code(LIBRARY) == PRINTED
-
-
-def test_plain_code_stays_as_it_is_written():
-    assert learners_code(PRINTED) == PRINTED
+    assert learners_code(LIBRARY) == learners_code(PRINTED) == PRINTED
 
 
 @pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
@@ -74,11 +69,3 @@ def test_a_printed_solution_runs_on_its_own_and_passes(exercise):
     sheet = sheet_of(exercise, 3)
     verdict = judge(exercise, sheet.trials, sheet.run(names[exercise.name]), allow_twins=True)
     assert verdict.status == "passed", {line.message for line in verdict.lines if not line.holds}
-
-
-@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
-def test_the_reference_is_the_librarys(exercise):
-    if exercise.repair:  # code that somebody else might have written, which the library has under another name
-        assert not hasattr(course_lib, exercise.name)
-    else:
-        assert exercise.reference is getattr(course_lib, exercise.name)

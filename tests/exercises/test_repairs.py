@@ -9,7 +9,6 @@ from torch.testing import assert_close
 
 import course_lib
 from course_kit.checker.notebook import self_check
-from course_kit.checker.report.plain_report import text_of
 from course_kit.checker.verdict.judge import CONDUCT, judge
 from course_kit.checker.verdict.sheet import sheet_of
 from course_kit.exercises import all_exercises, find
@@ -35,69 +34,41 @@ EDITED = [  # exercise, the fault that is left ("" for none), edits of the code 
 ]
 
 
-IN_THE_LIBRARY = {  # repairs that take the arguments of a library's function
-    "fix_softmax": "softmax",
-    "fix_masked_softmax": "masked_softmax",
-    "fix_layer_norm": "layer_norm",
-    "fix_head_split": "split_heads",
-    "fix_decoder_mask": "decoder_mask",
-}
-
-
-def solution_from(code, name):
-    """What a notebook has after the code was run below the imports of an exported notebook."""
+def report_of(code, name):
+    """What `check` says after the code was run below the imports of an exported notebook."""
     namespace = {"math": math, "torch": torch, "nn": nn}
     exec(code, namespace)
-    return namespace[name]
+    return self_check(find(name), namespace[name])
 
 
-def report_of(code, name):
-    return self_check(find(name), solution_from(code, name))
+each_repair = pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
 
 
-def test_twelve_exercises_of_the_chapter_are_repairs_and_no_other():
-    assert len(REPAIRS) == 12
+def test_the_exercises_of_the_chapter_are_repairs_and_no_others():
     assert {exercise.chapter for exercise in REPAIRS.values()} == {"debugging"}
+    assert all(exercise.repair for exercise in all_exercises().values() if exercise.chapter == "debugging")
     assert all(name.startswith("fix_") for name in REPAIRS)
 
 
-@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
-def test_one_line_stops_the_code_and_says_what_deleting_it_means(exercise):
-    stopping = [line for line in exercise.stub.splitlines() if "NotImplementedError" in line]
-    assert [line.strip() for line in stopping] == [
-        "raise NotImplementedError  # delete this line once you have decided"
-    ]
-    assert len(exercise.code_to_repair.splitlines()) == len(exercise.stub.splitlines()) - 1
-    assert "NotImplementedError" not in exercise.code_to_repair
-
-
-@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
-def test_the_stub_as_it_is_is_not_attempted(exercise):
-    report = report_of(exercise.stub, exercise.name)
-    assert report.verdict.status == "not attempted"
-    text = text_of(report, "")
-    assert "Delete the line with `raise NotImplementedError`" in text
-    assert f'hint("{exercise.name}")' in text
-
-
-@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
-def test_the_code_without_that_line_runs_and_its_faults_are_named(exercise):
+@each_repair
+def test_one_line_stops_the_code_and_without_it_the_faults_are_named(exercise):
+    """The linter sees that the stub as it is counts as not attempted."""
+    (stopping,) = (line for line in exercise.stub.splitlines(keepends=True) if "NotImplementedError" in line)
+    assert stopping.strip() == "raise NotImplementedError  # delete this line once you have decided"
+    assert exercise.code_to_repair == exercise.stub.replace(stopping, "")
     report = report_of(exercise.code_to_repair, exercise.name)
     if exercise.name == HEALTHY:
-        assert report.verdict.status == "passed"
-        assert report.diagnosis is None
+        assert (report.verdict.status, report.diagnosis) == ("passed", None)
         return
     assert report.verdict.status == "failed"
-    assert report.diagnosis.key == "as_given"
-    assert exercise.misconceptions[0].key == "as_given"
-    assert report.diagnosis.message == exercise.misconceptions[0].message
+    assert report.diagnosis.key == exercise.misconceptions[0].key == "as_given"
 
 
 def test_in_the_healthy_one_every_mistake_is_a_wrong_repair():
     assert "as_given" not in {mistake.key for mistake in find(HEALTHY).misconceptions}
 
 
-@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
+@each_repair
 def test_gradients_are_called_right_only_where_every_result_is(exercise):
     """A case without the fault has the right gradient whatever the fault does, so it proves nothing."""
     sheet = sheet_of(exercise, 0)
@@ -120,17 +91,6 @@ def test_a_container_that_is_called_is_an_error_and_no_stub():
     assert report.diagnosis.key == "container_called"
 
 
-def mask_lines(rule):
-    """Which lines of the report on `fix_decoder_mask` hold for a mask, by the first word of each."""
-
-    def fix_decoder_mask(tokens, pad_id):
-        ones = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool)
-        return rule(ones, (tokens != pad_id)[:, None, None, :])
-
-    verdict = self_check(find("fix_decoder_mask"), fix_decoder_mask).verdict
-    return {line.message.split()[0]: line.holds for line in verdict.lines if not line.conduct}
-
-
 @pytest.mark.parametrize(
     ("failing", "rule"),
     [
@@ -141,7 +101,12 @@ def mask_lines(rule):
     ],
 )
 def test_each_line_about_the_decoder_mask_fails_for_a_reason_of_its_own(failing, rule):
-    holds = mask_lines(rule)
+    def fix_decoder_mask(tokens, pad_id):
+        ones = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool)
+        return rule(ones, (tokens != pad_id)[:, None, None, :])
+
+    lines = self_check(find("fix_decoder_mask"), fix_decoder_mask).verdict.lines
+    holds = {line.message.split()[0]: line.holds for line in lines if not line.conduct}
     assert {line for line, fine in holds.items() if not fine} == {failing, "Together:"}
     assert len(holds) == 4
 
@@ -157,7 +122,7 @@ def test_a_half_repair_is_named_by_the_fault_that_is_left(name, left, edits):
     assert (report.diagnosis.key if report.diagnosis else "") == left
 
 
-@pytest.mark.parametrize("exercise", REPAIRS.values(), ids=REPAIRS)
+@each_repair
 def test_a_report_does_not_show_a_repaired_line(exercise):
     """`check` says what is left, not where: no line of the stub or of the solution is in a message."""
     lines = {line.strip() for code in (exercise.stub, exercise.solution) for line in code.splitlines()}
@@ -165,9 +130,18 @@ def test_a_report_does_not_show_a_repaired_line(exercise):
     assert [line for line in lines if len(line) > 12 and any(line in text for text in told)] == []
 
 
-@pytest.mark.parametrize(("name", "function"), IN_THE_LIBRARY.items())
-def test_a_repaired_function_computes_what_the_librarys_does(name, function):
+IN_THE_LIBRARY = {  # repairs that take the arguments of a library's function
+    "fix_softmax": "softmax",
+    "fix_masked_softmax": "masked_softmax",
+    "fix_layer_norm": "layer_norm",
+    "fix_head_split": "split_heads",
+    "fix_decoder_mask": "decoder_mask",
+}
+
+
+def test_a_repaired_function_computes_what_the_librarys_does():
     """Each is written as somebody else might have written it, so the texts differ."""
-    for trial in sheet_of(find(name), 0).trials:
-        args = trial.case.args
-        assert_close(find(name).reference(*args), getattr(course_lib, function)(*args))
+    for name, function in IN_THE_LIBRARY.items():
+        for trial in sheet_of(find(name), 0).trials:
+            args = trial.case.args
+            assert_close(find(name).reference(*args), getattr(course_lib, function)(*args))

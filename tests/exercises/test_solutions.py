@@ -9,6 +9,7 @@ both sets of `debugging`, before any of its solutions was diagnosed. Two names w
 """
 
 import dataclasses
+import itertools
 import json
 import os
 from collections import Counter
@@ -21,9 +22,10 @@ from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.judge import judge
 from course_kit.checker.verdict.sheet import sheet_of
 from course_kit.checker.verdict.trials import trials_of
-from course_kit.exercises import all_exercises, find
+from course_kit.exercises import Exercise, all_exercises, find
 from tools.publisher import ROOT
 
+WRONG = ("held_out", "held_out_2")
 SEEDS = (0, 5)
 MANY_SEEDS = range(100, 150)
 SHARE = 7  # one solution of this many is judged at a seed
@@ -39,17 +41,23 @@ def verdict_and_diagnosis(cell, seed):
     return verdict, diagnose(sheet, verdict, seen)
 
 
+each_exercise = pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+
+
+def of(exercise, kind):
+    return [cell for cell in cells(kind) if cell.exercise == exercise.name]
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("cell", cells("right"), ids=lambda cell: f"{cell.key} {cell.message[:40]}")
-def test_a_right_solution_gets_full_marks_however_it_is_written(cell, capsys):
-    for seed in SEEDS:
+@each_exercise
+def test_a_right_solution_gets_full_marks_however_it_is_written(exercise, capsys):
+    for cell, seed in itertools.product(of(exercise, "right"), SEEDS):
         verdict, diagnosis = verdict_and_diagnosis(cell, seed)
-        assert verdict.status == "passed", (diagnosis, verdict.findings)
-        assert verdict.score == 1.0
+        assert (verdict.status, verdict.score) == ("passed", 1), (cell.key, cell.message, diagnosis, verdict.findings)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
+@each_exercise
 def test_no_draw_refuses_a_right_solution(exercise):
     """A verdict does not depend on the seed, so no class is graded with cases that an unlucky draw made unfair.
 
@@ -57,7 +65,7 @@ def test_no_draw_refuses_a_right_solution(exercise):
     gradients and in train mode. Nothing is watched, since that takes longer than the rest. For all exercises this takes
     under three minutes; all solutions at all seeds take eleven.
     """
-    solutions = [(cell, cell.load()) for cell in cells("right") if cell.exercise == exercise.name]
+    solutions = [(cell, cell.load()) for cell in of(exercise, "right")]
     refused = {}
     for seed in MANY_SEEDS:
         trials = trials_of(exercise, seed)
@@ -74,12 +82,13 @@ def test_no_draw_refuses_a_right_solution(exercise):
     assert refused == {}
 
 
-def test_an_exercise_with_other_right_solutions_has_at_least_four():
-    counts = Counter(cell.exercise for cell in cells("right"))
+@pytest.mark.parametrize(("kind", "fewest"), [("right", 4), ("held_out", 5), ("held_out_2", 5)])
+def test_an_exercise_with_solutions_by_others_has_several(kind, fewest):
+    counts = Counter(cell.exercise for cell in cells(kind))
     assert len(counts) >= 60  # a new exercise may come without
     assert set(counts) <= set(all_exercises())
-    assert min(counts.values()) >= 4
-    assert f"{len(cells('right'))} solutions in other styles" in TEACHING
+    assert min(counts.values()) >= fewest
+    assert kind != "right" or f"{len(cells(kind))} solutions in other styles" in TEACHING
 
 
 @pytest.fixture(scope="session")
@@ -92,48 +101,44 @@ def outcomes(tmp_path_factory):
     folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "outcomes"
     folder.mkdir(exist_ok=True)
 
-    def outcomes_of(kind: str, seed: int, exercise: str) -> dict[str, tuple[str, str]]:
-        file = folder / f"{kind}-{seed}-{exercise}.json"
+    def outcomes_of(kind: str, seed: int, exercise: Exercise) -> dict[str, list[str]]:
+        file = folder / f"{kind}-{seed}-{exercise.name}.json"
         if not file.exists():
             partial = folder / f"{file.name}-{os.getpid()}"
             partial.write_text(json.dumps(found_out(kind, seed, exercise)), encoding="utf-8")
             os.replace(partial, file)
-        return {key: tuple(outcome) for key, outcome in json.loads(file.read_text(encoding="utf-8")).items()}
+        return json.loads(file.read_text(encoding="utf-8"))
 
     return outcomes_of
 
 
-def found_out(kind: str, seed: int, exercise: str) -> dict[str, tuple[str, str]]:
+def found_out(kind: str, seed: int, exercise: Exercise) -> dict[str, list[str]]:
     found = {}
-    for cell in (cell for cell in cells(kind) if cell.exercise == exercise):
+    for cell in of(exercise, kind):
         verdict, diagnosis = verdict_and_diagnosis(cell, seed)
         assert verdict.status in {"failed", "not counted"}, f"{cell.key} passes: {cell.message}"
         name = diagnosis.key if diagnosis else ""
-        outcome = "unknown" if diagnosis is None else "right" if name in cell.names else "wrong"
-        found[cell.key] = (outcome, name)
+        found[cell.key] = ["unknown" if diagnosis is None else "right" if name in cell.names else "wrong", name]
     return found
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("kind", ["held_out", "held_out_2"])
-@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda e: e.name)
-def test_an_exercise_refuses_unseen_mistakes(kind, seed, exercise, outcomes):
-    assert len(outcomes(kind, seed, exercise.name)) == sum(cell.exercise == exercise.name for cell in cells(kind))
+@each_exercise
+def test_an_exercise_refuses_unseen_mistakes(exercise, outcomes):
+    for seed, kind in itertools.product(SEEDS, WRONG):
+        assert len(outcomes(kind, seed, exercise)) == len(of(exercise, kind))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("kind", ["held_out", "held_out_2"])
+@pytest.mark.parametrize("kind", WRONG)
 def test_unseen_mistakes_are_named_rightly_or_called_unknown(kind, seed, outcomes, capsys):
-    found = {}
-    for name in all_exercises():
-        found |= outcomes(kind, seed, name)
-    assert found.keys() == {cell.key for cell in cells(kind)}
-    counts = Counter(kind for kind, _ in found.values())
+    """The tests before this one, on all workers, have found them out."""
+    found = {key: o for exercise in all_exercises().values() for key, o in outcomes(kind, seed, exercise).items()}
+    counts = Counter(outcome for outcome, _ in found.values())
     with capsys.disabled():
         print(f"\n{kind}, seed {seed}: {dict(counts)}")
-    wrong = {key: name for key, (kind, name) in found.items() if kind == "wrong"}
+    wrong = {key: name for key, (outcome, name) in found.items() if outcome == "wrong"}
     assert counts["right"] / len(found) >= 0.90
     chapters = Counter(key.split("/")[0] for key in found)
     right = Counter(key.split("/")[0] for key, (outcome, _) in found.items() if outcome == "right")
@@ -142,14 +147,6 @@ def test_unseen_mistakes_are_named_rightly_or_called_unknown(kind, seed, outcome
         numbers = f"{counts['right']} of {len(found)}; named wrongly: {counts['wrong']}"
         assert numbers in TEACHING
     assert counts["wrong"] / len(found) <= 0.02, wrong
-
-
-@pytest.mark.parametrize("kind", ["held_out", "held_out_2"])
-def test_the_held_out_set_has_five_wrong_solutions_of_each_of_its_exercises(kind):
-    counts = Counter(cell.exercise for cell in cells(kind))
-    assert len(counts) >= 60  # a new exercise may come without
-    assert set(counts) <= set(all_exercises())
-    assert min(counts.values()) >= 5
 
 
 JUDGE = "judge: A sum. → summed any/factor\n"

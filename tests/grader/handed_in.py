@@ -1,4 +1,4 @@
-"""What the tests of reading share: submissions out of texts, and what comes out when their pieces are run."""
+"""What tests share: small solutions, submissions out of texts, and what comes out when their pieces are run."""
 
 import __future__
 
@@ -7,7 +7,22 @@ import textwrap
 
 from course_grade.submission.submissions import needed, read_notebook, read_python
 
-__all__ = ["answer", "code", "notebook", "notebook_bytes", "run", "texts"]
+__all__ = ["CAUSAL", "IMPORT", "NOT_STABLE", "SOFTMAX", "answer", "code", "notebook", "notebook_bytes", "run", "texts"]
+
+IMPORT = "import torch\n"
+SOFTMAX = """
+def softmax(scores, dim=-1):
+    e = (scores - scores.amax(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+"""
+NOT_STABLE = """
+def softmax(scores, dim=-1):
+    return scores.exp() / scores.exp().sum(dim, keepdim=True)
+"""
+CAUSAL = """
+def causal_mask(length):
+    return torch.ones(length, length, dtype=torch.bool).tril()
+"""
 
 
 def code(text: str):

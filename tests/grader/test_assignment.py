@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from datetime import datetime, timedelta, timezone
+from fractions import Fraction
 
 import pytest
 
@@ -46,10 +47,9 @@ def test_the_example_of_the_help_is_read_as_it_looks(read):
     assert given.limits == Limits(seconds=5, memory_mb=1024)
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "title:\nexercises:\nlimits:\ndue:\nseed:\n"])
-def test_everything_may_be_left_out(read, text):
-    given = read(text)
-    assert dataclasses.replace(given, seed=0) == Assignment()
+def test_everything_may_be_left_out(read):
+    for text in ("", "# nothing\n", "title:\nexercises:\nlimits:\ndue:\nseed:\n"):
+        assert dataclasses.replace(read(text), seed=0) == Assignment()
 
 
 def test_without_a_seed_one_is_drawn(read):
@@ -59,71 +59,49 @@ def test_without_a_seed_one_is_drawn(read):
     assert max(seeds) >= 2**120
 
 
-@pytest.mark.parametrize(("text", "seed"), [("0", 0), ("4711", 4711), ("-1", -1), ("2147483648", 2**31)])
-def test_a_seed_is_any_integer(read, text, seed):
-    assert read(f"seed: {text}").seed == seed
+ATTEND = "exercises:\n  attend: {}"
+READ = {  # what an assignment has then
+    "seed: -1": {"seed": -1},
+    "seed: 2147483648": {"seed": 2**31},
+    "title: 3": {"title": "3"},
+    "title: 'Übung „drei“ 😀'": {"title": "Übung „drei“ 😀"},
+    "exercises: [attend, softmax]": {"tasks": (AssignedExercise("attend"), AssignedExercise("softmax")), "points": 2},
+    "exercises: {layer_norm: 1, attend: 1}": {"tasks": (AssignedExercise("layer_norm"), AssignedExercise("attend"))},
+    ATTEND.format("0"): {"tasks": (AssignedExercise("attend", 0),)},
+    ATTEND.format("2.5"): {"tasks": (AssignedExercise("attend", 2.5),)},
+    ATTEND.format("{points: 4}"): {"tasks": (AssignedExercise("attend", 4),)},
+    ATTEND.format("{allow_twins: true}"): {"tasks": (AssignedExercise("attend", 1, allow_twins=True),)},
+    ATTEND.format("{}"): {"tasks": (AssignedExercise("attend"),)},
+    **{f"limits: {{{f.name}: 7}}": {"limits": Limits(**{f.name: 7})} for f in dataclasses.fields(Limits)},
+    **{
+        f"late_penalty: {text}": {"late_penalty": Fraction(share)}
+        for text, share in {"10%": "0.1", "0.1": "0.1", "'12.5 %'": "0.125", "0": 0, "1": 1, "100%": 1, "0%": 0}.items()
+    },
+}
 
 
-def test_exercises_may_be_a_list_then_each_is_worth_a_point(read):
-    given = read("exercises: [attend, softmax]")
-    assert given.tasks == (AssignedExercise("attend"), AssignedExercise("softmax"))
-    assert given.points == 2
+@pytest.mark.parametrize("text", READ)
+def test_a_value_is_read_as_it_looks(read, text):
+    given = read(text)
+    assert {name: getattr(given, name) for name in READ[text]} == READ[text]
 
 
-def test_exercises_keep_the_order_of_the_file(read):
-    names = [task.name for task in read("exercises: {FeedForward: 1, softmax: 1, causal_mask: 1}").tasks]
-    assert names == ["FeedForward", "softmax", "causal_mask"]
+DUE = {  # and what it is in UTC
+    "2026-11-30 23:59 +0100": "2026-11-30T22:59:00",
+    "2026-11-30 23:59 +01:00": "2026-11-30T22:59:00",
+    "2026-11-30T23:59+0100": "2026-11-30T22:59:00",
+    "2026-11-30 23:59:30 -0500": "2026-12-01T04:59:30",
+    "2026-11-30T23:59:30Z": "2026-11-30T23:59:30",
+    "'2026-11-30 23:59:00 +0100'": "2026-11-30T22:59:00",
+    "2026-11-30 23:59": "2026-11-30T23:59:00",
+    "2026-11-30 23:59:30": "2026-11-30T23:59:30",
+    "2026-11-30": "2026-11-30T23:59:59",
+}
 
 
-@pytest.mark.parametrize(
-    ("value", "task"),
-    [
-        ("0", AssignedExercise("attend", 0.0)),
-        ("2.5", AssignedExercise("attend", 2.5)),
-        ("{points: 4}", AssignedExercise("attend", 4.0)),
-        ("{allow_twins: true}", AssignedExercise("attend", 1.0, allow_twins=True)),
-        ("{}", AssignedExercise("attend")),
-    ],
-)
-def test_points_of_an_exercise(read, value, task):
-    assert read(f"exercises:\n  attend: {value}").tasks == (task,)
-
-
-@pytest.mark.parametrize(
-    ("text", "utc"),
-    [
-        ("2026-11-30 23:59 +0100", "2026-11-30T22:59:00"),
-        ("2026-11-30 23:59 +01:00", "2026-11-30T22:59:00"),
-        ("2026-11-30T23:59+0100", "2026-11-30T22:59:00"),
-        ("2026-11-30 23:59:30 -0500", "2026-12-01T04:59:30"),
-        ("2026-11-30T23:59:30Z", "2026-11-30T23:59:30"),
-        ("'2026-11-30 23:59:00 +0100'", "2026-11-30T22:59:00"),
-        ("2026-11-30 23:59", "2026-11-30T23:59:00"),
-        ("2026-11-30 23:59:30", "2026-11-30T23:59:30"),
-        ("2026-11-30", "2026-11-30T23:59:59"),
-    ],
-)
-def test_a_due_date_in_each_usual_form_and_without_a_zone_it_is_utc(read, text, utc):
-    due = read(f"due: {text}").due
-    assert due.astimezone(timezone.utc).replace(tzinfo=None) == datetime.fromisoformat(utc)
-
-
-@pytest.mark.parametrize(
-    ("text", "share"),
-    [("10%", 0.1), ("0.1", 0.1), ("'12.5 %'", 0.125), ("0", 0.0), ("1", 1.0), ("100%", 1.0), ("0%", 0.0)],
-)
-def test_a_penalty_is_a_share_or_a_percentage(read, text, share):
-    assert read(f"late_penalty: {text}").late_penalty == pytest.approx(share)
-
-
-def test_a_title_is_text(read):
-    assert read("title: 3").title == "3"
-    assert read("title: 'Übung „drei“ 😀'").title == "Übung „drei“ 😀"
-
-
-@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(Limits)])
-def test_each_limit_can_be_set(read, field):
-    assert read(f"limits: {{{field}: 7}}").limits == dataclasses.replace(Limits(), **{field: 7})
+def test_a_due_date_in_each_usual_form_and_without_a_zone_it_is_utc(read):
+    utc = {text: read(f"due: {text}").due.astimezone(timezone.utc).replace(tzinfo=None).isoformat() for text in DUE}
+    assert utc == DUE
 
 
 # What it may not say
@@ -152,52 +130,39 @@ def test_each_limit_can_be_set(read, field):
         ("seed: '4711'", "seed must be an integer, got '4711'"),
         ("seed: 1.0", "seed must be an integer, got 1.0"),
         ("seed: true", "seed must be an integer, got True"),
-        ("seed: [1]", r"seed must be an integer, got \[1\]"),
         # due
         ("due: tomorrow", "due: expected a date and time such as 2026-11-30 23:59 .0100, got 'tomorrow'"),
         ("due: 2026-11-30 23:59 CET", "due: expected a date and time .* got '2026-11-30 23:59 CET'"),
         ("due: 30.11.2026", "due: expected a date and time .* got '30.11.2026'"),
         ("due: ''", "due: expected a date and time .* got ''"),
-        ("due: false", "due: expected a date and time .* got False"),
-        ("due: 23:59", "due: expected a date and time"),
-        ("due: [2026-11-30]", "due: expected a date and time"),
         # late_penalty
         ("late_penalty: 10", "late_penalty: expected a share such as 10% or 0.1, got 10"),
         ("late_penalty: 101%", "late_penalty: expected a share .* got '101%'"),
         ("late_penalty: -0.1", "late_penalty: expected a share .* got -0.1"),
         ("late_penalty: .nan", "late_penalty: expected a share .* got nan"),
         ("late_penalty: '%'", "late_penalty: expected a share .* got '%'"),
-        ("late_penalty: ten", "late_penalty: expected a share .* got 'ten'"),
         ("late_penalty: true", "late_penalty: expected a share .* got True"),
-        ("late_penalty: [0.1]", "late_penalty: expected a share"),
         # exercises
         ("exercises: softmax", "exercises: expected names with points, got 'softmax'"),
-        ("exercises: 3", "exercises: expected names with points, got 3"),
         ("exercises: [sofmax]", "expected the name of an exercise, got 'sofmax'. Did you mean softmax"),
-        ("exercises: {Attend: 2}", "expected the name of an exercise, got 'Attend'. Did you mean attend"),
         ("exercises: [{softmax: 2}]", "expected the name of an exercise, got"),
-        ("exercises: [1]", "expected the name of an exercise, got '1'"),
         ("exercises: {softmax: -1}", "exercises: softmax: points must be a number of at least 0, got -1"),
         ("exercises: {softmax: two}", "exercises: softmax: points must be a number of at least 0, got 'two'"),
         ("exercises: {softmax: }", "exercises: softmax: points must be a number of at least 0, got None"),
         ("exercises: {softmax: true}", "exercises: softmax: points must be a number of at least 0, got True"),
-        ("exercises: {softmax: [2]}", "exercises: softmax: points must be a number of at least 0"),
         ("exercises: {softmax: {point: 2}}", "exercises: softmax: expected allow_twins, points, got 'point'"),
         ("exercises: {softmax: {allow_twins: 'no'}}", "softmax: allow_twins must be true or false, got 'no'"),
-        ("exercises: {softmax: {allow_twins: 1}}", "softmax: allow_twins must be true or false, got 1"),
         # limits
         ("limits: 5", "limits: expected names and values, got 5"),
-        ("limits: [seconds]", r"limits: expected names and values, got \['seconds'\]"),
         (
             "limits: {time: 5}",
             "limits: expected load_seconds, memory_mb, output_mb, seconds, threads, total_seconds, got 'time'",
         ),
+        ("limits: {memory_mb: 1.5}", "limits: memory_mb must be a number above 0, got 1.5"),
         ("limits: {seconds: 0}", "limits: seconds must be a number above 0, got 0"),
-        ("limits: {seconds: -1}", "limits: seconds must be a number above 0, got -1"),
         ("limits: {seconds: 5s}", "limits: seconds must be a number above 0, got '5s'"),
         ("limits: {seconds: }", "limits: seconds must be a number above 0, got None"),
         ("limits: {memory_mb: true}", "limits: memory_mb must be a number above 0, got True"),
-        ("limits: {memory_mb: 1GB}", "limits: memory_mb must be a number above 0, got '1GB'"),
         ("limits: {output_mb: -.inf}", "limits: output_mb must be a number above 0, got -inf"),
     ],
 )
@@ -206,26 +171,37 @@ def test_a_bad_value_is_answered_with_its_place_and_what_was_expected(read, text
         read(text)
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"none\.yaml"):
-        read_assignment(tmp_path / "none.yaml")
-
-
 # Around it
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        EXAMPLE,
-        "seed: 1\nexercises: [softmax]",
-        "title: 'Übung: #3 \"x\"'\nseed: 2\nexercises: {attend: 0.5}\nlimits: {seconds: 0.25, output_mb: 3}",
-        "seed: -4\ndue: 2026-11-30\nlate_penalty: 100%\nexercises: {softmax: {points: 0, allow_twins: true}}",
-    ],
-)
-def test_what_is_exported_reads_back_the_same(read, text):
-    given = read(text)
-    assert read(assignment_yaml(given)) == given
+EXPORTED = [
+    EXAMPLE,
+    "seed: 1\nexercises: [softmax]",
+    "title: 'Übung: #3 \"x\"'\nseed: 2\nexercises: {attend: 0.5}\nlimits: {seconds: 0.25, output_mb: 3}",
+    "seed: -4\ndue: 2026-11-30\nlate_penalty: 100%\nexercises: {softmax: {points: 10/3, allow_twins: true}}",
+]
+
+
+def test_what_is_exported_reads_back_the_same(read):
+    for text in EXPORTED:
+        given = read(text)
+        assert read(assignment_yaml(given)) == given
+
+
+def test_the_seed_of_a_caller_is_taken_last_and_only_where_the_file_has_none(tmp_path):
+    path, calls = tmp_path / "week.yaml", []
+
+    def seed():
+        calls.append(1)
+        return 7
+
+    for text, expected in {"seed: 3": (3, 0), "title: x": (7, 1)}.items():
+        path.write_text(text)
+        assert (read_assignment(path, seed).seed, len(calls)) == expected
+    path.write_text("exercises: {softmax: -1}")
+    with pytest.raises(ValueError, match="points must be a number"):
+        read_assignment(path, seed)
+    assert len(calls) == 1
 
 
 def test_as_data_it_fits_into_json_and_tells_assignments_apart(read):

@@ -54,13 +54,6 @@ NEEDS_WALLS = re.compile(
 LIMITS = Limits(seconds=1.0, load_seconds=6.0, total_seconds=8.0, memory_mb=512)
 TASKS = (AssignedExercise("softmax"), AssignedExercise("causal_mask"))
 
-NUMBERS = ("none", "one", "two", "three", "four", "five", "six")
-
-
-def number_word(number: int) -> str:
-    return NUMBERS[number].capitalize()
-
-
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
 
 
@@ -92,10 +85,6 @@ def honest(tmp_path_factory):
     return read_submission("honest", [path])
 
 
-def test_there_are_at_least_forty_attacks():
-    assert len(ATTACKS) == sum(map(len, KINDS.values())) >= 40  # no name twice
-
-
 @pytest.mark.parametrize(
     "name", [name if name in FIRST else pytest.param(name, marks=pytest.mark.thorough) for name in ATTACKS]
 )
@@ -116,8 +105,9 @@ def test_an_attack_gains_nothing_and_harms_nobody(name, grader, honest, tmp_path
         assert all(c.isprintable() or c == "\n" for c in written), repr(written)
         assert "<script" not in task.html.lower()
         assert not re.search(r"^(?!softmax: |causal_mask: )\S.*\b(passed|points)\b", task.text, re.MULTILINE), task.text
-    for text in (feedback_page, csv_text, json_text):
-        assert text(result, grader.assignment) if text is feedback_page else text([result], grader.assignment)
+    assert feedback_page(result, grader.assignment)
+    assert csv_text([result], grader.assignment)
+    assert json_text([result], grader.assignment)
     assert junit([result])
     after = grader.grade(honest)
     assert after.points == after.of, [task.text for task in after.tasks]
@@ -125,7 +115,8 @@ def test_an_attack_gains_nothing_and_harms_nobody(name, grader, honest, tmp_path
 
 def test_known_limits_forge_no_value_and_are_told_to_instructors(grader, tmp_path):
     """Hidden calls of a function that does the whole exercise: right by value, so they get points."""
-    remarked = 0
+    assert len(ATTACKS) == sum(map(len, KINDS.values())) >= 40  # no name twice
+    remarked, words = 0, ("none", "one", "two", "three", "four", "five", "six")
     for name, (does, code) in KNOWN_LIMITS.items():
         assert "known limit" in does
         path = tmp_path / f"{name}.py"
@@ -136,11 +127,11 @@ def test_known_limits_forge_no_value_and_are_told_to_instructors(grader, tmp_pat
         remarked += "look at the code" in passed.note
     page = (FOLDER.parents[2] / "book/teaching.md").read_text(encoding="utf-8")
     assert f"{len(ATTACKS)} submissions try to gain unearned points" in page
-    assert f"{number_word(len(KNOWN_LIMITS))} more hide a call" in page
-    assert f"{number_word(remarked)} of these get a remark" in page
+    assert f"{words[len(KNOWN_LIMITS)].capitalize()} more hide a call" in page
+    assert f"{words[remarked].capitalize()} of these get a remark" in page
 
 
 def test_no_process_is_left_behind(grader, honest):
     grader.grade(honest)
-    own = Path(f"/proc/{grader.server._process.pid}/task/{grader.server._process.pid}/children")
-    assert own.read_text().split() == []
+    pid = grader.server._process.pid
+    assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""

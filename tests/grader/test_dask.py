@@ -1,14 +1,17 @@
 """Grading on a Dask cluster, here of two processes on this machine: the same results as without."""
 
+import functools
 import json
 import os
 from pathlib import Path
 
 import pytest
+from handed_in import CAUSAL, IMPORT
 
 from course_grade.command import main
 from course_grade.grading import dask as dask_cluster
 from course_grade.grading.assignment import AssignedExercise, Assignment
+from course_grade.grading.dask import ClusterGrader
 from course_grade.grading.grade import grade_all
 from course_grade.grading.store import Store
 from course_grade.sandbox.walls import Limits
@@ -21,15 +24,13 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork"),
 ]
 
-IMPORT = "import torch\n"
-RIGHT = "def causal_mask(length):\n    return torch.ones(length, length, dtype=torch.bool).tril()\n"
 CODE = {
-    "ada": IMPORT + RIGHT,
-    "bob": IMPORT + RIGHT.replace(".tril()", ".triu()"),
+    "ada": IMPORT + CAUSAL,
+    "bob": IMPORT + CAUSAL.replace(".tril()", ".triu()"),
     "cy": "def causal_mask(length):\n    while True:\n        pass\n",
     "dora": "import os\ndef causal_mask(length):\n    os._exit(0)\n",
     "eve": "def causal_mask(length:\n",
-    "finn": IMPORT + RIGHT + "def softmax(scores, dim=-1):\n    raise ValueError('Übung 😀')\n",
+    "finn": IMPORT + CAUSAL + "def softmax(scores, dim=-1):\n    raise ValueError('Übung 😀')\n",
 }
 ASSIGNMENT = Assignment(
     tasks=(AssignedExercise("softmax", 2.0), AssignedExercise("causal_mask")),
@@ -65,27 +66,26 @@ def expected(submissions):
 
 
 def on_cluster(cluster, *arguments, **options):
-    return dask_cluster.grade_on_cluster(cluster.scheduler_address, *arguments, **options)
+    start = functools.partial(ClusterGrader, cluster.scheduler_address)
+    return grade_all(*arguments, start=start, **options)
 
 
-def test_the_results_are_those_without_a_cluster(cluster, submissions, expected):
-    assert on_cluster(cluster, submissions, ASSIGNMENT, None) == expected
-    assert [result.student for result in expected] == list(CODE)
-    assert [result.points for result in expected] == [1, 0, 0, 0, 0, 1]
-
-
-def test_each_result_is_told_once_and_kept(cluster, submissions, expected, tmp_path):
-    store, told = Store(tmp_path / "kept", ASSIGNMENT), []
+def test_the_results_are_those_without_a_cluster_told_once_and_kept(cluster, submissions, expected, tmp_path):
+    assert [(result.student, result.points) for result in expected] == list(zip(CODE, (1, 0, 0, 0, 0, 1), strict=True))
+    told, walls = [], []
 
     def on_result(submission, result, again):
         assert result.student == submission.student
         told.append((submission.student, again))
 
-    assert on_cluster(cluster, submissions[:3], ASSIGNMENT, store, on_result=on_result) == expected[:3]
-    assert sorted(told) == [("ada", False), ("bob", False), ("cy", False)]
-    told.clear()
-    assert on_cluster(cluster, submissions, ASSIGNMENT, store, on_result=on_result) == expected
-    assert sorted(told) == [(name, name in {"ada", "bob", "cy"}) for name in CODE]
+    for kept, number in ((0, 3), (3, 6)):
+        store = Store(tmp_path / "kept", ASSIGNMENT)
+        more = {"on_start": walls.append, "on_result": on_result}
+        assert on_cluster(cluster, submissions[:number], ASSIGNMENT, store, **more) == expected[:number]
+        assert sorted(told) == [(name, place < kept) for place, name in enumerate(CODE)][:number]
+        told.clear()
+    assert {str(one) for one in walls} == {expected[0].walls}
+    assert len(walls) == 2  # once per run, since both workers have the same
     assert all(store.load(submission) == result for submission, result in zip(submissions, expected, strict=True))
 
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from toy_exercise import toy
 
 from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader
@@ -23,7 +24,7 @@ from course_kit.checker.protocol import (
 )
 from course_kit.checker.verdict.judge import judge
 from course_kit.checker.verdict.sheet import sheet_of
-from course_kit.exercises import Case, Exercise, find
+from course_kit.exercises import Case, find
 from course_kit.exercises._language_model import MOST_CALLS, NextLogProbs
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
@@ -31,35 +32,26 @@ pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 BOS, EOS = 0, 1
 TABLE = {(): [0.1, 0.2, 0.3, 0.4], (3,): [0.4, 0.3, 0.2, 0.1], (3, 2): [0.05, 0.8, 0.1, 0.05]}
 REST = [0.25, 0.25, 0.25, 0.25]
-
-
-def a_model() -> NextLogProbs:
-    return NextLogProbs.of(TABLE, REST, BOS, EOS, max_length=3)
+MODEL = NextLogProbs.of(TABLE, REST, BOS, EOS, max_length=3)
 
 
 # The model
 
 
-def test_every_sequence_has_a_row_of_its_own():
-    ask = a_model().function()
-    for prefix, probs in TABLE.items():
-        assert ask([BOS, *prefix]).exp().tolist() == pytest.approx(probs, abs=1e-6)
-    assert ask([BOS, 2]).exp().tolist() == pytest.approx(REST, abs=1e-6)
-    assert ask([BOS, 2, 3]).exp().tolist() == pytest.approx(REST, abs=1e-6)  # not that of 3, 2
+def test_every_sequence_has_a_row_of_its_own_and_an_answer_is_a_copy():
+    ask = MODEL.function()
+    for prefix, probs in [*TABLE.items(), ((2,), REST), ((2, 3), REST)]:  # 2, 3 is not 3, 2
+        for _ in range(2):
+            answer = ask([BOS, *prefix])
+            assert answer.exp().tolist() == pytest.approx(probs, abs=1e-6)
+            answer.fill_(0.0)
 
 
 def test_with_fewer_rows_the_whole_sequence_still_counts():
-    model = NextLogProbs(torch.randn(61, 5).log_softmax(-1), BOS, EOS, 20)
-    ask = model.function()
+    ask = NextLogProbs(torch.randn(61, 5).log_softmax(-1), BOS, EOS, 20).function()
     assert not torch.equal(ask([BOS, 2, 3, 4, 3]), ask([BOS, 3, 3, 4, 3]))
     assert not torch.equal(ask([BOS, 2, 3]), ask([BOS, 3, 2]))
     assert ask([BOS, *[2, 3, 4] * 6]).shape == (5,)
-
-
-def test_an_answer_is_a_copy():
-    ask = a_model().function()
-    ask([BOS]).fill_(0.0)
-    assert ask([BOS]).exp().tolist() == pytest.approx(TABLE[()], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -81,20 +73,20 @@ def test_an_answer_is_a_copy():
 )
 def test_a_wrong_question_is_refused_in_clear_words(tokens, error, message):
     with pytest.raises(error, match=message):
-        a_model().function()(tokens)
+        MODEL.function()(tokens)
 
 
 def test_what_is_asked_for_ever_comes_to_an_end():
-    ask = a_model().function()
+    ask = MODEL.function()
     for _ in range(MOST_CALLS):
         ask([BOS])
     with pytest.raises(RuntimeError, match=f"more than {MOST_CALLS} times"):
         ask([BOS])
-    assert a_model().function()([BOS]) is not None  # the next function begins to count anew
+    assert MODEL.function()([BOS]) is not None  # the next function begins to count anew
 
 
 def test_the_table_names_bos_and_eos_and_shows_what_a_search_asks_for():
-    lines = list(a_model().shown())
+    lines = list(MODEL.shown())
     assert lines[1].split() == ["after", "0", "bos", "1", "eos", "2", "3"]
     assert lines[2].split() == ["[0]", "0.100", "0.200", "0.300", "0.400"]
     assert any(line.split()[:2] == ["[0,", "3]"] for line in lines)
@@ -104,30 +96,20 @@ def test_the_table_names_bos_and_eos_and_shows_what_a_search_asks_for():
 # On the way to a submission
 
 
-def arrived(*args) -> Case:
-    message, blobs = pack_case(Case(args=args, note="secret"), (), False)
-    frame = encode(message, blobs)
-    head, _ = lengths(frame[:8])
-    assert b"secret" not in frame
-    return unpack_case(decode(frame[8 : 8 + head]), frame[8 + head :])[0]
-
-
-def test_a_model_arrives_as_it_was_sent():
-    sent = a_model()
-    model, bos_id = arrived(sent, BOS).args
-    assert isinstance(model, NextLogProbs)
-    assert torch.equal(model.log_probs, sent.log_probs)
-    assert (model.bos_id, model.eos_id, model.max_length) == (BOS, EOS, 3)
-    assert bos_id == BOS
-
-
-def test_a_pair_of_tensors_arrives_as_a_tuple():
+def test_a_model_and_a_pair_of_tensors_arrive_as_they_were_sent():
     pair = (torch.randn(2, 3), torch.randn(4, dtype=torch.float64))
-    ((keys, values),) = arrived(pair).args
-    assert type(arrived(pair).args[0]) is tuple
-    assert torch.equal(keys, pair[0])
-    assert torch.equal(values, pair[1])
-    assert values.dtype == torch.float64
+    message, blobs = pack_case(Case(args=(MODEL, BOS, pair), note="secret"), (), False)
+    frame = encode(message, blobs)
+    assert b"secret" not in frame
+    head, _ = lengths(frame[:8])
+    model, bos_id, arrived = unpack_case(decode(frame[8 : 8 + head]), frame[8 + head :])[0].args
+    assert isinstance(model, NextLogProbs)
+    assert torch.equal(model.log_probs, MODEL.log_probs)
+    assert (model.bos_id, model.eos_id, model.max_length, bos_id) == (BOS, EOS, 3, BOS)
+    assert type(arrived) is tuple
+    for mine, sent in zip(arrived, pair, strict=True):
+        assert torch.equal(mine, sent)
+        assert mine.dtype == sent.dtype
 
 
 def test_a_submission_cannot_answer_with_a_model():
@@ -138,116 +120,103 @@ def test_a_submission_cannot_answer_with_a_model():
 
 
 def test_a_case_knows_its_size_and_dtype_through_models_and_pairs():
-    case = Case(args=(a_model(), BOS, (torch.zeros(2, 3), [torch.zeros(4)])))
-    assert case.size == a_model().log_probs.numel() + 1 + 6 + 4
+    case = Case(args=(MODEL, BOS, (torch.zeros(2, 3), [torch.zeros(4)])))
+    assert case.size == MODEL.log_probs.numel() + 1 + 6 + 4
     assert case.dtype == torch.float32
     exact = case.to(torch.float64)
     assert exact.args[0].log_probs.dtype == exact.args[2][0].dtype == exact.args[2][1][0].dtype == torch.float64
 
 
-# What is observed
-
-
-def pair_exercise() -> Exercise:
-    """Takes a tensor and a pair, returns a tensor and a pair."""
-    return Exercise(
-        name="grow",
-        title="Grow",
-        statement="x times the first, and the pair with x added.",
-        difficulty=1,
-        minutes=1,
-        stub="def grow(x, pair):\n    raise NotImplementedError\n",
-        hints=("One.", "Two."),
-        reference=lambda x, pair: (x * pair[0], (pair[0] + x, pair[1] - x)),
-        shapes={"x": "n", "pair": "n"},
-        returns=("product", "sums"),
-    )
-
-
-@pytest.fixture
-def judged():
-    exercise = pair_exercise()
-    exercise.reference = grow
-
-    @exercise.holds("It grows.")
-    def _(draw):
-        yield Case(args=(draw.normal(3), (draw.normal(3), draw.normal(3))))
-
-    def run(solution):
-        sheet = sheet_of(exercise, 0)
-        verdict = judge(exercise, sheet.trials, sheet.run(solution), allow_twins=True)
-        return {f.facet: f for found in verdict.findings.values() for f in found}
-
-    return run
+# What is observed of an exercise that takes a tensor and a pair, and returns a tensor and a pair
 
 
 def grow(x, pair):
     return x * pair[0], (pair[0] + x, pair[1] - x)
 
 
-def test_a_right_solution_with_pairs_has_no_findings(judged):
-    assert judged(grow) == {}
-    assert judged(lambda x, pair: [x * pair[0], [pair[0] + x, pair[1] - x]]) == {}  # a list serves as well
+def zeroing(x, pair):
+    result = grow(x, pair)
+    with torch.no_grad():
+        pair[1].zero_()
+    return result
 
 
-def test_a_wrong_item_of_a_pair_is_named(judged):
-    found = judged(lambda x, pair: (x * pair[0], (pair[0] + x, pair[1] + x)))
-    assert found["value"].where == "sums[1]"
-    found = judged(lambda x, pair: (x * pair[0], (pair[0] + x, (pair[1] - x)[:2])))
-    assert (found["shape"].where, found["shape"].text) == ("sums[1]", "expected shape (3,), got (2,)")
-    found = judged(lambda x, pair: (x * pair[0], torch.stack(grow(x, pair)[1])))
-    assert found["structure"].text == "expected 2 values, got a float32 tensor of shape (2, 3)"
-    found = judged(lambda x, pair: (x * pair[0], (pair[0] + x,)))
-    assert found["structure"].text == "expected 2 values, got a tuple of 1 values"
+GROW = toy(
+    grow,
+    {"x": "n", "pair": "n"},
+    Case(args=(torch.tensor([1.0, -2, 3]), (torch.tensor([0.5, 2, -1]), torch.tensor([4.0, -3, 1])))),
+    returns=("product", "sums"),
+)
 
 
-def test_gradients_are_followed_through_pairs(judged):
-    found = judged(lambda x, pair: grow(x, (pair[0], pair[1].detach())))
-    assert found["gradient"].text == "no gradient reaches pair[1]"
-    found = judged(lambda x, pair: (grow(x, pair)[0], tuple(t.detach() for t in grow(x, pair)[1])))
-    assert "pair[1]" in found["gradient"].text or "the gradient of x" in found["gradient"].text
+def findings_of(solution):
+    sheet = sheet_of(GROW, 0)
+    verdict = judge(GROW, sheet.trials, sheet.run(solution), allow_twins=True)
+    return [(f.facet, f.where, f.text) for found in verdict.findings.values() for f in found]
 
 
-def test_a_pair_that_is_written_into_is_noticed(judged):
-    def solution(x, pair):
-        result = grow(x, pair)
-        with torch.no_grad():
-            pair[1].zero_()
-        return result
+def test_a_right_solution_with_pairs_has_no_findings():
+    assert findings_of(grow) == []
+    assert findings_of(lambda x, pair: [x * pair[0], [pair[0] + x, pair[1] - x]]) == []  # a list serves as well
 
-    assert judged(solution)["manners"].text == "the call changed pair"
+
+@pytest.mark.parametrize(
+    ("solution", "facet", "where", "text"),
+    [
+        (lambda x, pair: (x * pair[0], (pair[0] + x, pair[1] + x)), "value", "sums[1]", "expected "),
+        (
+            lambda x, pair: (x * pair[0], (pair[0] + x, (pair[1] - x)[:2])),
+            *("shape", "sums[1]", "expected shape (3,), got (2,)"),
+        ),
+        (
+            lambda x, pair: (x * pair[0], torch.stack(grow(x, pair)[1])),
+            *("structure", "sums", "expected 2 values, got a float32 tensor of shape (2, 3)"),
+        ),
+        (
+            lambda x, pair: (x * pair[0], (pair[0] + x,)),
+            *("structure", "sums", "expected 2 values, got a tuple of 1 values"),
+        ),
+        (
+            lambda x, pair: grow(x, (pair[0], pair[1].detach())),
+            *("gradient", "gradient of pair[1]", "no gradient reaches pair[1]"),
+        ),
+        (
+            lambda x, pair: (grow(x, pair)[0], tuple(t.detach() for t in grow(x, pair)[1])),
+            *("gradient", "gradient of x", "the gradient of x is "),
+        ),
+        (zeroing, "manners", "pair", "the call changed pair"),
+    ],
+)
+def test_what_is_wrong_with_a_pair_is_named(solution, facet, where, text):
+    found = findings_of(solution)[0]
+    assert found[:2] == (facet, where)
+    assert found[2].startswith(text)
 
 
 def test_leaves_of_a_result():
-    seen = observe(grow, pair_exercise(), Case(args=(torch.ones(2), (torch.ones(2), torch.zeros(2)))), watch=False)
+    seen = observe(grow, GROW, Case(args=(torch.ones(2), (torch.ones(2), torch.zeros(2)))), watch=False)
     assert [leaf.tolist() for leaf in leaves(seen.value)] == [[1.0, 1.0], [2.0, 2.0], [-1.0, -1.0]]
     assert leaves(5) == (5,)
 
 
-def ids(result):
-    """A greedy decoder with another form of its result."""
-    right = find("greedy_decode").reference
-    return lambda *args: result(right(*args))
-
-
 @pytest.mark.parametrize(
-    ("form", "text"),
+    ("form", "got"),
     [
-        (lambda found: tuple(found), "expected [2, 3], got (2, 3)"),
-        (lambda found: [*found, 9], "expected [2, 3], got [2, 3, 9]"),
-        (lambda found: [float(token) for token in found], "expected [2, 3], got [2.0, 3.0]"),
-        (lambda found: [token == 2 for token in found], "expected [2, 3], got [True, False]"),
-        (lambda found: torch.tensor(found, dtype=torch.long), "expected [2, 3], got a int64 tensor of shape (2,)"),
-        (lambda found: [torch.tensor(token) for token in found], "expected [2, 3], got [a int64 tensor of shape (), "),
-        (lambda found: " ".join(map(str, found)), "expected [2, 3], got '2 3'"),
-        (lambda found: None, "expected [2, 3], got None (is there a return?)"),
+        (lambda found: tuple(found), "(2, 3)"),
+        (lambda found: [*found, 9], "[2, 3, 9]"),
+        (lambda found: [float(token) for token in found], "[2.0, 3.0]"),
+        (lambda found: [token == 2 for token in found], "[True, False]"),
+        (lambda found: torch.tensor(found, dtype=torch.long), "a int64 tensor of shape (2,)"),
+        (lambda found: [torch.tensor(token) for token in found], "[a int64 tensor of shape (), "),
+        (lambda found: " ".join(map(str, found)), "'2 3'"),
+        (lambda found: None, "None (is there a return?)"),
     ],
 )
-def test_a_list_is_compared_as_a_whole_and_by_type(form, text):
+def test_a_list_is_compared_as_a_whole_and_by_type(form, got):
     exercise = find("greedy_decode")
     sheet = sheet_of(exercise, 0)
-    verdict = judge(exercise, sheet.trials, sheet.run(ids(form)), allow_twins=True)
-    assert verdict.findings[0][0].text.startswith(text)
+    verdict = judge(exercise, sheet.trials, sheet.run(lambda *args: form(exercise.reference(*args))), allow_twins=True)
+    assert verdict.findings[0][0].text.startswith(f"expected [2, 3], got {got}")
 
 
 # What is said
@@ -272,8 +241,7 @@ def test_a_wrong_item_of_the_cache_is_shown(capsys):
         return output, (keys, values + 1)
 
     check(cached_attention)
-    text = capsys.readouterr().out
-    assert re.search(r"cache\[1\]\[\d, \d\]: expected", text)
+    assert re.search(r"cache\[1\]\[\d, \d\]: expected", capsys.readouterr().out)
 
 
 # In a process of its own
@@ -307,19 +275,12 @@ def corpus_bleu(hypotheses, references):
     return hypotheses.clear()
 """
     )
-    names = ("greedy_decode", "cached_attention", "beam_search", "corpus_bleu")
+    wanted = {"greedy_decode": "passed", "cached_attention": "passed", "beam_search": "failed", "corpus_bleu": "failed"}
     limits = Limits(seconds=2.0, load_seconds=20.0, total_seconds=60.0, memory_mb=600)
-    with Grader(
-        Assignment(tasks=tuple(AssignedExercise(name, 1.0) for name in names), seed=5, limits=limits)
-    ) as grader:
-        result = grader.grade(read_submission("student", [path]))
-    tasks = {task.name: task for task in result.tasks}
-    assert {name: task.status for name, task in tasks.items()} == {
-        "greedy_decode": "passed",
-        "cached_attention": "passed",
-        "beam_search": "failed",
-        "corpus_bleu": "failed",
-    }
+    assignment = Assignment(tasks=tuple(AssignedExercise(name, 1.0) for name in wanted), seed=5, limits=limits)
+    with Grader(assignment) as grader:
+        tasks = {task.name: task for task in grader.grade(read_submission("student", [path])).tasks}
+    assert {name: task.status for name, task in tasks.items()} == wanted
     assert tasks["beam_search"].diagnosis["key"] == "greedy"
     assert "probabilities of the next token" in tasks["beam_search"].text
     assert "changed hypotheses" in tasks["corpus_bleu"].text

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -69,26 +70,15 @@ def test_only_private_writable_memory_that_belongs_to_no_file_is_moved(monkeypat
     )
     monkeypatch.setattr(Path, "read_text", lambda *args, **options: maps)
     assert large_pages._areas() == [(0x55D0C0000000, 0x55D0C8000000), (0x7F0000000000, 0x7F0000400000)]
-
-
-def test_a_system_without_a_list_of_areas_changes_nothing(monkeypatch):
-    def missing(*args, **options):
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "read_text", missing)
+    monkeypatch.setattr(Path, "read_text", Mock(side_effect=FileNotFoundError))  # a system without that list
     assert move_to_large_pages() == 0
 
 
-def test_the_next_child_is_the_first_of_its_processes_and_the_one_after_it_is_not():
+def test_the_next_child_is_the_first_of_its_processes_and_the_one_after_it_is_not(monkeypatch):
     with next_child_has_own_processes() as own:
         first = in_child(os.getpid)
-    if not own:
-        pytest.skip("only root may do this, and not everywhere")
-    assert first == "1"
+    assert (first == "1") == own  # only root may do this, and not everywhere
     assert in_child(os.getpid) != "1"
-
-
-def test_a_process_without_the_right_to_namespaces_forks_as_usual(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with next_child_has_own_processes() as own:
         assert own is False
@@ -106,15 +96,11 @@ def test_a_submission_has_one_process_where_root_may_give_it_namespaces():
             assert re.search(r"^NSpid:\s+\d+\s+1$", status, re.MULTILINE)
 
 
-def test_the_first_observation_was_made_before_the_fork():
+def test_the_first_observation_was_made_before_the_fork(monkeypatch):
     """Both kinds of exercises, with gradients: what PyTorch sets up for them is there."""
-    seen = []
-    original = child.observe
-    child.observe = lambda *args, **options: seen.append(original(*args, **options)) or seen[-1]
-    try:
-        child.warm()
-    finally:
-        child.observe = original
+    seen, original = [], child.observe
+    monkeypatch.setattr(child, "observe", lambda *args, **options: seen.append(original(*args, **options)) or seen[-1])
+    child.warm()
     assert [one.problem for one in seen] == [None, None]
     assert [len(one.gradients) for one in seen] == [1, 3]  # input; input, weight, bias
     assert all(gradient is not None for one in seen for gradient in one.gradients.values())

@@ -70,10 +70,7 @@ REFUSED = {
         OWN,
     ),
     "own path by a library": ("import numpy\nnumpy.savetxt('/usr/new', [1])", OWN),
-    "a process by a library": (
-        "import torch.utils.data as d\nlist(d.DataLoader([1, 2], num_workers=1))",
-        LIBRARY,
-    ),
+    "a process by a library": ("import torch.utils.data as d\nlist(d.DataLoader([1, 2], num_workers=1))", LIBRARY),
     "a file by a library": ("import numpy\nnumpy.savetxt('/us' + 'r/' + 'n' + 'ew', [1])", LIBRARY),
     "an ordinary mistake": ("1 / 0", ""),
     "a missing file": ("open('weights.pt')", ""),
@@ -101,16 +98,17 @@ def test_texts_of_pytorch_are_known():
 
 # Graded
 
-SOFTMAX = """
+HALF = """
+import torch
 def masked_softmax(scores, mask):
-    {first}
+    torch.ones(2).{dtype}()
     wide = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     lowest = torch.finfo(wide.dtype).min
     weights = wide.masked_fill(~mask, lowest).softmax(-1) * mask
     return weights.to(scores.dtype)
 """
 CHECKPOINTED = """
-import torch
+import socket, torch
 from torch.utils.checkpoint import checkpoint
 def softmax(scores, dim=-1):
     def inner(scores):
@@ -118,55 +116,45 @@ def softmax(scores, dim=-1):
         return e / e.sum(dim, keepdim=True)
     return checkpoint(inner, scores, use_reentrant=False)
 """
+RIGHT = {
+    "half precision": HALF.format(dtype="half"),
+    "bfloat16": HALF.format(dtype="bfloat16"),
+    "checkpointed": CHECKPOINTED,
+    "at the second try": CHECKPOINTED.replace("return checkpoint", "socket.socketpair()\n    return checkpoint"),
+}
 
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
-    grader = Grader(Assignment(tasks=(AssignedExercise("softmax", 4.0), AssignedExercise("causal_mask")), seed=9))
-    folder = tmp_path_factory.mktemp("submissions")
+    tasks = AssignedExercise("softmax", 4.0), AssignedExercise("masked_softmax")
+    path = tmp_path_factory.mktemp("submissions") / "student.py"
 
     def grade(code):
-        path = folder / "student.py"
+        """The result of the exercise that the code is about."""
         path.write_text(code)
-        return grader.grade(read_submission("student", [path])).tasks[0]
+        softmax, masked = grader.grade(read_submission("student", [path])).tasks
+        return masked if "def masked_softmax" in code else softmax
 
-    with grader:
-        grade.grader = grader
+    with Grader(Assignment(tasks=tasks, seed=9)) as grader:
+        grade.level = grader.server.walls.level
         yield grade
 
 
-@pytest.mark.parametrize("dtype", ["half", "bfloat16"])
-def test_masked_softmax_in_half_precision_is_right_at_its_first_call(dtype, tmp_path):
-    code = "import torch\n" + SOFTMAX.format(first=f"torch.ones(2).{dtype}()")
-    path = tmp_path / "s.py"
-    path.write_text(code)
-    with Grader(Assignment(tasks=(AssignedExercise("masked_softmax"),), seed=9)) as grader:
-        task = grader.grade(read_submission("s", [path])).tasks[0]
+@pytest.mark.parametrize("kind", RIGHT)
+def test_what_a_right_solution_uses_is_there_at_its_first_call(graded, kind):
+    if kind == "at the second try" and graded.level != "full":
+        pytest.skip("nothing is permitted at the second try")
+    task = graded(RIGHT[kind])
     assert task.status == "passed", task.text
 
 
-def test_a_checkpointed_softmax_is_right(graded):
-    assert graded(CHECKPOINTED).status == "passed"
-
-
-def test_what_works_at_the_second_try_only_counts(graded):
-    code = CHECKPOINTED.replace(
-        "    return checkpoint", "    import socket\n    socket.socketpair()\n    return checkpoint"
-    )
-    if graded.grader.server.walls.level != "full":
-        pytest.skip("nothing is permitted at the second try")
-    assert graded(code).status == "passed"
-
-
-def test_what_a_library_is_refused_twice_is_not_graded_and_the_next_exercise_is(tmp_path, graded):
-    code = """
-import torch
+def test_what_a_library_is_refused_twice_is_not_graded(graded):
+    task = graded("""
 from torch.utils.data import DataLoader
 def softmax(scores, dim=-1):
     list(DataLoader([1, 2], num_workers=1))
     return scores.exp() / scores.exp().sum(dim, keepdim=True)
-"""
-    task = graded(code)
+""")
     assert (task.status, task.points) == ("not graded", 0.0)
     assert "refused what a library does" in task.note
 
@@ -192,17 +180,11 @@ def test_who_claims_falsely_to_have_been_refused_gets_no_points(graded, lie):
     assert task.status in {"not graded", "failed", "not counted"}
 
 
-def test_messages_do_not_name_the_scratch_folder(graded):
-    code = "import os\ndef softmax(scores, dim=-1):\n    raise ValueError(os.environ['TMPDIR'] + os.sep + 'x')\n"
+@pytest.mark.parametrize("error", ["ValueError", "KeyboardInterrupt"])
+def test_neither_messages_nor_last_words_name_the_scratch_folder(graded, error):
+    code = f"import os\ndef softmax(scores, dim=-1):\n    raise {error}(os.environ['TMPDIR'] + os.sep + 'x')\n"
     first, second = graded(code), graded(code)
-    assert first.text == second.text
-    assert f"{SCRATCH}/x" in first.text + json.dumps(first.lines)
-    assert not re.search("course-lib-[a-z0-9_]{8}", first.text + first.html)
-
-
-def test_last_words_do_not_name_the_scratch_folder(graded):
-    code = "import os\ndef softmax(scores, dim=-1):\n    raise KeyboardInterrupt(os.environ['TMPDIR'])\n"
-    first, second = graded(code), graded(code)
-    assert "KeyboardInterrupt" in first.note
     assert (first.note, first.text) == (second.note, second.text)
-    assert not re.search("course-lib-[a-z0-9_]{8}", first.note + first.text)
+    said = first.note + first.text + first.html + json.dumps(first.lines)
+    assert (f"{SCRATCH}/x" if error == "ValueError" else error) in said
+    assert not re.search("course-lib-[a-z0-9_]{8}", said)

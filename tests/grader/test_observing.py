@@ -37,11 +37,8 @@ def drawn_from_a_generator_of_its_own(scores, dim=-1):
 @pytest.mark.parametrize(
     ("solution", "draws"),
     [
-        (noisy, True),
-        (with_dropout, True),
-        (torch.softmax, False),
-        (shuffled_by_python, False),
-        (drawn_from_a_generator_of_its_own, False),
+        *((noisy, True), (with_dropout, True), (torch.softmax, False)),
+        *((shuffled_by_python, False), (drawn_from_a_generator_of_its_own, False)),
     ],
 )
 def test_the_use_of_the_global_random_generator_is_noted(solution, draws):

@@ -26,8 +26,7 @@ from course_kit.checker.protocol import (
     unpack_observation,
     unpack_problem,
 )
-from course_kit.exercises import Case, find
-from course_kit.exercises._draw import Draw
+from course_kit.exercises import Case
 
 
 def framed(message, blobs=b"") -> tuple[dict, bytes]:
@@ -49,20 +48,6 @@ def sent_and_received(value):
 # Values
 
 
-@pytest.mark.parametrize(
-    "number", [torch.ones(1, 5)[:, :1].squeeze(-1), torch.arange(6.0)[4::4], torch.ones(2, 3)[1:, 2:]]
-)
-def test_a_single_number_arrives_whatever_its_stride(number):
-    """It counts as contiguous, and PyTorch does not view it as bytes unless its stride is 1."""
-    arrived = sent_and_received(number)
-    assert arrived.shape == number.shape
-    assert torch.equal(arrived, number)
-
-
-FLOATING = [dtype for dtype in DTYPES.values() if dtype.is_floating_point]
-WHOLE = [dtype for dtype in DTYPES.values() if not dtype.is_floating_point]
-
-
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     def raw(tensor):
         return tensor.contiguous().reshape(-1).view(torch.uint8)
@@ -70,22 +55,20 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(raw(a), raw(b))
 
 
-@pytest.mark.parametrize("dtype", FLOATING, ids=str)
-def test_every_floating_number_arrives_bit_by_bit(dtype):
-    info = torch.finfo(dtype)
-    numbers = [0.0, -0.0, math.inf, -math.inf, math.nan, info.max, info.min, info.tiny, info.smallest_normal / 2, 1 / 3]
-    tensor = torch.tensor(numbers, dtype=dtype).reshape(2, 5)
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+def test_every_number_arrives_bit_by_bit(dtype):
+    numbers = [True, False]
+    if dtype.is_floating_point:
+        info = torch.finfo(dtype)
+        special = [0.0, -0.0, math.inf, -math.inf, math.nan]
+        numbers = [*special, info.max, info.min, info.tiny, info.smallest_normal / 2, 1 / 3]
+    elif dtype != torch.bool:
+        numbers = [torch.iinfo(dtype).min, torch.iinfo(dtype).max, 0, 7]
+    tensor = torch.tensor(numbers, dtype=dtype).reshape(2, -1)
     assert same_bits(sent_and_received(tensor), tensor)
 
 
-@pytest.mark.parametrize("dtype", WHOLE, ids=str)
-def test_every_whole_number_arrives(dtype):
-    numbers = [True, False] if dtype == torch.bool else [torch.iinfo(dtype).min, torch.iinfo(dtype).max, 0, 7]
-    tensor = torch.tensor(numbers, dtype=dtype)
-    assert same_bits(sent_and_received(tensor), tensor)
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (2, 0, 5), (2, 3, 5), (1,) * LARGEST_DIM])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (2, 0, 5), (2, 3, 5), (1,) * LARGEST_DIM, (LARGEST_TENSOR,)])
 def test_every_shape_arrives(shape):
     tensor = torch.randn(shape)
     assert same_bits(sent_and_received(tensor), tensor)
@@ -97,15 +80,16 @@ def test_every_shape_arrives(shape):
         torch.arange(6.0).reshape(2, 3).T,
         torch.arange(10.0)[1::3],
         torch.ones(1).expand(3, 5),
-        torch.arange(4.0).flip(0),
         torch.nn.Parameter(torch.arange(3.0)),
         torch.arange(3.0, requires_grad=True) * 2,
+        # A single number counts as contiguous, and PyTorch does not view it as bytes unless its stride is 1.
+        *(torch.ones(1, 5)[:, :1].squeeze(-1), torch.arange(6.0)[4::4], torch.ones(2, 3)[1:, 2:]),
     ],
-    ids=["transposed", "every third", "expanded", "flipped", "a parameter", "with a history"],
 )
 def test_a_view_arrives_as_the_values_that_it_shows(tensor):
     arrived = sent_and_received(tensor)
     assert torch.equal(arrived, tensor.detach())
+    assert arrived.shape == tensor.shape
     assert not arrived.requires_grad
 
 
@@ -115,19 +99,32 @@ def test_what_arrives_may_be_written_to_without_changing_anything_else():
     assert arrived.training.tolist() == [1, 1, 1]
 
 
-PLAIN = [None, True, False, 0, -1, 10**299, -(10**299), 0.0, 1e-320, math.inf, -math.inf, 0.1, "text", ""]
-
-
-@pytest.mark.parametrize("value", PLAIN, ids=lambda value: repr(value)[:12])
-def test_plain_values_arrive_with_their_type(value):
-    arrived = sent_and_received(value)
-    assert arrived == value
-    assert type(arrived) is type(value)
-
-
-def test_nan_and_the_sign_of_zero_arrive():
+def test_plain_values_arrive_with_their_type():
+    for value in (None, True, False, 0, -1, 10**299, -(10**299), 1e-320, math.inf, -math.inf, 0.1, "text", ""):
+        arrived = sent_and_received(value)
+        assert (arrived, type(arrived)) == (value, type(value))
     assert math.isnan(sent_and_received(math.nan))
     assert math.copysign(1, sent_and_received(-0.0)) == -1
+
+
+UNKNOWN = {
+    "long": 10**300,
+    "longer": -(10**5000),
+    "complex": torch.ones(2) * 1j,
+    "sparse": torch.ones(2).to_sparse(),
+    "large": torch.zeros(LARGEST_TENSOR + 1),
+    "large and empty": torch.zeros(0, LARGEST_TENSOR + 1),
+    "many axes": torch.zeros((1,) * (LARGEST_DIM + 1)),
+    "float8": torch.zeros(2).to(torch.float8_e4m3fn),
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_what_no_exercise_asks_for_arrives_as_a_name_of_its_type(kind):
+    arrived = sent_and_received(UNKNOWN[kind])
+    assert isinstance(arrived, Foreign)
+    assert ("int" if "long" in kind else "Tensor") in arrived.type
+    assert sent_and_received(Foreign("Thing")) == Foreign("Thing")
 
 
 def test_tuples_and_lists_arrive_as_what_they_are():
@@ -138,46 +135,16 @@ def test_tuples_and_lists_arrive_as_what_they_are():
     assert arrived.items[1:] == (Sequence("list", (1, None)), 0.5)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        10**300,
-        -(10**5000),
-        torch.ones(2) * 1j,
-        torch.ones(2).to_sparse(),
-        torch.zeros(LARGEST_TENSOR + 1),
-        torch.zeros(0, LARGEST_TENSOR + 1),
-        torch.zeros((1,) * (LARGEST_DIM + 1)),
-        torch.zeros(2).to(torch.float8_e4m3fn),
-        Foreign("Thing"),
-    ],
-    ids=["long", "longer", "complex", "sparse", "large", "large and empty", "many axes", "float8", "thing"],
-)
-def test_what_no_exercise_asks_for_arrives_as_a_name_of_its_type(value):
-    arrived = sent_and_received(value)
-    assert isinstance(arrived, Foreign)
-    assert any(word in arrived.type for word in ("int", "Tensor", "Thing"))
-
-
-def test_lists_of_lists_arrive_as_long_and_as_deep_as_an_exercise_has_them():
-    value = [list(range(LONGEST)), [], [-1, True, 0.5]]
-    assert sent_and_received(plain(value)) == plain(value)
-    assert plain(value).items[2] == Sequence("list", (-1, True, 0.5))
-
-
-def test_lists_that_are_longer_or_deeper_are_not_looked_into():
-    endless = []
-    endless.append(endless)
+def test_lists_arrive_as_long_and_as_deep_as_an_exercise_has_them_and_no_further():
+    value = plain([list(range(LONGEST)), [], [-1, True, 0.5]])
+    assert sent_and_received(value) == value
+    assert value.items[2] == Sequence("list", (-1, True, 0.5))
     for value in ([0] * (LONGEST + 1), tuple(range(LONGEST + 1))):
         assert plain(value) == Foreign(type(value).__name__)
+    endless = []
+    endless.append(endless)
     assert plain([[[5]]]) == Sequence("list", (Sequence("list", (Foreign("list"),)),))
-    assert plain(endless) == plain([[[]]])
-    assert sent_and_received(plain(endless)) == plain([[[]]])
-
-
-def test_the_largest_tensor_that_is_compared_arrives():
-    tensor = torch.ones(1).expand(LARGEST_TENSOR)
-    assert torch.equal(sent_and_received(tensor), tensor)
+    assert sent_and_received(plain(endless)) == plain(endless) == plain([[[]]])
 
 
 # Observations and cases
@@ -196,13 +163,9 @@ def test_everything_that_was_seen_arrives():
         used=("torch's softmax",),
     )
     assert received(seen) == seen
-
-
-def test_gradients_arrive_by_name():
     arrived = received(Observation(gradients={"w": torch.arange(6.0).reshape(2, 3), "b": None, "v": torch.ones(())}))
-    assert arrived.gradients["w"].tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert arrived.gradients["b"] is None
-    assert arrived.gradients["v"] == 1
+    assert [g if g is None else g.tolist() for g in arrived.gradients.values()] == [[[0, 1, 2], [3, 4, 5]], None, 1]
+    assert list(arrived.gradients) == ["w", "b", "v"]
 
 
 def test_a_case_arrives_with_its_arguments_state_and_cotangents():
@@ -210,8 +173,6 @@ def test_a_case_arrives_with_its_arguments_state_and_cotangents():
         args=(torch.arange(3), None, 2, 0.5, True, [3, 1, 2], [[4], [], [5, 6]]),
         init=(4, 2),
         state={"w": torch.ones(2, dtype=torch.float64)},
-        note="secret",
-        raises=ValueError,
     )
     message, blobs = framed(*pack_case(case, (torch.full((2,), 3.0), None), True))
     arrived, cotangents, train_too = unpack_case(message, blobs)
@@ -226,13 +187,11 @@ def test_a_case_arrives_with_its_arguments_state_and_cotangents():
 
 def test_arguments_keep_their_order_in_memory():
     x = torch.arange(24.0).reshape(2, 3, 4)
-    args = (x, x.mT, x.permute(2, 0, 1), 5, None)
-    message, blobs = framed(*pack_case(Case(args=args), (), False))
-    arrived, _, _ = unpack_case(message, blobs)
-    for mine, its in zip(args[:3], arrived.args[:3], strict=True):
+    args = (x, x.mT, x.permute(2, 0, 1))
+    arrived, _, _ = unpack_case(*framed(*pack_case(Case(args=args), (), False)))
+    for mine, its in zip(args, arrived.args, strict=True):
         assert torch.equal(mine, its)
         assert mine.stride() == its.stride()
-    assert arrived.args[3:] == args[3:]
 
 
 def test_a_case_does_not_tell_what_is_expected():
@@ -242,36 +201,15 @@ def test_a_case_does_not_tell_what_is_expected():
     assert b"secret" not in encode(message, blobs)
 
 
-@pytest.mark.parametrize("name", ["scaled_dot_product_attention", "MultiHeadAttention", "causal_mask"])
-def test_the_cases_of_real_exercises_arrive(name):
-    for rule in find(name).properties:
-        for case in rule.cases(Draw(1)):
-            arrived, _, _ = unpack_case(*framed(*pack_case(case, (), False)))
-            pairs = zip((*arrived.args, *arrived.state.values()), (*case.args, *case.state.values()), strict=True)
-            assert all(same_bits(a, b) if isinstance(b, torch.Tensor) else a == b for a, b in pairs)
-
-
 # Frames
 
 
-def test_a_frame_is_lengths_json_and_bytes():
-    frame = encode({"do": "é"}, b"\x00\xff")
-    head, size = lengths(frame[:8])
-    assert decode(frame[8 : 8 + head]) == {"do": "é"}
-    assert frame[8 + head :] == b"\x00\xff"
-    assert size == 2
-
-
-@pytest.mark.parametrize(
-    "sizes", [(LARGEST_HEAD + 1, 0), (0, LARGEST_FRAME + 1), (LARGEST_HEAD, LARGEST_FRAME), (2**32 - 1, 2**32 - 1)]
-)
-def test_a_frame_that_would_be_too_large_is_refused_before_it_is_read(sizes):
-    with pytest.raises(ProtocolError, match="too large"):
-        lengths(struct.pack(">II", *sizes))
-
-
-def test_the_largest_frame_is_not_refused():
+def test_a_frame_that_would_be_too_large_is_refused_before_it_is_read():
     assert lengths(struct.pack(">II", LARGEST_HEAD, LARGEST_FRAME - LARGEST_HEAD))
+    too_large = (LARGEST_HEAD + 1, 0), (0, LARGEST_FRAME + 1), (LARGEST_HEAD, LARGEST_FRAME), (2**32 - 1, 2**32 - 1)
+    for sizes in too_large:
+        with pytest.raises(ProtocolError, match="too large"):
+            lengths(struct.pack(">II", *sizes))
 
 
 @pytest.mark.parametrize(
@@ -303,54 +241,50 @@ def whole() -> tuple[dict, bytes]:
     )
 
 
-def places(value, here=()):
-    """Every place in a message, as a path of keys."""
-    yield here
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from places(inner, (*here, key))
-
-
-PLACES = [place for place in places(whole()[0]) if place]
-_DELETE = object()
-JUNK = [
-    *(_DELETE, None, True, -1, 0, 2**70, 10**1000, 1.5, math.nan, math.inf, "", "x" * 10_000, "\ud800", "tuple", "123"),
-    *([], {}, [[]], [-1], [2**40], [0, 2**40], [True], list(range(20)), {"a": "b"}, ["a"] * 6),
-    {"seq": "tuple", "items": [{"plain": None}] * 17},
-    {"seq": "set", "items": []},
-    {"seq": "tuple", "items": [{"seq": "tuple", "items": [{"seq": "tuple", "items": [{"plain": None}]}]}]},
-    {"int": "9" * 302},
-    {"int": 3},
-    {"float": "much"},
-    {"float": "0x1p99999"},
-    {"other": 5},
-    {"plain": 3},
-    {"dtype": [], "shape": [], "at": 0},
-    {"dtype": "float32", "shape": "3", "at": 0},
-    {"dtype": "float32", "shape": [2**17, 2**17, 2**17, 2**17], "at": 0},
-    {"dtype": "float32", "shape": [0, *[2**17] * 11], "at": 0},
-    {"dtype": "float32", "shape": [1], "at": 2**70},
-    {"dtype": "float32", "shape": [1], "at": False},
-]
-
-
-def changed(place, junk) -> tuple[dict, bytes]:
-    message, blobs = whole()
-    message = target = copy.deepcopy(message)
-    for key in place[:-1]:
-        target = target[key]
-    if junk is _DELETE:
-        del target[place[-1]]
-    else:
-        target[place[-1]] = junk
-    return message, blobs
-
-
 def opened(message, blobs) -> Observation | None:
     """What is made of it; None where it is refused. Any other exception is a failure of the test."""
     try:
         return unpack_observation(decode(json.dumps(message).encode()), blobs)
     except ProtocolError:
         return None
+
+
+def opened_with(**parts) -> Observation | None:
+    """What is made of an observation of nothing but these parts."""
+    return opened({**pack_observation(Observation())[0], **parts}, bytes(64))
+
+
+NO_VALUES = [
+    *(3, "text", [], {"plain": 3}, {"plain": 1.5}, {"plain": []}, {"other": 5}, {"other": None}),
+    *({"int": "9" * 302}, {"int": 3}, {"int": "0x10"}, {"int": ""}, {"int": " 1"}, {"int": "1_0"}, {"int": None}),
+    *({"float": "much"}, {"float": "0x1p99999"}, {"float": 1.5}, {"float": None}, {"float": ""}),
+    *({"seq": "set", "items": []}, {"seq": "tuple"}, {"seq": ["tuple"], "items": []}),
+    {"seq": "list", "items": [{"plain": None}] * (LONGEST + 1)},
+    {"seq": "list", "items": [{"seq": "list", "items": [{"seq": "list", "items": [{"plain": None}]}]}]},
+    {"seq": "list", "items": {"0": {"plain": None}}},
+    *({"dtype": "float32", "shape": shape, "at": 0} for shape in (None, "1", 1, [-1], [-1, -1], [True], [1.0])),
+    *({"dtype": "float32", "shape": shape, "at": 0} for shape in ([2**17, 2], [0, 2**17, 2], [2**17] * 4, [1] * 13)),
+    *({"dtype": "float32", "shape": [1], "at": at} for at in (None, -4, True, 0.0, "0", 61, 2**70)),
+    *({"dtype": dtype, "shape": [1], "at": 0} for dtype in (None, "complex64", "object", "Tensor", ["float32"])),
+]
+_DELETE = object()
+JUNK = [
+    *(_DELETE, None, True, -1, 0, 2**70, 10**1000, 1.5, math.nan, math.inf, "", "x" * 10_000, "\ud800", "tuple", "123"),
+    *({}, [[]], [-1], [2**40], [0, 2**40], [True], list(range(20)), {"a": "b"}, ["a"] * 6, *NO_VALUES),
+]
+
+
+def test_a_value_that_is_not_as_agreed_is_refused():
+    assert opened_with(value={"dtype": "float32", "shape": [16], "at": 0}) is not None
+    for spec in (None, *NO_VALUES):
+        assert opened_with(value=spec) is None, spec
+
+
+def places(value, here=()):
+    """Every place in a message, as a path of keys."""
+    yield here
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(inner, (*here, key))
 
 
 def is_tame(value, depth=0) -> bool:
@@ -363,11 +297,20 @@ def is_tame(value, depth=0) -> bool:
     return isinstance(value, Foreign) or type(value) in (type(None), bool, int, float, str)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: ".".join(map(str, place)))
+@pytest.mark.parametrize(
+    "place", [place for place in places(whole()[0]) if place], ids=lambda place: ".".join(map(str, place))
+)
 def test_junk_in_any_place_is_refused_or_harmless(place):
+    untouched, blobs = whole()
+    assert opened(untouched, blobs) is not None
     refused = 0
     for junk in JUNK:
-        message, blobs = changed(place, junk)
+        message = target = copy.deepcopy(untouched)
+        for key in place[:-1]:
+            target = target[key]
+        target[place[-1]] = junk
+        if junk is _DELETE:
+            del target[place[-1]]
         for raw in (blobs, b"", blobs[:5]):
             seen = opened(message, raw)
             refused += seen is None and raw == blobs
@@ -382,45 +325,27 @@ def test_junk_in_any_place_is_refused_or_harmless(place):
     assert refused
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        *(None, 3, "text", [], {"plain": 3}, {"plain": 1.5}, {"plain": []}, {"other": 5}, {"other": None}),
-        *({"int": "9" * 302}, {"int": 3}, {"int": "0x10"}, {"int": ""}, {"int": " 1"}, {"int": "1_0"}, {"int": None}),
-        *({"float": "much"}, {"float": "0x1p99999"}, {"float": 1.5}, {"float": None}, {"float": ""}),
-        *({"seq": "set", "items": []}, {"seq": "tuple"}, {"seq": ["tuple"], "items": []}),
-        {"seq": "list", "items": [{"plain": None}] * (LONGEST + 1)},
-        {"seq": "list", "items": [{"seq": "list", "items": [{"seq": "list", "items": [{"plain": None}]}]}]},
-        {"seq": "list", "items": {"0": {"plain": None}}},
-        *({"dtype": "float32", "shape": shape, "at": 0} for shape in (None, "1", 1, [-1], [-1, -1], [True], [1.0])),
-        *({"dtype": "float32", "shape": shape, "at": 0} for shape in ([2**17, 2], [0, 2**17, 2], [1] * 13)),
-        *({"dtype": "float32", "shape": [1], "at": at} for at in (None, -4, True, 0.0, "0", 61, 2**70)),
-        *({"dtype": dtype, "shape": [1], "at": 0} for dtype in (None, "complex64", "object", "Tensor", ["float32"])),
-    ],
-    ids=lambda spec: json.dumps(spec)[:60],
-)
-def test_a_value_that_is_not_as_agreed_is_refused(spec):
-    message, _ = pack_observation(Observation())
-    assert opened({**message, "value": {"dtype": "float32", "shape": [16], "at": 0}}, bytes(64)) is not None
-    assert opened({**message, "value": spec}, bytes(64)) is None
+NAMES, TOO_MANY = [f"n{number}" for number in range(128)], [f"n{number}" for number in range(129)]
+PARTS = {  # what is taken, and what is refused
+    "gradients": (dict.fromkeys(NAMES), {"w": {"float": "0x1p0"}}, {"w": {"plain": True}}, {"w": {"other": "Tensor"}}),
+    "parameters": (dict.fromkeys(NAMES, (1,)), dict.fromkeys(TOO_MANY, (1,)), {"w": 1}, None),
+    "changed": (NAMES[:16], NAMES[:17], [1], [None], "name", {"name": 1}, None),
+    "used": (NAMES[:16], NAMES[:17], [1], [None], "name", {"name": 1}, None),
+    "problem": (
+        ["E", "m", 10**7 - 1, "c", [], "f", ""],
+        *("text", 3, [], [1] * 7, *(["E", "m", line, "c", [], "f", ""] for line in (-1, True, 10**7))),
+    ),
+    "stage": ("gradients", "grading", None, []),
+}
 
 
-def test_a_gradient_is_a_tensor_or_none():
-    message, _ = pack_observation(Observation())
-    for spec in ({"float": "0x1p0"}, {"plain": True}, {"other": "Tensor"}):
-        assert opened({**message, "gradients": {"w": spec}}, b"") is None
-
-
-@pytest.mark.parametrize("key", ["changed", "used"])
-def test_lists_of_names_are_short_and_of_texts(key):
-    message, _ = pack_observation(Observation())
-    assert opened({**message, key: ["name"] * 16}, b"") is not None
-    for names in (["name"] * 17, [1], [None], "name", {"name": 1}, None):
-        assert opened({**message, key: names}, b"") is None
-
-
-def test_without_the_junk_nothing_is_refused():
-    assert opened(*whole()) is not None
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_an_observation_that_are_not_as_agreed_are_refused(part):
+    taken, *refused = PARTS[part]
+    assert opened_with(**{part: taken}) is not None
+    assert opened_with(gradients=dict.fromkeys(TOO_MANY)) is None
+    for value in refused:
+        assert opened_with(**{part: value}) is None, value
 
 
 def test_bytes_that_are_cut_off_are_refused():
@@ -436,25 +361,10 @@ def test_one_tensors_bytes_cannot_be_used_by_many():
         unpack_observation(message, blobs)
 
 
-def test_more_names_than_any_exercise_has_are_refused():
-    for key, value in (("gradients", None), ("parameters", [1])):
-        message, blobs = whole()
-        message[key] = {f"n{number}": value for number in range(129)}
-        assert opened(message, blobs) is None
-
-
 def test_a_bool_is_true_or_false_whatever_its_byte():
     message, _ = pack_observation(Observation(value=torch.tensor([False, True, True])))
     arrived = unpack_observation(message, bytes([0, 1, 255])).value
     assert arrived.view(torch.uint8).tolist() == [0, 1, 1]
-
-
-@pytest.mark.parametrize("spec", ["text", 3, [], [1] * 6, ["E", "m", -1, "c", [], "f"], ["E", "m", True, "c", [], "f"]])
-def test_a_problem_that_is_none_is_refused(spec):
-    message, blobs = whole()
-    message["problem"] = spec
-    with pytest.raises(ProtocolError):
-        unpack_observation(message, blobs)
 
 
 def test_a_problem_arrives_cut_and_clean():
@@ -473,20 +383,13 @@ def test_a_text_is_cut_with_a_sign_that_it_was():
     assert bounded_text("x" * 11, 10) == "x" * 9 + "…"
 
 
-@pytest.mark.parametrize("char", ["\x00", "\x07", "\x1b", "\r", "\x7f", "\x9b", "\u202e", "\u2028", "\ud800", "\ufeff"])
-def test_what_moves_the_cursor_or_turns_the_text_round_is_replaced(char):
-    assert bounded_text(f"a{char}b", 10) == "a\N{REPLACEMENT CHARACTER}b"
-    assert bounded_text(f"a{char}b", 10, lines=True) == "a\N{REPLACEMENT CHARACTER}b"
-
-
-def test_only_a_text_that_may_have_lines_has_them():
-    assert bounded_text("a\nb", 10) == "a\N{REPLACEMENT CHARACTER}b"
-    assert bounded_text("a\nb", 10, lines=True) == "a\nb"
-
-
-def test_words_of_all_languages_and_mathematics_stay():
-    text = "naïve Größe 注意力 ∑ √d → ½"
-    assert bounded_text(text, 100) == text
+def test_what_moves_the_cursor_or_turns_the_text_round_is_replaced():
+    replaced = "a\N{REPLACEMENT CHARACTER}b"
+    for char in "\x00\x07\x1b\r\x7f\x9b\u202e\u2028\ud800\ufeff":
+        assert bounded_text(f"a{char}b", 10) == bounded_text(f"a{char}b", 10, lines=True) == replaced
+    assert bounded_text("a\nb", 10) == replaced
+    for text in ("a\nb", "naïve Größe 注意力 ∑ √d → ½"):
+        assert bounded_text(text, 100, lines=True) == text
 
 
 def test_addresses_which_change_from_run_to_run_are_hidden():
@@ -494,7 +397,7 @@ def test_addresses_which_change_from_run_to_run_are_hidden():
     assert bounded_text("0xff", 100) == "0xff"
 
 
-@pytest.mark.parametrize("text", [None, 3, ["a"], b"a"])
-def test_what_is_no_text_is_refused(text):
-    with pytest.raises(ProtocolError):
-        bounded_text(text, 10)
+def test_what_is_no_text_is_refused():
+    for text in (None, 3, ["a"], b"a"):
+        with pytest.raises(ProtocolError):
+            bounded_text(text, 10)

@@ -5,7 +5,6 @@ The examples are the same in every run. `COURSE_LIB_EXAMPLES=5000` tries that ma
 
 import json
 import os
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -63,17 +62,8 @@ FRAGMENTS = st.sampled_from(
 CODE = st.lists(st.one_of(FRAGMENTS, st.text(max_size=30)), max_size=12).map("\n".join)
 ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-be", "utf-32-le", "latin-1", "utf-7"])
 ENCODED = st.builds(lambda text, encoding: text.encode(encoding, "replace"), CODE, ENCODINGS)
-JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), CODE),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(
-            st.sampled_from(["cells", "cell_type", "source", "input", "worksheets", "x"]), inner, max_size=4
-        ),
-    ),
-    max_leaves=12,
-)
 CELLS = st.lists(st.tuples(st.sampled_from(["code", "markdown", "raw", "", "heading"]), CODE), max_size=6)
+JSON = st.one_of(st.none(), st.integers(), st.text(max_size=8), st.lists(st.dictionaries(st.just("source"), CODE)))
 NOTEBOOKS = st.one_of(
     CELLS.map(lambda cells: notebook_bytes(*cells)),
     JSON.map(lambda value: json.dumps({"cells": value}).encode()),
@@ -114,25 +104,20 @@ def build(folder: str, tree: dict) -> None:
 @PROFILE
 @given(tree=TREES)
 def test_reading_ends_with_one_row_per_student(tree):
-    folder = tempfile.mkdtemp(prefix="trees-")
-    try:
-        (Path(folder) / "class").mkdir()
-        build(f"{folder}/class", {**tree, "last one.py": b"def softmax(scores): return scores"})
+    with tempfile.TemporaryDirectory(prefix="trees-") as folder:
+        build(folder, {"class": {**tree, "last one.py": b"def softmax(scores): return scores"}})
         check(Path(folder))
-    finally:
-        shutil.rmtree(folder)
 
 
 def check(folder: Path) -> None:
     start = time.monotonic()
-    handed_in = find_submissions([folder / "class"])
-    submissions = list(read_each(handed_in))
+    submissions = list(read_each(find_submissions([folder / "class"])))
     assert time.monotonic() - start < 60
 
     # Each entry of the folder is one row, or is named as none.
     assert len(submissions) + len(ignored_files([folder / "class"])) == len(os.listdir(folder / "class"))
-    names = [submission.student for submission in submissions]
-    assert len(set(names)) == len(names)
+    names = {submission.student for submission in submissions}
+    assert len(names) == len(submissions)
     assert all(name and name.isprintable() and str(folder) not in name for name in names)
 
     (last,) = (s for s in submissions if s.student.startswith("last one"))

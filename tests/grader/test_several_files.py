@@ -1,6 +1,5 @@
 """A student with several files: each is a module of its own, and they may import each other as Python would."""
 
-import os
 import textwrap
 
 import pytest
@@ -10,10 +9,7 @@ from course_grade.grading.grade import Grader
 from course_grade.submission.finding import HandedIn
 from course_grade.submission.submissions import read_each
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork"),
-    pytest.mark.usefixtures("lent_fork_servers"),
-]
+pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
 SOFTMAX = """
 import torch
@@ -65,9 +61,8 @@ def statuses(grader, tmp_path):
             path.with_name(path.name + ".py").write_text(textwrap.dedent(text))
         names = [task.name for task in grader.assignment.tasks]
         (submission,) = read_each([HandedIn("student", (tmp_path / "student",))], names)
-        return {
-            task.name: task.status if task.status == "passed" else task.text for task in grader.grade(submission).tasks
-        }
+        tasks = grader.grade(submission).tasks
+        return {task.name: task.status if task.status == "passed" else task.text for task in tasks}
 
     return grade
 
@@ -81,29 +76,32 @@ def test_names_of_one_file_do_not_overwrite_those_of_another(statuses):
 
 
 def test_an_imported_function_is_not_a_definition_that_counts(statuses):
-    masks = CAUSAL.format(
-        imports="from course_lib import softmax", body="softmax(torch.ones(length, length)).tril() > 0"
-    )
+    body = "softmax(torch.ones(length, length)).tril() > 0"
+    masks = CAUSAL.format(imports="from course_lib import softmax", body=body)
     assert statuses(attention=masks, week1=SOFTMAX.format(axis=-1)) == BOTH
 
 
-@pytest.mark.parametrize(
-    "imports",
-    [
-        "from helpers import lower",
-        "from .helpers import lower",
-        "import helpers\nlower = helpers.lower",
-        "from importlib import import_module\nlower = import_module('helpers').lower",
+IMPORTS = {
+    "more__helpers": [
         "from more.helpers import lower",
         "from .more.helpers import lower",
         "import more.helpers\nlower = more.helpers.lower",
         "import more.helpers as h\nlower = h.lower",
     ],
-)
-def test_helpers_beside_a_file_or_in_a_folder(statuses, imports):
-    place = "more__helpers" if "more" in imports else "helpers"
-    masks = CAUSAL.format(imports=imports, body="lower(length)")
-    assert statuses(attention=SOFTMAX.format(axis=0), masking=masks, **{place: LOWER}) == BOTH
+    "helpers": [
+        "from helpers import lower",
+        "from .helpers import lower",
+        "import helpers\nlower = helpers.lower",
+        "from importlib import import_module\nlower = import_module('helpers').lower",
+    ],
+}
+
+
+@pytest.mark.parametrize("place", IMPORTS)
+def test_helpers_beside_a_file_or_in_a_folder(statuses, place):
+    for imports in IMPORTS[place]:
+        masks = CAUSAL.format(imports=imports, body="lower(length)")
+        assert statuses(attention=SOFTMAX.format(axis=0), masking=masks, **{place: LOWER}) == BOTH, imports
 
 
 def test_two_folders_may_each_have_their_own_helpers(statuses):

@@ -3,8 +3,6 @@
 import ast
 import csv
 import io
-import os
-import random
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from course_grade.command import main
 from course_grade.grading.similarity import script_from, script_of, similar_pairs
 from course_grade.output.similarity_page import similarity_csv, similarity_page
 from course_grade.submission.submissions import read_submission
-from course_kit.exercises import all_exercises, find
+from course_kit.exercises import find
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
@@ -94,11 +92,14 @@ def names_of(pairs):
     return [(pair.one.student, pair.other.student) for pair in pairs]
 
 
-def test_other_names_comments_and_order_hide_nothing(scripts):
+def test_other_names_comments_and_order_hide_nothing_whatever_the_order_of_submissions(scripts):
     assert disguised(ONE) != ONE
-    (pair,) = similar_pairs(scripts({"ada": ONE, "bob": OTHER, "cy": disguised(ONE)}))
+    codes = {"ada": ONE, "bob": OTHER, "cy": disguised(ONE)}
+    (pair,) = similar_pairs(scripts(codes))
     assert names_of([pair]) == [("ada", "cy")]
     assert pair.share > 0.9
+    (again,) = similar_pairs(sorted(scripts(dict(reversed(codes.items()))), key=lambda script: script.student))
+    assert again == pair
 
 
 def test_one_exercise_of_three_that_is_the_same_is_not_a_pair(scripts):
@@ -127,17 +128,9 @@ def test_what_many_share_does_not_count(scripts):
     assert set(names_of(similar_pairs(scripts(codes)))) >= {("s17", "s18"), ("s17", "s19"), ("s18", "s19")}
 
 
-def test_two_runs_agree_whatever_the_order(scripts):
-    codes = {"ada": ONE, "bob": OTHER, "cy": disguised(ONE)}
-    shuffled = dict(random.Random(1).sample(list(codes.items()), 3))
-    one, two = (similar_pairs(sorted(scripts(given), key=lambda s: s.student)) for given in (codes, shuffled))
-    assert names_of(one) == names_of(two)
-    assert one[0].shared == two[0].shared
-
-
-@pytest.mark.parametrize("code", ["", "def softmax(", "def softmax(scores, dim=-1):\n  '''\n", "x = 1\n" * 50_000])
-def test_any_code_can_be_compared(scripts, code):
-    assert similar_pairs(scripts({"ada": code, "bob": ONE})) == []
+def test_any_code_can_be_compared(scripts):
+    for code in ("", "def softmax(", "def softmax(scores, dim=-1):\n  '''\n", "x = 1\n" * 50_000):
+        assert similar_pairs(scripts({"ada": code, "bob": ONE})) == []
 
 
 def test_independent_right_solutions_are_not_pairs():
@@ -163,7 +156,6 @@ def test_the_report_accuses_nobody_and_shows_the_code(scripts):
     assert "No pair is nearly the same." in similarity_page([], 2)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 def test_the_command_writes_the_report_beside_the_results(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -174,9 +166,3 @@ def test_the_command_writes_the_report_beside_the_results(tmp_path, monkeypatch,
     assert main(["grade", "class", *command, "--similarity", "--out", "out"]) == 0
     assert "1 pair(s) of submissions are nearly the same" in capsys.readouterr().out
     assert {"similarity.html", "similarity.csv"} <= {path.name for path in Path("out").iterdir()}
-    assert main(["grade", "class/ada.py", "--similarity"]) == 2
-    assert "needs at least two" in capsys.readouterr().err
-
-
-def test_every_exercise_has_a_stub_and_a_solution_to_leave_out():
-    assert all(exercise.stub and exercise.solution for exercise in all_exercises().values())

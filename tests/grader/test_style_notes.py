@@ -9,14 +9,17 @@ from course_grade.grading.assignment import AssignedExercise, Assignment
 from course_grade.grading.grade import Grader
 from course_grade.submission.submissions import read_submission
 from course_kit import check
-from course_kit.checker import notebook
+from course_kit.checker.notebook import self_check
 from course_kit.checker.report.html_report import html_of
 from course_kit.checker.verdict.style_notes import remarks_on, source_of
 from course_kit.exercises import find
 
 pytestmark = pytest.mark.usefixtures("lent_fork_servers")
 
+EXERCISE = find("masked_softmax")
 LUCK = "The gradient is finite by luck"
+FILLED = "def masked_softmax(scores, mask):\n    weights = scores.masked_fill({}).softmax(-1)\n    return {}\n"
+COVERED = "torch.where(mask, weights, 0.0)"
 
 
 def by_luck(scores, mask):
@@ -34,45 +37,36 @@ def test_filling_and_mending_passes_with_a_remark(solution, capsys):
     text = capsys.readouterr().out
     assert "All of it holds.\nRemark: It passes, but" in text
     assert LUCK in text
-    report = notebook.self_check(find("masked_softmax"), solution)
+    report = self_check(EXERCISE, solution)
     assert report.verdict.score == 1
     assert f"<b>Remark.</b> {report.remarks[0][:20]}" in html_of(report, "")
 
 
-def test_rows_that_are_opened_before_the_softmax_get_none(capsys):
-    def masked_softmax(scores, mask):
-        opened = mask | ~mask.any(-1, keepdim=True)
-        weights = scores.masked_fill(~opened, float("-inf")).softmax(-1).nan_to_num(0.0)
-        return weights.masked_fill(~mask, 0.0)
-
-    check(masked_softmax)
-    assert "Remark" not in capsys.readouterr().out
+def test_the_remark_tells_a_nan_that_is_mended_from_a_row_that_gives_none():
+    (remark,) = remarks_on(EXERCISE, [FILLED.format("~mask, float('-inf')", COVERED)])
+    assert "overwritten afterwards" in remark
+    opened, lowest = "~(mask | ~mask.any(-1, keepdim=True)), float('-inf')", "~mask, torch.finfo(scores.dtype).min"
+    for filled, mended in ((opened, COVERED), (opened, "weights.nan_to_num(0.0)"), (lowest, COVERED)):
+        assert remarks_on(EXERCISE, [FILLED.format(filled, mended)]) == ()
 
 
 def test_a_solution_that_fails_gets_a_diagnosis_and_no_remark():
-    def masked_softmax(scores, mask):
-        return scores.masked_fill(mask, float("-inf")).softmax(-1).nan_to_num(0.0)
-
-    report = notebook.self_check(find("masked_softmax"), masked_softmax)
+    report = self_check(EXERCISE, lambda scores, mask: by_luck(scores, ~mask))
     assert report.diagnosis
     assert report.remarks == ()
 
 
 def test_without_source_nothing_is_said():
-    exercise = find("masked_softmax")
     assert source_of(torch.softmax) == []
-    assert remarks_on(exercise, []) == ()
-    assert remarks_on(exercise, ["def broken(:", "\x00"]) == ()
+    assert remarks_on(EXERCISE, ["def broken(:", "\x00"]) == ()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
 def test_in_grading_the_remark_is_in_the_feedback_and_all_points_are_given(tmp_path):
     path = tmp_path / "student.py"
     path.write_text(
-        "def masked_softmax(scores, mask):\n"
-        "    return mended(scores.masked_fill(~mask, -float('inf')).softmax(-1))\n\n"
-        "def mended(weights):\n"
-        "    return weights.nan_to_num(0.0)\n"
+        FILLED.format("~mask, -float('inf')", "mended(weights)")
+        + "def mended(weights):\n    return weights.nan_to_num(0.0)\n"
     )
     with Grader(Assignment(tasks=(AssignedExercise("masked_softmax", 3),), seed=5)) as grader:
         (task,) = grader.grade(read_submission("student", [path])).tasks

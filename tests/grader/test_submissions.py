@@ -31,11 +31,8 @@ def test_the_file_of_the_chapter_counts_and_otherwise_the_last_by_name(files):
     assert submission.find("f", "transformer").name == "z.py"
     assert submission.find("g", "masking").name == "z.py"
     assert submission.find("nobody", "masking") is None
-
-
-def test_the_chapters_notebook_counts_as_its_file(files):
-    submission = files(masking_dot_ipynb=notebook_bytes("def f(): 1"), z_dot_py="def f(): 3")
-    assert submission.find("f", "masking").name == "masking.ipynb"
+    submission = files(efficiency_dot_ipynb=notebook_bytes("def f(): 1"))
+    assert submission.find("f", "efficiency").name == "efficiency.ipynb"
 
 
 def test_one_file_may_import_another(files):
@@ -81,13 +78,15 @@ def test_broken_files_do_not_disturb_the_others(files):
     ]
 
 
-def test_two_files_of_one_name_stay_two(tmp_path):
-    for folder, number in (("a", 1), ("b", 2)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "week.py").write_text(f"def g(): return {number}\ndef {folder}(): return g()")
-    submission = read_submission("ada", sorted(tmp_path.rglob("*.py")), names=["a", "b"])
-    assert [source.name for source in submission.sources] == ["a/week.py", "b/week.py"]
-    assert len(submission.request({"a": "", "b": ""})["files"]) == 2
+def test_two_files_of_one_name_stay_two_modules(tmp_path):
+    """Whether their folders are given or their paths."""
+    for name, number in (("a", 1), ("b", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "week.py").write_text(f"def g(): return {number}\ndef {name}(): return g()")
+    for paths in ([tmp_path / "a", tmp_path / "b"], [tmp_path / "a/week.py", tmp_path / "b/week.py"]):
+        (submission,) = read_submissions(paths, as_one=True, names=["a", "b"])
+        assert len({source.path for source in submission.sources}) == 2
+        assert len(submission.request({"a": "", "b": ""})["files"]) == 2
 
 
 def test_more_statements_than_anybody_writes_are_refused_in_words(tmp_path):
@@ -100,31 +99,18 @@ def test_more_statements_than_anybody_writes_are_refused_in_words(tmp_path):
     assert [piece["names"] for piece in request["pieces"]] == [["g"]]
 
 
-def test_the_digest_follows_names_and_bytes(tmp_path):
-    def digest(**texts):
+def test_the_digest_follows_names_and_bytes_and_the_newest_file_tells_when_it_was_handed_in(tmp_path):
+    def read(**texts):
         for path in tmp_path.iterdir():
             path.unlink()
-        for name, text in texts.items():
+        for when, (name, text) in enumerate(texts.items()):
             (tmp_path / f"{name}.py").write_text(text)
-        return read_submission("s", sorted(tmp_path.iterdir())).digest
+            os.utime(tmp_path / f"{name}.py", (1000 - when, 1000 - when))
+        return read_submission("s", sorted(tmp_path.iterdir()))
 
-    different = [{"a": "x"}, {"b": "x"}, {"a": "y"}, {"a": "x", "b": ""}, {"a": "", "b": "x"}, {"a": "xb", "b": ""}]
-    assert len({digest(**files) for files in different}) == len(different)
-    assert digest(a="x") == digest(a="x")
-
-
-def test_the_newest_file_tells_when_it_was_handed_in(tmp_path):
-    for name, when in (("a.py", 1000), ("b.py", 3000), ("c.py", 2000)):
-        (tmp_path / name).write_text("x = 1")
-        os.utime(tmp_path / name, (when, when))
-    assert read_submission("s", sorted(tmp_path.glob("*.py"))).modified == 3000
-
-
-def test_files_of_one_name_keep_paths_of_their_own(tmp_path):
-    """Each becomes a module: files of two folders, and two files that are given by their paths."""
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "week.py").write_text("def f(): 1")
-    for paths in ([tmp_path / "a", tmp_path / "b"], [tmp_path / "a/week.py", tmp_path / "b/week.py"]):
-        (submission,) = read_submissions(paths, as_one=True, names=["f"])
-        assert len({source.path for source in submission.sources}) == 2
+    different = [{"a": "x"}, {"b": "x"}, {"a": "y"}, {"b": "x", "a": ""}, {"a": "x", "b": ""}, {"a": "xb", "b": ""}]
+    assert len({read(**files).digest for files in different}) == len(different)
+    assert read(a="x").digest == read(a="x").digest
+    assert [read(**files).modified for files in ({"a": "", "b": "", "c": ""}, {"c": "", "b": "", "a": ""})] == [
+        1000
+    ] * 2

@@ -7,6 +7,7 @@ import torch
 
 from course_kit.checker.observing import observe
 from course_kit.checker.protocol import pack_case, unpack_case
+from course_kit.checker.verdict.explaining import explain_problem
 from course_kit.exercises import Case, find
 
 LEN_Q, LEN_K, D_K, D_V, BLOCK = 2, 101, 3, 5, 7
@@ -32,66 +33,43 @@ def all_at_once(query, key, value, block_size):
     return attention(query, key, value, query @ key.mT)
 
 
-def all_at_once_by_einsum(query, key, value, block_size):
-    return attention(query, key, value, torch.einsum("...id,...jd->...ij", query * 2.0, key / 2.0))
-
-
-def all_at_once_in_place(query, key, value, block_size):
-    scores = torch.zeros(LEN_Q, LEN_K)
-    return attention(query, key, value, scores.addmm_(query, key.mT))
-
-
-def all_at_once_into_a_buffer(query, key, value, block_size):
-    scores = torch.empty(LEN_Q, LEN_K)
-    torch.mm(query, key.mT, out=scores)
-    return attention(query, key, value, scores)
-
-
-def one_query_at_a_time(query, key, value, block_size):
-    return torch.stack([attention(q, key, value, key @ q) for q in query])
-
-
 def collected(query, key, value, block_size):
     return attention(query, key, value, torch.cat([query @ keys.mT for keys in key.split(block_size)], -1))
 
 
-def written_into_a_matrix(query, key, value, block_size):
+def written_into_a_matrix(query, key, block_size):
     scores = query.new_empty(LEN_Q, LEN_K)
     for start in range(0, LEN_K, block_size):
         scores[:, start : start + block_size] = query @ key[start : start + block_size].mT
-    return attention(query, key, value, scores)
+    return scores
 
 
-def written_through_views(query, key, value, block_size):
+def written_through_views(query, key, block_size):
     scores = query.new_empty(LEN_Q, LEN_K)
     for part, keys in zip(scores.split(block_size, -1), key.split(block_size), strict=True):
         part.copy_(query @ keys.mT)
-    return attention(query, key, value, scores)
+    return scores
 
 
-def blocks_too_long(query, key, value, block_size):
-    return find("tiled_attention").reference(query, key, value, 5 * block_size)
+TOO_LARGE = {
+    "all at once": all_at_once,
+    "by einsum": lambda q, k, v, size: attention(q, k, v, torch.einsum("...id,...jd->...ij", q * 2.0, k / 2.0)),
+    "in place": lambda q, k, v, size: attention(q, k, v, torch.zeros(LEN_Q, LEN_K).addmm_(q, k.mT)),
+    "into a buffer": lambda q, k, v, size: attention(q, k, v, torch.mm(q, k.mT, out=torch.empty(LEN_Q, LEN_K))),
+    "one query at a time": lambda q, k, v, size: torch.stack([attention(one, k, v, k @ one) for one in q]),
+    "collected": collected,
+    "written into a matrix": lambda q, k, v, size: attention(q, k, v, written_into_a_matrix(q, k, size)),
+    "written through views": lambda q, k, v, size: attention(q, k, v, written_through_views(q, k, size)),
+    "blocks too long": lambda q, k, v, size: find("tiled_attention").reference(q, k, v, 5 * size),
+}
 
 
-@pytest.mark.parametrize(
-    "solution",
-    [
-        all_at_once,
-        all_at_once_by_einsum,
-        all_at_once_in_place,
-        all_at_once_into_a_buffer,
-        one_query_at_a_time,
-        collected,
-        written_into_a_matrix,
-        written_through_views,
-        blocks_too_long,
-    ],
-)
-def test_scores_of_too_many_keys_end_the_call_where_they_are_computed(solution):
-    found = problem(solution)
+@pytest.mark.parametrize("way", TOO_LARGE)
+def test_scores_of_too_many_keys_end_the_call_where_they_are_computed(way):
+    found = problem(TOO_LARGE[way])
     assert found.type == "MemoryError"
     assert "in a tensor that is computed from query and key in this case" in found.message
-    assert problem(solution, case(largest=None)) is None
+    assert problem(TOO_LARGE[way], case(largest=None)) is None
 
 
 def test_the_error_names_what_is_allowed_and_the_line():
@@ -134,8 +112,6 @@ def test_ways_to_compute_it_in_blocks_are_left_alone(solution):
 
 
 def test_a_learner_is_told_what_is_too_large():
-    from course_kit.checker.verdict.explaining import explain_problem
-
     seen = observe(all_at_once, find("tiled_attention"), case())
     explained = explain_problem(find("tiled_attention"), case(), seen)
     assert "computes a tensor from `query` and `key` that is larger than the exercise allows" in explained.message

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import torch
+from toy_exercise import toy
 
 from course_kit.checker.observing import Observation, Problem
 from course_kit.checker.protocol import pack_problem, unpack_problem
@@ -19,7 +20,7 @@ from course_kit.checker.verdict.judge import judge
 from course_kit.checker.verdict.named_mistake import Fit
 from course_kit.checker.verdict.sheet import Sheet, sheet_of
 from course_kit.checker.verdict.trials import trials_of
-from course_kit.exercises import Case, Exercise, Misconception, find
+from course_kit.exercises import Case, Misconception, find
 
 SIZES = "The size of tensor a (5) must match the size of tensor b (7) at non-singleton dimension 1"
 
@@ -82,6 +83,11 @@ def said(name: str, solution) -> str:
     return found.message if found else ""
 
 
+def report(exercise, solution):
+    sheet = sheet_of(exercise, 0)
+    return report_on(sheet, sheet.run(solution))
+
+
 def test_infinity_is_said_and_where_it_comes_from_is_asked_only_of_nan():
     only_the_best = said("top_p_filter", lambda x, p: x.masked_fill(x < x.max(), float("-inf")))
     assert only_the_best == "Every failing case has `inf`, `-inf` or `nan` where a number is expected."
@@ -96,53 +102,28 @@ def test_a_fault_that_depends_on_batch_dimensions_is_said_from_two_cases_on():
     assert "batch" not in said("FeedForward", clamped.solution)
 
 
-def small(reference, arguments: dict, state=None) -> Exercise:
-    exercise = Exercise(
-        name="small",
-        title="",
-        statement="",
-        difficulty=1,
-        minutes=1,
-        stub="",
-        hints=(),
-        reference=reference,
-        shapes=dict.fromkeys(arguments, "rows columns"),
-        read_next="attention",
-        differentiable=False,
-    )
-    exercise.holds("It holds.")(lambda draw: iter([Case(args=tuple(arguments.values()))]))
-    return exercise
-
-
 def test_every_wrong_bool_is_marked_in_text_and_html():
     x = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
-    sheet = sheet_of(small(lambda x: x > 0, {"x": x}), 0)
-    report = report_on(sheet, sheet.run(lambda x: torch.ones_like(x, dtype=torch.bool)))
-    text = text_of(report, "")
+    found = report(toy(lambda x: x > 0, {"x": "a b"}, Case(args=(x,)), differentiable=False), lambda x: x == x)
+    text = text_of(found, "")
     assert text.split("got")[-1].count("*") == 3  # two cells, and the legend
     assert "(* wrong)" in text
-    assert html_of(report, "").split("got</caption>")[1].count("outline") == 2
+    assert html_of(found, "").split("got</caption>")[1].count("outline") == 2
 
 
 def test_weights_of_a_small_module_are_shown_and_count_for_its_size():
-    sheet = sheet_of(find("FeedForward"), 0)
-    first = sheet.trials[0].case
-    assert first.size > sum(p.numel() for p in first.state.values())
-    report = report_on(sheet, sheet.run(wrong_feed_forward()))
-    assert "weights: linear1.weight (3, 2), linear1.bias (3,)" in text_of(report, "")
-    assert "[[" not in text_of(report, "").split("weights:")[1]
-    assert html_of(report, "").split("<details>")[1].count("linear1.weight (3, 2) = [[") == 1
-    sheet = sheet_of(find("DecoderLayer"), 0)
-    large = max(sheet.trials, key=lambda t: t.case.size)
-    assert not any(numbers for _, numbers in _weights(large.case))
-
-
-def wrong_feed_forward():
     class FeedForward(find("FeedForward").reference):
         def forward(self, x):
             return super().forward(x) + 1
 
-    return FeedForward
+    first = sheet_of(find("FeedForward"), 0).trials[0].case
+    assert first.size > sum(p.numel() for p in first.state.values())
+    found = report(find("FeedForward"), FeedForward)
+    assert "weights: linear1.weight (3, 2), linear1.bias (3,)" in text_of(found, "")
+    assert "[[" not in text_of(found, "").split("weights:")[1]
+    assert html_of(found, "").split("<details>")[1].count("linear1.weight (3, 2) = [[") == 1
+    large = max(sheet_of(find("DecoderLayer"), 0).trials, key=lambda t: t.case.size)
+    assert not any(numbers for _, numbers in _weights(large.case))
 
 
 def test_text_is_cut_between_words_with_a_count():
@@ -166,64 +147,51 @@ def test_a_mistake_judged_by_its_values_first_is_still_known_by_its_gradients():
     assert by_gradient
 
 
+SIGNS = (
+    Misconception("first_sign", "The sign of x is kept.", lambda x, y: x.sum() + y.abs().sum()),
+    Misconception("second_sign", "The sign of y is kept.", lambda x, y: x.abs().sum() + y.sum()),
+)
+BOTH = Misconception("a+b", "There are two mistakes here: a, and b.", lambda x, y: x.sum() + y.abs().sum())
+
+
+def sum_of_sizes(*mistakes):
+    """An exercise in two tensors, of which either may be negative in a case."""
+    x, y = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]])
+    cases = [Case(args=args) for n in (2, 3, 4) for args in ((-n * x, y), (x, -n * y), (n * x, y))]
+    shapes = {"x": "a b", "y": "c d"}
+    return toy(lambda x, y: x.abs().sum() + y.abs().sum(), shapes, *cases, mistakes=mistakes, differentiable=False)
+
+
 def test_two_mistakes_that_show_in_different_cases_are_both_named():
-    def reference(x, y):
-        return x.abs().sum() + y.abs().sum()
-
-    exercise = small(reference, {"x": torch.tensor([[1.0, 2.0]]), "y": torch.tensor([[3.0, 4.0]])})
-    exercise.shapes = {"x": "a b", "y": "c d"}
-    negative, positive = torch.tensor([[-1.0, -2.0]]), torch.tensor([[5.0, 1.5]])
-
-    def cases(draw):
-        for factor in (2, 3, 4):
-            yield Case(args=(factor * negative, positive))
-            yield Case(args=(positive, factor * negative))
-
-    exercise.holds("More.")(cases)
-    exercise.misconceptions += [
-        Misconception("first_sign", "The sign of x is kept.", lambda x, y: x.sum() + y.abs().sum()),
-        Misconception("second_sign", "The sign of y is kept.", lambda x, y: x.abs().sum() + y.sum()),
-    ]
-    sheet = sheet_of(exercise, 0)
-    report = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.sum()))
-    assert report.diagnosis.keys == ("first_sign", "second_sign")
-    assert report.diagnosis.message == (
+    found = report(sum_of_sizes(*SIGNS), lambda x, y: x.sum() + y.sum()).diagnosis
+    assert found.keys == ("first_sign", "second_sign")
+    assert found.message == (
         "There are two mistakes at once. The first: The sign of x is kept. The second: The sign of y is kept."
     )
-    one = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum()))
-    assert one.diagnosis.keys == ("first_sign",)
-    more = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.abs().sum() + (y < 0).any()))
-    assert more.diagnosis.message.endswith(
-        "This does not explain every failing case, so check again after correcting it."
-    )
-
-
-def test_a_mistake_in_another_dtype_is_named_together_with_the_dtype():
-    x = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, 2.0]])
-    exercise = small(lambda x: x > 0, {"x": x})
-    exercise.misconceptions.append(Misconception("zero_too", "Zero is not positive.", lambda x: x >= 0))
-    sheet = sheet_of(exercise, 0)
-    found = report_on(sheet, sheet.run(lambda x: (x >= 0).float())).diagnosis
-    assert found.key == "zero_too"
-    assert found.message == "Zero is not positive. The dtype is wrong, too: expected bool, got float32."
-    found = report_on(sheet, sheet.run(lambda x: (x > 0).long())).diagnosis
-    assert found.message == "The values are right, but the dtype is not: expected bool, got int64."
-    assert report_on(sheet, sheet.run(lambda x: 0.5 * (x >= 0))).diagnosis is None
+    assert report(sum_of_sizes(*SIGNS), SIGNS[0].solution).diagnosis.keys == ("first_sign",)
+    more = report(sum_of_sizes(*SIGNS), lambda x, y: x.sum() + y.abs().sum() + (y < 0).any()).diagnosis
+    assert more.message.endswith("This does not explain every failing case, so check again after correcting it.")
 
 
 def test_a_message_about_two_mistakes_is_not_put_into_another_one():
-    x, y = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]])
-    exercise = small(lambda x, y: x.abs().sum() + y.abs().sum(), {"x": x, "y": y})
-    exercise.holds("More.")(
-        lambda draw: (Case(args=args) for n in (2, 3, 4) for args in ((-n * x, y), (x, -n * y), (n * x, y)))
-    )
-    exercise.misconceptions += [
-        Misconception("a+b", "There are two mistakes here: a, and b.", lambda x, y: x.sum() + y.abs().sum()),
-        Misconception("second_sign", "The sign of y is kept.", lambda x, y: x.abs().sum() + y.sum()),
-    ]
-    sheet = sheet_of(exercise, 0)
-    found = report_on(sheet, sheet.run(lambda x, y: x.sum() + y.sum())).diagnosis
+    found = report(sum_of_sizes(BOTH, SIGNS[1]), lambda x, y: x.sum() + y.sum()).diagnosis
     assert found is None or found.message.count("two mistakes") <= 1
+
+
+@pytest.mark.parametrize(
+    ("solution", "told"),
+    [
+        (lambda x: (x >= 0).float(), "Zero is not positive. The dtype is wrong, too: expected bool, got float32."),
+        (lambda x: (x > 0).long(), "The values are right, but the dtype is not: expected bool, got int64."),
+        (lambda x: 0.5 * (x >= 0), None),
+    ],
+)
+def test_a_mistake_in_another_dtype_is_named_together_with_the_dtype(solution, told):
+    x = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, 2.0]])
+    mistake = Misconception("zero_too", "Zero is not positive.", lambda x: x >= 0)
+    exercise = toy(lambda x: x > 0, {"x": "a b"}, Case(args=(x,)), mistakes=[mistake], differentiable=False)
+    found = report(exercise, solution).diagnosis
+    assert (found and found.message) == told
 
 
 def test_a_check_compares_messages_as_they_arrive_from_a_submission():
@@ -232,8 +200,7 @@ def test_a_check_compares_messages_as_they_arrive_from_a_submission():
     def fails(x):
         raise ValueError("word " * 180)
 
-    exercise = small(lambda x: x, {"x": torch.ones(1, 1)})
-    (seen,) = sheet_of(exercise, 0).run(fails)
+    (seen,) = sheet_of(toy(lambda x: x, {"x": "a b"}, Case(args=(torch.ones(1, 1),))), 0).run(fails)
     assert seen.problem == unpack_problem(pack_problem(seen.problem))
     assert len(seen.problem.message) <= 500
 
@@ -246,13 +213,12 @@ def test_a_label_in_float32_is_right_to_the_accuracy_of_float32():
         q = one_hot * (1 - smoothing) + smoothing / logits.shape[1] + wrong
         return -(q * logits.log_softmax(-1)).sum(-1)[targets != pad_id].mean()
 
-    sheet = sheet_of(find("label_smoothing_loss"), 0)
-    report = report_on(sheet, sheet.run(by_label))
-    assert report.diagnosis.key == "any/precision"
-    assert report.diagnosis.message.startswith("Right only to the accuracy of float32: some step computes in a coarser")
-    in_double = report_on(sheet, sheet.run(partial(by_label, dtype=torch.float64)))
-    assert in_double.diagnosis.key == "any/dtype"
-    worse = report_on(sheet, sheet.run(partial(by_label, wrong=1e-3))).diagnosis
+    exercise = find("label_smoothing_loss")
+    found = report(exercise, by_label).diagnosis
+    assert found.key == "any/precision"
+    assert found.message.startswith("Right only to the accuracy of float32: some step computes in a coarser")
+    assert report(exercise, partial(by_label, dtype=torch.float64)).diagnosis.key == "any/dtype"
+    worse = report(exercise, partial(by_label, wrong=1e-3)).diagnosis
     assert worse is None or worse.key != "any/precision"
 
 

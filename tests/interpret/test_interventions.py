@@ -10,25 +10,15 @@ from oracles import CLOSE, gradients, randomise
 from torch import nn
 from torch.testing import assert_close
 
-from course_kit.interpret.interventions import (
-    heads_off,
-    patch_heads,
-    patch_outputs,
-    record_heads,
-    record_outputs,
-)
-from course_kit.nn import (
-    LanguageModel,
-    MultiHeadAttention,
-    Transformer,
-    TransformerConfig,
-    TransformerEncoder,
-    named_attentions,
-    record_attention,
-)
+from course_kit.interpret.interventions import heads_off, patch_heads, patch_outputs, record_heads, record_outputs
+from course_kit.nn import MultiHeadAttention, Transformer, TransformerConfig, named_attentions, record_attention
 
 SIZES = {"vocab_size": 17, "d_model": 22, "num_heads": 2, "num_layers": 3, "d_ff": 13, "dropout": 0.0}
 SELF, CROSS = "encoder.layers.1.self_attention", "decoder.layers.2.cross_attention"
+SOURCE = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]])
+TARGET = torch.tensor([[1, 3, 5, 7, 11, 13, 16], [1, 2, 4, 6, 0, 0, 0]])
+ONE, OTHER = (SOURCE, TARGET), (SOURCE + (SOURCE > 0), TARGET)  # two runs
+POSITIONS = pytest.mark.parametrize("positions", [slice(None), slice(2, None), 3, [0, 4]])
 
 
 def transformer(norm="pre"):
@@ -40,12 +30,11 @@ def model():
     return transformer()
 
 
-@pytest.fixture
-def runs():
-    """Source and target of two runs: the second sentence of the batch is padded."""
-    source = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]])
-    target = torch.tensor([[1, 3, 5, 7, 11, 13, 16], [1, 2, 4, 6, 0, 0, 0]])
-    return (source, target), (source + (source > 0), target)
+def recorded(model, run, *names):
+    """The heads of a run, and what these sub-modules return."""
+    with record_heads(model) as heads, record_outputs(model, names) as outputs:
+        model(*run)
+    return heads, outputs
 
 
 def names_of_hooks(model):
@@ -72,112 +61,57 @@ def test_a_head_switched_off_by_hand(need_weights):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_model_with_heads_off_is_one_whose_output_projections_have_no_columns_for_them(norm, runs):
+def test_a_model_with_heads_off_is_one_whose_output_projections_have_no_columns_for_them(norm):
     """Values and gradients; the gradients of the missing columns are zero in both."""
     ours = transformer(norm)
-    theirs, off = copy.deepcopy(ours), {SELF: [1], CROSS: [0, 1]}
-    masks = {}
+    theirs, off, masks = copy.deepcopy(ours), {SELF: [1], CROSS: [0, 1]}, {}
     for name, heads in off.items():
         weight = theirs.get_submodule(name).out_proj.weight
-        masks[name] = torch.ones_like(weight)
+        masks[f"{name}.out_proj.weight"] = mask = torch.ones_like(weight)
         for head in heads:
-            masks[name][:, 11 * head : 11 * (head + 1)] = 0
-        weight.data *= masks[name]
+            mask[:, 11 * head : 11 * (head + 1)] = 0
+        weight.data *= mask
     with heads_off(ours, off):
-        output = ours(*runs[0])
-    expected = theirs(*runs[0])
+        output = ours(*ONE)
+    expected = theirs(*ONE)
     assert_close(output, expected, **CLOSE)
-    assert not torch.allclose(output, ours(*runs[0]))
     grad = torch.randn_like(output)
     output.backward(grad)
     expected.backward(grad)
-    found, wanted = gradients(ours), gradients(theirs)
-    for name, mask in masks.items():
-        wanted[f"{name}.out_proj.weight"] = wanted[f"{name}.out_proj.weight"] * mask
-    assert_close(found, wanted, rtol=0, atol=1e-8)  # of gradients of a few hundred
-
-
-class TwoAttentions(nn.Module):
-    """Self-attention of two heads, then of three."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = MultiHeadAttention(6, 2), MultiHeadAttention(6, 3)
-
-    def forward(self, x):
-        x = self.first(x, x, x)[0]
-        return self.second(x, x, x)[0]
+    wanted = {name: gradient * masks.get(name, 1) for name, gradient in gradients(theirs).items()}
+    assert_close(gradients(ours), wanted, rtol=0, atol=1e-8)  # of gradients of a few hundred
 
 
 def test_attentions_may_have_different_numbers_of_heads():
+    class TwoAttentions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = MultiHeadAttention(6, 2), MultiHeadAttention(6, 3)
+
+        def forward(self, x):
+            x = self.first(x, x, x)[0]
+            return self.second(x, x, x)[0]
+
     ours, x = randomise(TwoAttentions()).double(), torch.randn(2, 5, 6, dtype=torch.float64)
     theirs = copy.deepcopy(ours)
     theirs.first.out_proj.weight.data[:, 3:6] = 0  # head 1 of three features
     theirs.second.out_proj.weight.data[:, [0, 1, 4, 5]] = 0  # heads 0 and 2 of two features
     with heads_off(ours, {"first": [1], "second": [0, 2]}):
         assert_close(ours(x), theirs(x), **CLOSE)
-    with record_heads(ours) as heads:
-        ours(x)
-    assert heads["first"].shape == (2, 2, 5, 3)
-    assert heads["second"].shape == (2, 3, 5, 2)
+    heads, _ = recorded(ours, (x,))
+    assert (heads["first"].shape, heads["second"].shape) == ((2, 2, 5, 3), (2, 3, 5, 2))
 
 
-def test_heads_that_are_off_still_have_maps_and_work_step_by_step(model, runs):
-    (source, target), _ = runs
+def test_heads_that_are_off_still_have_maps_and_work_step_by_step(model):
+    source, target = SOURCE[:1], TARGET[:1]
     with heads_off(model, {CROSS: [0], "decoder.layers.0.self_attention": [1]}), record_attention(model) as maps:
-        expected = model(source[:1], target[:1])
-    assert_close(maps[CROSS].sum(-1), torch.ones(1, 2, 7, dtype=torch.float64))
-    with heads_off(model, {CROSS: [0], "decoder.layers.0.self_attention": [1]}), torch.no_grad():
-        cache = model.begin(source[:1])
-        steps = [model.step(target[:1, i : i + 1], cache) for i in range(7)]
+        expected = model(source, target)
+        cross = maps[CROSS]
+        with torch.no_grad():
+            cache = model.begin(source)
+            steps = [model.step(target[:, i : i + 1], cache) for i in range(7)]
+    assert_close(cross.sum(-1), torch.ones(1, 2, 7, dtype=torch.float64))
     assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-9)
-
-
-def test_blocks_nest_and_leave_nothing_behind(model, runs):
-    before = model(*runs[0])
-    with heads_off(model, {SELF: [0]}), heads_off(model, {SELF: [1]}):
-        both = model(*runs[0])
-    with heads_off(model, {SELF: [0, 1]}):
-        assert_close(model(*runs[0]), both, **CLOSE)
-    with pytest.raises(ZeroDivisionError), heads_off(model, {SELF: [0]}):
-        raise ZeroDivisionError
-    assert torch.equal(model(*runs[0]), before)
-    assert names_of_hooks(model) == []
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: TransformerEncoder(TransformerConfig(**SIZES)),
-        lambda: LanguageModel(TransformerConfig(**SIZES, positions="alibi")),
-    ],
-)
-def test_every_model_of_the_course_can_be_changed(build):
-    model, tokens = randomise(build()).eval(), torch.tensor([[3, 5, 7, 11]])
-    name = next(iter(named_attentions(model)))
-    with heads_off(model, {name: [1]}):
-        changed = model(tokens)
-    assert not torch.allclose(changed, model(tokens))
-
-
-def test_names_and_heads_that_do_not_exist_are_errors_before_anything_is_changed(model):
-    with pytest.raises(
-        KeyError, match=r"expected the name of an attention, one of encoder\.layers\.0\.self_attention, "
-    ):
-        heads_off(model, {SELF: [0], "encoder": [0]}).__enter__()
-    with pytest.raises(ValueError, match=r"self_attention has the heads 0 … 1, got \[2, -1\]"):
-        heads_off(model, {SELF: [0, 2, -1]}).__enter__()
-    with pytest.raises(ValueError, match=r"cross_attention has the heads 0 … 1, got \[2\]"):
-        patch_heads(model, {(CROSS, 2): torch.zeros(1)}).__enter__()
-    with pytest.raises(KeyError, match=r"Transformer has no sub-module 'decoder\.layers\.9'"):
-        patch_outputs(model, {"decoder.layers.9": torch.zeros(1)}).__enter__()
-    with pytest.raises(KeyError, match="no sub-module 'decoding'"):
-        record_outputs(model, ["decoder", "decoding"]).__enter__()
-    with pytest.raises(ValueError, match=r"at least one course_kit\.nn\.MultiHeadAttention, got Linear with none"):
-        heads_off(nn.Linear(2, 3), {"": [0]}).__enter__()
-    with pytest.raises(ValueError, match="got Linear with none"):
-        record_heads(nn.Linear(2, 3)).__enter__()
-    assert names_of_hooks(model) == []
 
 
 @pytest.mark.parametrize(
@@ -190,222 +124,160 @@ def test_names_and_heads_that_do_not_exist_are_errors_before_anything_is_changed
         lambda model: patch_outputs(model, {"encoder": torch.zeros(2, 5, 22), "decoder": torch.zeros(2, 7, 22)}),
     ],
 )
-def test_every_hook_is_removed_after_the_block_and_after_an_error_in_it(block, model, runs):
+def test_every_hook_is_removed_after_the_block_and_after_an_error_in_it(block, model):
+    before = model(*ONE)
     with block(model):
-        model(*runs[0])
+        model(*ONE)
         assert len(names_of_hooks(model)) >= 2
     assert names_of_hooks(model) == []
     with pytest.raises(ZeroDivisionError), block(model):
         raise ZeroDivisionError
+    assert names_of_hooks(model) == []
+    assert torch.equal(model(*ONE), before)
+
+
+@pytest.mark.parametrize(
+    ("block", "error", "message"),
+    [
+        (lambda m: heads_off(m, {SELF: [0], "encoder": [0]}), KeyError, r"name of an attention, one of encoder\.lay"),
+        (lambda m: heads_off(m, {SELF: [0, 2, -1]}), ValueError, r"_attention has the heads 0 … 1, got \[2, -1\]"),
+        (lambda m: patch_heads(m, {(CROSS, 2): torch.zeros(1)}), ValueError, r"has the heads 0 … 1, got \[2\]"),
+        (lambda m: patch_outputs(m, {"x.y": torch.zeros(1)}), KeyError, r"Transformer has no sub-module 'x\.y'"),
+        (lambda m: record_outputs(m, ["decoder", "decoding"]), KeyError, "no sub-module 'decoding'"),
+        (lambda m: heads_off(nn.Linear(2, 3), {"": [0]}), ValueError, "got Linear with none"),
+        (lambda m: record_heads(nn.Linear(2, 3)), ValueError, "got Linear with none"),
+    ],
+)
+def test_names_and_heads_that_do_not_exist_are_errors_before_anything_is_changed(block, error, message, model):
+    with pytest.raises(error, match=message):
+        block(model).__enter__()
     assert names_of_hooks(model) == []
 
 
 # --- recording --------------------------------------------------------------------------------------------------------
 
 
-def test_recorded_heads_are_weights_times_values(model, runs):
-    with record_heads(model) as heads, record_attention(model) as maps:
-        expected = model(*runs[0])
+def test_recorded_heads_are_weights_times_values(model):
+    with record_attention(model) as maps:
+        heads, _ = recorded(model, ONE)
     assert set(heads) == set(maps) == set(named_attentions(model))
-    memory = model.encode(runs[0][0])
-    attention = model.get_submodule(CROSS)
-    values = attention.v_proj(memory).unflatten(-1, (2, 11)).transpose(1, 2)  # (B, H, L_source, d_head)
+    values = model.get_submodule(CROSS).v_proj(model.encode(SOURCE)).unflatten(-1, (2, 11)).transpose(1, 2)
     assert_close(heads[CROSS], (maps[CROSS] @ values).detach(), **CLOSE)
-    assert_close(model(*runs[0]), expected, **CLOSE)
     assert not any(output.requires_grad for output in heads.values())
 
 
-def test_of_two_runs_in_one_block_the_latest_is_recorded(model, runs):
-    one, other = runs
+def test_of_two_runs_in_one_block_the_latest_is_recorded(model):
     with record_heads(model) as heads, record_outputs(model, ["encoder"]) as outputs:
-        model(*one)
-        model(*other)
-    with record_heads(model) as expected:
-        model(*other)
-    assert_close(heads[SELF], expected[SELF], **CLOSE)
-    assert_close(outputs["encoder"], model.encode(other[0]).detach(), **CLOSE)
+        model(*ONE)
+        model(*OTHER)
+    assert_close(heads, recorded(model, OTHER)[0], **CLOSE)
+    assert_close(outputs["encoder"], model.encode(OTHER[0]).detach(), **CLOSE)
 
 
-def test_recorded_outputs_are_what_the_submodules_return(model, runs):
-    names = ["source_embedding", "encoder.layers.0", "encoder", SELF, "output"]
-    with record_outputs(model, iter(names)) as outputs:
-        logits = model(*runs[0])
-    source = runs[0][0]
-    mask = (source != 0)[:, None, None]
-    embedded = model.source_embedding(source)
-    assert_close(outputs["source_embedding"], embedded.detach(), **CLOSE)
+def test_recorded_outputs_are_what_the_submodules_return(model):
+    names = ["source_embedding", "encoder.layers.0", SELF, "output"]
+    _, outputs = recorded(model, ONE, *names)
+    mask = (SOURCE != 0)[:, None, None]
+    embedded = model.source_embedding(SOURCE)
     first = model.encoder.layers[0](embedded, mask)
-    assert_close(outputs["encoder.layers.0"], first.detach(), **CLOSE)
     normed = model.encoder.layers[1].norm1(first)
-    assert_close(
-        outputs[SELF], model.encoder.layers[1].self_attention(normed, normed, normed, mask)[0].detach(), **CLOSE
-    )
-    assert torch.equal(outputs["output"], logits.detach())
-    assert not any(output.requires_grad for output in outputs.values())
+    attended = model.encoder.layers[1].self_attention(normed, normed, normed, mask)[0]
+    for name, expected in zip(names, (embedded, first, attended, model(*ONE)), strict=True):
+        assert_close(outputs[name], expected.detach(), **CLOSE)
+        assert not outputs[name].requires_grad
 
 
 # --- patching ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["encoder", "source_embedding", "encoder.layers.2"])
-def test_with_all_of_the_source_patched_the_other_run_comes_out(name, model, runs):
-    one, other = runs
-    expected = model(*other)
-    with record_outputs(model, [name]) as outputs:
-        model(*other)
-    with patch_outputs(model, outputs):
-        patched = model(*one)
-    assert_close(patched, expected, **CLOSE)  # the padding mask is that of both
-    assert not torch.allclose(patched, model(*one))
+@pytest.mark.parametrize("name", ["source_embedding", "encoder.layers.2"])
+def test_with_all_of_the_source_patched_the_other_run_comes_out(name, model):
+    with patch_outputs(model, recorded(model, OTHER, name)[1]):
+        patched = model(*ONE)
+    assert_close(patched, model(*OTHER), **CLOSE)  # the padding mask is that of both
+    assert not torch.allclose(patched, model(*ONE))
 
 
-def test_a_patch_of_one_position_changes_this_position_alone(model, runs):
-    one, other = runs
-    names = ["encoder.layers.0", SELF]
-    with record_outputs(model, names) as clean:
-        model(*one)
-    with record_outputs(model, names) as outputs:
-        model(*other)
-    for name in names:
-        for positions in (3, [1, 3], slice(2, None)):
-            with (
-                patch_outputs(model, {name: outputs[name]}, positions=positions),
-                record_outputs(model, [name]) as seen,
-            ):
-                model(*one)
-            expected = clean[name].clone()
-            expected[:, positions] = outputs[name][:, positions]
-            assert_close(seen[name], expected, **CLOSE)
+@POSITIONS
+@pytest.mark.parametrize("name", ["encoder.layers.0", SELF])
+def test_a_patch_changes_its_positions_alone_and_no_attention_weights_of_its_own(name, positions, model):
+    with record_attention(model) as maps:
+        expected = recorded(model, ONE, name)[1][name].clone()
+    patches = recorded(model, OTHER, name)[1]
+    with patch_outputs(model, patches, positions=positions), record_attention(model) as patched_maps:
+        found = recorded(model, ONE, name)[1][name]
+    expected[:, positions] = patches[name][:, positions]
+    assert_close(found, expected, **CLOSE)
+    before = SELF if name == SELF else "encoder.layers.0.self_attention"
+    assert_close(patched_maps[before], maps[before], **CLOSE)
 
 
-def test_a_run_patched_with_itself_is_the_same_run(model, runs):
-    names = ["encoder.layers.1", SELF, CROSS, "decoder.layers.0", "decoder.layers.0.feed_forward"]
-    with record_outputs(model, names) as outputs, record_heads(model) as heads:
-        expected = model(*runs[0])
-    patches = {(name, head): output[:, head] for name, output in heads.items() for head in range(2)}
-    with patch_outputs(model, outputs), patch_heads(model, patches):
-        assert_close(model(*runs[0]), expected, **CLOSE)
-
-
-@pytest.mark.parametrize("positions", [slice(None), 4, [0, 5]])
-def test_a_patched_head_is_that_of_the_other_run_and_the_others_are_not(positions, model, runs):
-    one, other = runs
-    with record_heads(model) as clean:
-        model(*one)
-    with record_heads(model) as heads:
-        model(*other)
-    with patch_heads(model, {(CROSS, 1): heads[CROSS][:, 1]}, positions=positions), record_heads(model) as seen:
-        model(*one)
-    expected = clean[CROSS].clone()
-    expected[:, 1, positions] = heads[CROSS][:, 1, positions]
-    assert_close(seen[CROSS], expected, **CLOSE)
-    assert not torch.allclose(seen[CROSS], clean[CROSS])
-
-
-@pytest.mark.parametrize("pairs", [[(SELF, 0), (SELF, 1)], [(SELF, 1), (SELF, 0)], [(SELF, 1), (CROSS, 0)]])
-def test_each_of_several_patched_heads_gets_its_own_patch(pairs, model, runs):
-    one, other = runs
-    with record_heads(model) as heads:
-        model(*other)
-    with patch_heads(model, {(n, h): heads[n][:, h] for n, h in pairs}), record_heads(model) as seen:
-        model(*one)
+@POSITIONS
+@pytest.mark.parametrize("pairs", [[(SELF, 1), (SELF, 0)], [(SELF, 1), (CROSS, 0)]])
+def test_each_patched_head_is_that_of_the_other_run_and_the_others_are_not(pairs, positions, model):
+    clean, heads = (recorded(model, run)[0] for run in (ONE, OTHER))
+    with patch_heads(model, {(name, head): heads[name][:, head] for name, head in pairs}, positions=positions):
+        seen, _ = recorded(model, ONE)
+    expected = clean[SELF].clone()
     for name, head in pairs:
-        assert_close(seen[name][:, head], heads[name][:, head], **CLOSE)
+        assert_close(seen[name][:, head, positions], heads[name][:, head, positions], **CLOSE)
+        if name == SELF:
+            expected[:, head, positions] = heads[SELF][:, head, positions]
+    assert_close(seen[SELF], expected, **CLOSE)
 
 
-def test_what_a_patch_replaces_is_left_as_it_was_where_it_was_recorded(model, runs):
+def test_what_a_patch_replaces_is_left_as_it_was_where_it_was_recorded(model):
     """Recording first keeps a view of what the module computed; the patch must not write into it."""
-    one, other = runs
-    with record_heads(model) as clean_heads, record_outputs(model, [SELF]) as clean:
-        model(*one)
-    with record_heads(model) as heads, record_outputs(model, [SELF]) as outputs:
-        model(*other)
+    (clean_heads, clean), (heads, outputs) = (recorded(model, run, SELF) for run in (ONE, OTHER))
     with record_heads(model) as before, patch_heads(model, {(SELF, 1): heads[SELF][:, 1]}):
-        model(*one)
+        model(*ONE)
     assert_close(before[SELF], clean_heads[SELF], **CLOSE)
     with record_outputs(model, [SELF]) as before, patch_outputs(model, outputs):
-        model(*one)
+        model(*ONE)
     assert_close(before[SELF], clean[SELF], **CLOSE)
 
 
-@pytest.mark.parametrize("positions", [slice(None), 3, [0, 4]])
-def test_values_and_gradients_of_a_patched_encoder_are_those_of_a_decoder_given_the_patched_memory(
-    positions, model, runs
-):
+@POSITIONS
+def test_a_patched_encoder_has_values_and_gradients_of_a_decoder_given_the_patched_memory(positions, model):
     """No gradient reaches what was replaced."""
-    one, other = runs
-    patch = model.encode(other[0]).detach()
+    patch = model.encode(OTHER[0]).detach()
     with patch_outputs(model, {"encoder": patch}, positions=positions):
-        patched = model(*one)
+        patched = model(*ONE)
     patched.square().sum().backward()
     found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
     model.zero_grad()
     kept = torch.ones(2, 5, 1, dtype=torch.float64)
     kept[:, positions] = 0
-    expected = model.decode(one[1], kept * model.encode(one[0]) + (1 - kept) * patch, one[0])
+    expected = model.decode(TARGET, kept * model.encode(SOURCE) + (1 - kept) * patch, SOURCE)
     assert_close(patched, expected, **CLOSE)
     expected.square().sum().backward()
-    for name, wanted in gradients(model).items():
-        assert_close(found[name], wanted, rtol=1e-9, atol=1e-8)  # of gradients of a few hundred
+    assert_close(found, gradients(model), rtol=1e-9, atol=1e-8)  # of gradients of a few hundred
 
 
-def test_a_patched_attention_still_returns_its_weights(model, runs):
-    with record_attention(model) as expected:
-        model(*runs[0])
-    with patch_outputs(model, {SELF: torch.zeros(2, 5, 22, dtype=torch.float64)}), record_attention(model) as maps:
-        model(*runs[0])
-    assert_close(maps[SELF], expected[SELF], **CLOSE)
-
-
-def test_a_head_patched_with_zeros_is_switched_off(model, runs):
-    with heads_off(model, {CROSS: [0]}):
-        expected = model(*runs[0])
-    with patch_heads(model, {(CROSS, 0): torch.zeros(2, 7, 11, dtype=torch.float64)}):
-        assert_close(model(*runs[0]), expected, **CLOSE)
-
-
-def test_all_heads_and_the_residual_patched_together_give_the_layer_of_the_other_run(model, runs):
-    """The parts of a layer add up: its input and both sub-layers of the other run make its output."""
-    one, other = runs
-    parts = ["encoder.layers.0", SELF, "encoder.layers.1.feed_forward"]
-    with record_outputs(model, [*parts, "encoder.layers.1"]) as outputs:
-        model(*other)
-    with (
-        patch_outputs(model, {name: outputs[name] for name in parts}),
-        record_outputs(model, ["encoder.layers.1"]) as seen,
-    ):
-        model(*one)
-    assert_close(seen["encoder.layers.1"], outputs["encoder.layers.1"], **CLOSE)
-
-
-def test_a_patch_of_another_shape_is_an_error(model, runs):
-    with (
-        patch_outputs(model, {"encoder.layers.0": torch.zeros(2, 3, 22)}),
-        pytest.raises(
-            ValueError, match=r"patch of encoder.layers.0 must have the shape .*\(2, 5, 22\), got \(2, 3, 22\)"
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (
+            lambda m: patch_outputs(m, {"encoder": torch.zeros(1, 5, 22)}),
+            r"patch of encoder must have .*\(2, 5, 22\), got \(1, 5, 22\); both runs need the same batch size",
         ),
-    ):
-        model(*runs[0])
-    with (
-        patch_outputs(model, {"encoder": torch.zeros(1, 5, 22)}),
-        pytest.raises(ValueError, match=r"\(2, 5, 22\), got \(1, 5, 22\); both runs need the same batch size"),
-    ):
-        model(*runs[0])
-    with (
-        patch_heads(model, {(CROSS, 1): torch.zeros(2, 7, 22)}),
-        pytest.raises(ValueError, match=r"patch of head 1 of decoder.*\(2, 7, 11\), got \(2, 7, 22\)"),
-    ):
-        model(*runs[0])
+        (
+            lambda m: patch_heads(m, {(CROSS, 1): torch.zeros(2, 7, 22)}),
+            r"patch of head 1 of decoder.*\(2, 7, 11\), got \(2, 7, 22\)",
+        ),
+    ],
+)
+def test_a_patch_of_another_shape_is_an_error(block, message, model):
+    with block(model), pytest.raises(ValueError, match=message):
+        model(*ONE)
 
 
-def test_a_part_that_is_not_called_cannot_be_patched_silently(model, runs):
+def test_a_part_that_is_not_called_cannot_be_patched_silently(model):
     """With gradients, self-attention computes its three projections as one product, without calling them."""
     name = f"{SELF}.v_proj"
     message = rf"Transformer did not call {name}, so nothing was patched there"
-    with pytest.raises(ValueError, match=message), patch_outputs(model, {name: torch.zeros(2, 5, 22)}):
-        model(*runs[0])
     both = {"encoder": torch.zeros(2, 5, 22), name: torch.zeros(2, 5, 22)}  # the first is called
     with pytest.raises(ValueError, match=message), patch_outputs(model, both):
-        model(*runs[0])
-    with pytest.raises(ZeroDivisionError), patch_outputs(model, {name: torch.zeros(2, 5, 22)}):
+        model(*ONE)
+    with pytest.raises(ZeroDivisionError), patch_outputs(model, both):
         raise ZeroDivisionError  # the error of the block is not hidden

@@ -6,10 +6,9 @@ import copy
 
 import pytest
 import torch
-from oracles import DTYPES, assert_same_function, leaf, no_side_effects
+from oracles import DTYPES, no_side_effects
 from torch.testing import assert_close
 
-import course_lib as cl
 from course_kit.nn import AlibiPosition, LearnedPositionalEmbedding, RotaryPosition, SinusoidalPositionalEncoding
 from course_lib.positional_encoding import alibi_bias, apply_rotary, sinusoidal_encoding
 
@@ -22,26 +21,15 @@ ADDED = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize("d_model", [7, 10])
-def test_the_sinusoidal_module_adds_the_encoding_of_any_length(d_model):
-    module = SinusoidalPositionalEncoding(d_model)
-    for length in (3, 2, 13, 5, 0):  # growing, shrinking, growing again
-        x = torch.randn(2, length, d_model)
-        with no_side_effects(x):
-            assert_close(module(x), x + sinusoidal_encoding(length, d_model))
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_sinusoidal_module_keeps_the_dtype(dtype):
-    x = torch.zeros(2, 5, 7, dtype=dtype)
-    assert_close(SinusoidalPositionalEncoding(7)(x)[0], sinusoidal_encoding(5, 7).to(dtype))
-
-
-def test_the_sinusoidal_module_has_neither_parameters_nor_state():
-    module = SinusoidalPositionalEncoding(7)
-    module(torch.randn(2, 5, 7))
-    assert not list(module.parameters())
+def test_the_sinusoidal_module_adds_the_encoding_of_any_length_in_any_dtype(d_model, dtype):
+    with no_side_effects():
+        module = SinusoidalPositionalEncoding(d_model)
+    for length in (3, 2, 13, 5, 0):  # growing, shrinking, growing again
+        x = torch.randn(2, length, d_model).to(dtype)
+        with no_side_effects(x):
+            assert_close(module(x), x + sinusoidal_encoding(length, d_model).to(dtype))
     assert not module.state_dict()
-    SinusoidalPositionalEncoding(7).load_state_dict(module.state_dict())
 
 
 def test_the_table_is_not_rebuilt_at_every_step_of_decoding(monkeypatch):
@@ -75,18 +63,6 @@ def test_going_to_half_precision_and_back_leaves_positions_exact():
 # --- learned ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [0, 1, 5, 13])
-def test_from_position_zero_on_it_is_the_plain_one(length):
-    module, plain, x = (
-        LearnedPositionalEmbedding(13, 7).double(),
-        cl.LearnedPositionalEmbedding(13, 7),
-        leaf(2, length, 7),
-    )
-    plain = plain.double()
-    plain.load_state_dict(module.state_dict())
-    assert_same_function(module(x), plain(x), module, plain, (x,))
-
-
 @ADDED
 @pytest.mark.parametrize("offset", [1, 8])
 def test_from_another_position_on_it_adds_what_a_longer_sequence_gets_there(module, offset):
@@ -97,18 +73,13 @@ def test_from_another_position_on_it_adds_what_a_longer_sequence_gets_there(modu
 # --- rotary -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_base_of_the_module_is_ten_thousand_by_default():
-    x = torch.randn(5, 14)
-    rotated, _ = RotaryPosition().rotate(x, x)
-    assert torch.equal(rotated, apply_rotary(x, torch.arange(5), 10_000.0))
-
-
 @pytest.mark.parametrize("len_q", [1, 5, 7])
-def test_the_last_query_stands_where_the_last_key_stands(len_q):
-    position, query, key = RotaryPosition(base=100.0), torch.randn(3, 2, len_q, 14), torch.randn(3, 2, 7, 14)
+@pytest.mark.parametrize("options", [{}, {"base": 100.0}])
+def test_the_last_query_stands_where_the_last_key_stands(len_q, options):
+    position, query, key = RotaryPosition(**options), torch.randn(3, 2, len_q, 14), torch.randn(3, 2, 7, 14)
     turned_query, turned_key = position.rotate(query, key)
-    assert_close(turned_query, apply_rotary(query, torch.arange(7 - len_q, 7), 100.0))
-    assert_close(turned_key, apply_rotary(key, torch.arange(7), 100.0))
+    assert_close(turned_query, apply_rotary(query, torch.arange(7 - len_q, 7), **options))
+    assert_close(turned_key, apply_rotary(key, torch.arange(7), **options))
     assert position.bias(query, key) is None
 
 
@@ -122,9 +93,7 @@ def test_the_module_gives_the_last_queries_their_rows_in_their_dtype(len_q, dtyp
     with no_side_effects(query, key):
         bias = AlibiPosition().bias(query, key)
     assert_close(bias, alibi_bias(2, 7)[:, 7 - len_q :].to(dtype))
-    rotated = AlibiPosition().rotate(query, key)
-    assert rotated[0] is query
-    assert rotated[1] is key
+    assert all(a is b for a, b in zip(AlibiPosition().rotate(query, key), (query, key), strict=True))
 
 
 def test_alibi_grows_with_the_sequence_that_is_decoded():
@@ -141,22 +110,11 @@ def test_alibi_grows_with_the_sequence_that_is_decoded():
 
 def test_tables_are_made_where_they_are_wanted():
     x = torch.empty(3, 2, 5, 14, device="meta")
-    rotated = RotaryPosition().rotate(x, x)
-    bias = AlibiPosition().bias(x, x)
-    assert {tensor.device.type for tensor in (*rotated, bias)} == {"meta"}
-    module = SinusoidalPositionalEncoding(14).to("meta")
-    assert module(x[0]).device.type == "meta"
-
-
-def test_the_table_follows_its_input_from_device_to_device():
+    tables = *RotaryPosition().rotate(x, x), AlibiPosition().bias(x, x)
+    assert {tensor.device.type for tensor in tables} == {"meta"}
     module = SinusoidalPositionalEncoding(7)
     for device in ("cpu", "meta", "cpu"):
         assert module(torch.zeros(1, 5, 7, device=device)).device.type == device
-
-
-def test_the_sinusoidal_module_needs_no_random_numbers():
-    with no_side_effects():
-        SinusoidalPositionalEncoding(7)
 
 
 @ADDED
@@ -168,22 +126,11 @@ def test_a_deep_copy_adds_the_same(module):
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("offset", [9, 20])
-def test_an_end_beyond_the_learned_positions_is_refused(offset):
-    with pytest.raises(
-        ValueError, match=rf"at most max_length = 13 positions long, got {5 + offset}; .*build it longer"
-    ):
-        LearnedPositionalEmbedding(13, 7)(torch.randn(2, 5, 7), offset=offset)
-
-
-def test_a_width_other_than_that_of_the_table_is_refused():
+def test_what_has_no_position_is_refused():
+    with pytest.raises(ValueError, match=r"at most max_length = 13 positions long, got 14; .*build it longer"):
+        LearnedPositionalEmbedding(13, 7)(torch.randn(2, 5, 7), offset=9)
+    for act in (RotaryPosition().rotate, AlibiPosition().bias):
+        with pytest.raises(ValueError, match=r"a key for every query, got 7 queries and 5 keys; use them in self-att"):
+            act(torch.randn(3, 2, 7, 14), torch.randn(3, 2, 5, 14))
     with pytest.raises(ValueError, match=r"x must be .* with d_model = 7, got \(2, 5, 11\); build the position code"):
         SinusoidalPositionalEncoding(7)(torch.randn(2, 5, 11))
-
-
-@pytest.mark.parametrize("act", [RotaryPosition().rotate, AlibiPosition().bias])
-def test_more_queries_than_keys_have_no_positions(act):
-    with pytest.raises(
-        ValueError, match=r"a key for every query, got 7 queries and 5 keys; use them in self-attention"
-    ):
-        act(torch.randn(3, 2, 7, 14), torch.randn(3, 2, 5, 14))

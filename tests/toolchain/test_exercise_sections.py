@@ -24,9 +24,10 @@ def test_a_section_has_statement_stub_and_check_in_this_order():
 
 def test_the_book_folds_hints_and_solution():
     exercise = find("causal_mask")
-    text = fold(expand(LINE))
+    text = fold(expand(LINE), lambda exercise: f"<p>where to do {exercise.name}</p>")
+    assert "<p>where to do causal_mask</p>\n\n```{dropdown} Hint 1" in text
     for number, hint in enumerate(exercise.hints, 1):
-        assert f"```{{dropdown}} Hint {number}\n{hint}\n```" in text
+        assert f"```{{dropdown}} Hint {number}\n:class-container: hint\n{hint}\n```" in text
     assert f"````{{dropdown}} A solution\n```python\n{exercise.solution.rstrip()}\n```\n````" in text
 
 

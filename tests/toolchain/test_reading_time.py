@@ -41,8 +41,11 @@ def test_code_is_counted_where_it_is_seen(source, lines):
 
 
 def test_the_minutes_of_a_page_by_hand():
-    """450 words at 150 a minute are 3 minutes, 2 lines at 10 a minute begin a fourth; `softmax` takes 10 minutes."""
-    source = "# A title\n\n" + "word " * 448 + "\n\n" + CELL + "\n```{exercise} softmax\n```\n"
-    assert (reading_minutes(source), exercise_minutes(source)) == (4, 10)
-    assert with_times(source).startswith("# A title\n\n*4 minutes to read, 10 minutes of exercises*\n\nword")
-    assert with_times("# A title\n\nTwo words.").startswith("# A title\n\n*1 minute to read*\n")
+    """260 words at 130 a minute, 2 lines at 10 a minute, a figure and a view: 6.7; `softmax` takes 10 minutes."""
+    figure = "```{code-cell}\n:tags: [hide-input]\nplt.show()\n```\n\n*Before you touch it: why?*\n"
+    source = "# A title\n\n" + "word " * 253 + f"\n\n{CELL}\n{figure}\n```{{exercise}} softmax\n```\n"
+    assert prose_words(source) == 260
+    assert (reading_minutes(source), exercise_minutes(source)) == (7, 10)
+    line = "# A title\n\n*Optional: 7 minutes to read, 10 minutes of exercises*\n\nword"
+    assert with_times(source, "Optional").startswith(line)
+    assert with_times("# A title\n\nTwo words.", "Optional").startswith("# A title\n\n*Optional: 1 minute to read*\n")

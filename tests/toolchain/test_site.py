@@ -22,12 +22,13 @@ def test_a_section_is_found_with_its_own_text(tmp_path):
     page.write_text(
         "<html><body><article><section id='top'><h1>Top<a class='headerlink'>#</a></h1><p>First words.</p>"
         "<pre>code</pre>"
-        "<section id='sub'><h2>Sub</h2><p>Other <b>bold</b> words <math>x</math>.</p>"
+        "<section id='sub'><h2>Sub</h2><p>Other <b>bold</b> words "
+        "<math><msqrt><msub><mi>d</mi><mi>k</mi></msub></msqrt></math>.</p>"
         "</section></section></article></body></html>"
     )
     assert list(sections(page)) == [
         ("top", "Top", "First words."),
-        ("sub", "Sub", "Other bold words ."),
+        ("sub", "Sub", "Other bold words √d_k."),
     ]
 
 

@@ -19,6 +19,7 @@ from course_kit.data import Vocabulary, built_in_corpus
 from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import TranslationTask
 from course_kit.translator.batches import batches_of_epoch, draw_seed, training_share, validation_share
+from course_kit.translator.dropout import ByteDropout
 from course_kit.translator.recipe import Recipe
 from course_kit.translator.trainer import _with_dropout_seeds, train
 from course_kit.workshop.tasks import reversal
@@ -58,18 +59,22 @@ def by_hand(task: TranslationTask, recipe: Recipe) -> nn.Module:
     return model
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [
-        {},
-        {"seed": 3, "bpe_dropout": 0.3},
-        {"betas": (0.5, 0.7), "weight_decay": 0.5},
-        {"eps": 0.1, "clip_norm": 0.05},
-        {"eps": 0.1, "clip_norm": 0.0},
-        {"schedule": "inverse_sqrt", "label_smoothing": 0.6},
-        {"schedule": "constant", "tie_embeddings": False, "norm": "post", "positions": "rotary"},
+        {"seed": 3, "bpe_dropout": 0.3, "eps": 0.1, "clip_norm": 0.05},
+        *(
+            pytest.param(change, marks=pytest.mark.thorough)
+            for change in (
+                {},
+                {"betas": (0.5, 0.7), "weight_decay": 0.5},
+                {"eps": 0.1, "clip_norm": 0.0},
+                {"schedule": "inverse_sqrt", "label_smoothing": 0.6},
+                {"schedule": "constant", "tie_embeddings": False, "norm": "post", "positions": "rotary"},
+            )
+        ),
     ],
+    ids=str,
 )
 def test_a_run_is_the_plain_loop(captions, change):
     """Weights after two epochs; without `out` those of the last step are returned."""
@@ -83,39 +88,19 @@ def test_a_run_is_the_plain_loop(captions, change):
         assert_close(ours, theirs, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: f"{name}: {text}")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("vocab_size", 77), ("d_model", 24), ("num_heads", 3), ("num_layers", 5), ("d_ff", 29), ("dropout", 0.45),
-        ("norm", "post"), ("positions", "rotary"), ("tie_embeddings", False),
-    ],
-)  # fmt: skip
-def test_each_size_and_choice_reaches_the_model(name, value):
-    start = {"d_model": 12, "num_heads": 2}  # both can be changed alone
-    before = Recipe(**start)  # its choice may be another than the model's own default
-    assert getattr(before, name) != value
-    assert getattr(before.model_config(), name) == getattr(before, name)
-    assert getattr(Recipe(**{**start, name: value}).model_config(), name) == value
-
-
-def test_a_recipe_has_every_choice_of_a_model_but_those_of_its_vocabulary_and_length():
-    """A choice that is added to the configuration is added to the recipe, and to the test above, or to this list."""
+def test_each_size_and_choice_of_a_model_can_be_chosen_and_reaches_it():
+    """A choice that is added to the configuration is added to the recipe and to this test, or to its last line."""
+    changes = {
+        "vocab_size": 77, "d_model": 24, "num_heads": 3, "num_layers": 5, "d_ff": 29, "dropout": 0.45, "norm": "post",
+        "positions": "rotary", "tie_embeddings": False,
+    }  # fmt: skip
+    before, after = Recipe().model_config(), Recipe(**changes).model_config()
+    for name, value in changes.items():
+        assert getattr(after, name) == value != getattr(before, name)
+        assert getattr(before, name) == getattr(Recipe(), name)
     here, there = ({field.name for field in dataclasses.fields(cls)} for cls in (Recipe, TransformerConfig))
+    assert there & here == set(changes)
     assert there - here == {"target_vocab_size", "max_length", "pad_id"}
-
-
-def test_dropout_is_active_while_training_and_not_while_measuring():
-    modes = []
-
-    class Watched(nn.Dropout):
-        def forward(self, x):
-            modes.append(self.training)
-            return super().forward(x)
-
-    model = Pull()
-    model.dropout = Watched(0.5)
-    train(Pulled([1.0]), dataclasses.replace(PULLING, epochs=1), model=model, **QUIET)
-    assert modes == [True] * STEPS + [False]
 
 
 # A model of one number that is pulled to and fro: which epoch is the best is known beforehand. With both betas 0, a
@@ -147,14 +132,13 @@ class Target(NamedTuple):
 
 
 class Pulled:
-    """Epoch n pulls the number to `places[n]`; right are as many tenths as it has passed. It notes dropout's masks."""
+    """Epoch n pulls the number to `places[n]`; right are as many fifths as it has passed. It notes what it sees."""
 
-    name = "pulled"
-    unit = "numbers"
-    goal = 1.0
+    name, unit, goal = "pulled", "numbers", 1.0
 
-    def __init__(self, places, strengths=(1.0, 1.0, 1.0)):
-        self.places, self.strengths, self.masks = places, strengths, []
+    def __init__(self, places, strengths=(1.0, 1.0, 1.0, 1.0)):
+        self.places, self.strengths = places, strengths
+        self.losses, self.masks, self.layers = [], [], []
 
     def check_model(self, model):
         assert isinstance(model, Pull)
@@ -174,103 +158,103 @@ class Pulled:
 
     def loss(self, model, batch):
         number, ones = model()
+        loss = batch.strength * (number - batch.place).square()
+        self.losses.append(loss.item())
         self.masks.append((ones != 0).tolist())
-        return batch.strength * (number - batch.place).square()
+        self.layers.append((type(model.dropout), model.dropout.training))
+        return loss
 
     def predict(self, model, batch):
+        self.layers.append((type(model.dropout), model.dropout.training))
         return model()[0]
 
     def correct(self, prediction, batch):
         right = (prediction > torch.arange(-10, 10) / 10)[None]
-        return right, torch.ones_like(right)
+        return right, torch.arange(20)[None] % 2 == 0
+
+
+def loss_of(model):
+    """One minus the share of -1.0, -0.8, …, 0.8 that the number has passed."""
+    return 1 - sum(model.number.item() > i / 5 for i in range(-5, 5)) / 10
 
 
 TO_AND_FRO = {"places": [-5.0, 5.0, -5.0], "strengths": [1.0, 100.0, 0.01]}
 
 
-def test_the_weights_of_the_epoch_with_the_lowest_validation_loss_are_returned(tmp_path):
+def test_best_and_last_epoch_are_kept_and_the_weights_of_the_lowest_validation_loss_returned(tmp_path):
     """The second of three: neither the first nor the last, nor the one with the lowest training loss."""
-    task = Pulled(**TO_AND_FRO)
-    model, history = train(task, PULLING, model=Pull(), out=tmp_path / "run", **QUIET)
+    model, history = train(Pulled(**TO_AND_FRO), PULLING, model=Pull(), out=tmp_path / "run", **QUIET)
     first, second, third = (epoch["val_loss"] for epoch in history)
     assert second < min(first, third)
     assert min(history, key=lambda epoch: epoch["train_loss"]) == history[2]
-    right, _ = task.correct(model.number.detach(), None)
-    assert 1 - right.float().mean().item() == pytest.approx(second, abs=1e-6)
-
-
-def test_the_last_epoch_is_kept_too_and_returned_where_nothing_is_kept(tmp_path):
-    train(Pulled(**TO_AND_FRO), PULLING, model=Pull(), out=tmp_path / "run", **QUIET)
+    assert loss_of(model) == pytest.approx(second, abs=1e-6)
+    assert history[1]["val_accuracy"] == pytest.approx(1 - second, abs=1e-6)
+    assert "val_perplexity" not in history[1]
     best, last = (torch.load(tmp_path / "run" / name, weights_only=True) for name in ("best.ckpt", "last.ckpt"))
     assert (best["global_step"], last["global_step"]) == (2 * STEPS, 3 * STEPS)
-    model, _ = train(Pulled(**TO_AND_FRO), PULLING, model=Pull(), **QUIET)
+    assert torch.equal(model.number, best["state_dict"]["model.number"])
+    model, _ = train(Pulled(**TO_AND_FRO), PULLING, model=Pull(), **QUIET)  # where nothing is kept, the last
     assert torch.equal(model.number, last["state_dict"]["model.number"])
     assert model.number < best["state_dict"]["model.number"]
 
 
 def test_a_run_that_was_stopped_after_its_best_epoch_goes_on_with_the_last_one(tmp_path):
-    """No epoch is trained twice, and the best is still known."""
-    settings = {"model": Pull(), "out": tmp_path / "run", **QUIET}
-    recipe = dataclasses.replace(PULLING, epochs=4)
-    places = {"places": [5.0, -5.0, -5.0, -5.0], "strengths": [1.0] * 4}
-    _, history = train(Pulled(**places), recipe, stop_after=2, **settings)
-    task = Pulled(**places)
-    model, whole = train(task, recipe, resume=True, **settings)
+    """No epoch is trained twice, and the best is still known, in a folder that was moved."""
+    recipe, places = dataclasses.replace(PULLING, epochs=4), [5.0, -5.0, -5.0, -5.0]
+    _, history = train(Pulled(places), recipe, model=Pull(), out=tmp_path / "here", stop_after=2, **QUIET)
+    (tmp_path / "here").rename(tmp_path / "there")
+    task = Pulled(places)
+    model, whole = train(task, recipe, model=Pull(), out=tmp_path / "there", resume=True, **QUIET)
     assert len(task.masks) == 2 * STEPS
     assert whole[:2] == history
     assert len(whole) == 4
-    right, _ = task.correct(model.number.detach(), None)
-    assert 1 - right.float().mean().item() == pytest.approx(history[0]["val_loss"], abs=1e-6)
-
-
-class Noted(Pulled):
-    """Notes the losses of training."""
-
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self.losses = []
-
-    def loss(self, model, batch):
-        loss = super().loss(model, batch)
-        self.losses.append(loss.item())
-        return loss
+    assert loss_of(model) == pytest.approx(history[0]["val_loss"], abs=1e-6)
 
 
 def test_history_and_log_have_the_loss_and_the_rate_of_their_step(tmp_path):
     """The loss of an epoch is the mean over its own steps, the first and the later ones alike."""
-    task, recipe = Noted(**TO_AND_FRO), dataclasses.replace(PULLING, schedule="cosine")
+    task, recipe = Pulled(**TO_AND_FRO), dataclasses.replace(PULLING, schedule="cosine")
     _, history = train(task, recipe, model=Pull(), out=tmp_path / "run", **QUIET)
     total = recipe.epochs * STEPS
-    for epoch, entry in enumerate(history):
-        losses = task.losses[epoch * STEPS : (epoch + 1) * STEPS]
-        assert entry["train_loss"] == pytest.approx(sum(losses) / STEPS, rel=1e-5)
-        assert entry["rate"] == pytest.approx(recipe.rate((epoch + 1) * STEPS + 1, total))  # of the step to come
     with (tmp_path / "run/log/metrics.csv").open() as file:
         rows = {int(row["step"]): row for row in csv.DictReader(file)}
     assert float(rows[9]["rate"]) == pytest.approx(recipe.rate(10, total))  # steps are counted from 0 in the log
     for epoch, entry in enumerate(history):
+        losses = task.losses[epoch * STEPS : (epoch + 1) * STEPS]
+        assert entry["train_loss"] == pytest.approx(sum(losses) / STEPS, rel=1e-5)
+        assert entry["rate"] == pytest.approx(recipe.rate((epoch + 1) * STEPS + 1, total))  # of the step to come
         assert float(rows[entry["step"] - 1]["train_loss"]) == pytest.approx(entry["train_loss"])
         assert float(rows[entry["step"] - 1]["epoch"]) == epoch
 
 
 def test_the_bar_ends_with_the_lowest_validation_loss(monkeypatch):
     """Of three epochs the second is the best."""
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    sys.stderr.isatty = lambda: True
     _, history = train(Pulled(**TO_AND_FRO), PULLING, model=Pull(), accelerator="cpu")
     lowest = min(epoch["val_loss"] for epoch in history)
     assert lowest < history[-1]["val_loss"]
     assert sys.stderr.getvalue().endswith(f"pulled: 3 epochs, lowest validation loss {lowest:.3f}\n")
 
 
+# Dropout
+
+
 def masks_of(**change):
     task = Pulled([1.0] * 3)
     train(task, dataclasses.replace(PULLING, **change), model=Pull(), **QUIET)
     return task.masks
+
+
+def test_dropout_is_the_fast_one_active_in_training_only_and_the_models_own_afterwards():
+    """A model that comes in eval mode is trained with dropout, too."""
+    model, task = Pull().eval(), Pulled([1.0])
+    own = model.dropout
+    trained, _ = train(task, dataclasses.replace(PULLING, epochs=1), model=model, **QUIET)
+    assert task.layers == [(ByteDropout, True)] * STEPS + [(ByteDropout, False)]
+    assert trained is model
+    assert model.dropout is own
+    assert not any(module.training for module in model.modules())
 
 
 def test_dropout_is_another_in_each_step_of_each_epoch_and_follows_the_seed():
@@ -294,66 +278,29 @@ def test_dropout_is_another_in_each_process():
 # Batches
 
 
-class Drawn:
-    """A task without a training set that notes what was drawn; its model learns nothing."""
-
-    name = "drawn"
-    unit = "numbers"
-    goal = 1.0
-
-    def __init__(self):
-        self.seen = []
-
-    def check_model(self, model):
-        pass
-
-    def batch(self, size, generator):
-        return Target(torch.randint(2**40, (size,), generator=generator), torch.zeros(size))
-
-    def held_out(self, size, number=0):
-        return Target(torch.zeros(size), torch.zeros(size))
-
-    def loss(self, model, batch):
-        self.seen += batch.place.tolist()
-        return 0 * model.weight.sum()
-
-    def predict(self, model, batch):
-        return batch.place
-
-    def correct(self, prediction, batch):
-        return prediction[:, None] == 0, prediction[:, None] == 0
-
-
-def test_a_task_without_a_training_set_gets_fresh_batches_in_every_step_and_epoch():
-    """A hundred batches of 64 numbers below 2**40 an epoch: none comes twice."""
-    task = Drawn()
-    train(task, dataclasses.replace(PULLING, epochs=2), model=nn.Linear(1, 1), **QUIET)
-    assert len(task.seen) == 2 * 100 * 64
-    assert len(set(task.seen)) == len(task.seen)
-
-
-def test_fresh_batches_follow_from_seed_epoch_and_place():
+def test_a_task_without_a_training_set_gets_fresh_batches_by_seed_epoch_and_place():
     def drawn(seed, epoch, place):
         return batches_of_epoch(reversal(), epoch, seed)[place].source.tolist()
 
     assert drawn(0, 0, 0) == drawn(0, 0, 0)
+    assert len(drawn(0, 0, 0)) == 64
     assert len({str(drawn(seed, epoch, place)) for seed in (0, 1) for epoch in (0, 1) for place in (0, 1)}) == 8
 
 
-@pytest.mark.parametrize("world", [1, 2, 3])
-def test_processes_share_the_batches_of_the_current_epoch(captions, world):
+def test_processes_share_the_batches_of_the_current_epoch(captions):
     """No batch twice; as many for each, so that the remainder of a division is left out."""
     task = captions.by_recipe(dataclasses.replace(TINY, max_tokens=128))
     batches = [batch.source.tolist() for batch in task.epoch(4, seed=9)]
     ours = batches_of_epoch(task, 4, seed=9)
-    shares = [[ours[place].source.tolist() for place in training_share(ours, rank, world)] for rank in range(world)]
-    assert {len(share) for share in shares} == {len(batches) // world}
-    together = [batch for in_step in zip(*shares, strict=True) for batch in in_step]
-    assert together == batches[: len(together)]
+    for world in (1, 2, 3):
+        shares = [[ours[place].source.tolist() for place in training_share(ours, rank, world)] for rank in range(world)]
+        assert {len(share) for share in shares} == {len(batches) // world}
+        together = [batch for in_step in zip(*shares, strict=True) for batch in in_step]
+        assert together == batches[: len(together)]
 
 
 def test_validation_reads_every_pair_of_val_once(captions):
-    shares = []
-    for rank in (0, 1):
-        shares += [len(batch.source) for batch in validation_share(captions.by_recipe(TINY), rank, 2)]
-    assert sum(shares) == len(captions.corpus["val"])
+    task = captions.by_recipe(dataclasses.replace(TINY, max_tokens=128))
+    shares = [validation_share(task, rank, 2) for rank in (0, 1)]
+    assert all(shares)
+    assert sum(len(batch.source) for share in shares for batch in share) == len(captions.corpus["val"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from tempfile import TemporaryDirectory
 
@@ -29,26 +30,37 @@ TRANSLATOR.save(f"{OUT.name}/translator")
 SENTENCES, PAIRS = ["Ein Hund.", "Zwei Hunde."], [("Ein Hund.", "A dog."), ("Zwei Hunde.", "Two dogs.")]
 FREE = "another text.*"  # a text says anything
 TEXTS = "another text.*|empty"
+OF_SENTENCES = {"called": {"sentences": "sentence"}, "open": {"sentences": TEXTS}}
+OF_SEARCH = {"called": {"source": "tokens"}, "open": {"source": "bool|bytes"}}
+SHARES = {"label_smoothing": 0.1, "bpe_dropout": 0.1}
+SETTINGS = dataclasses.asdict(dataclasses.replace(RECIPE, **SHARES, weight_decay=0.1))
+del SETTINGS["precision"]  # Lightning refuses what it does not know
+SIZES = {"corpus": CORPUS, "vocabulary": VOCABULARY, "max_tokens": 64, **SHARES, "max_length": 50}
+TRAIN = {
+    "task": TASK, "recipe": RECIPE, "model": Transformer(RECIPE.model_config()), "accelerator": "cpu", "devices": 1,
+    "strategy": "auto", "show_progress": False, "stop_after": 1,
+}  # fmt: skip
+BERT = {
+    "family": "bert", "vocab_size": 9, "d_model": 4, "num_heads": 2, "num_layers": 1, "d_ff": 8, "max_positions": 7,
+    "num_segments": 2, "pad_id": 0, "activation": "gelu", "norm_eps": 1e-12, "dropout": 0.1, "attention_dropout": 0.1,
+}  # fmt: skip
 SEARCH = {"model": MODEL, "source": torch.tensor([[5, 6, 0], [5, 5, 6]]), "bos_id": 2, "eos_id": 3, "max_length": 3}
 
 CALLS = {
     "translate": Call(
         TRANSLATOR.translate,
         {"sentences": SENTENCES, "beam_size": 2, "length_penalty": 1.0, "max_tokens": 64},
-        called={"sentences": "sentence"},
-        open={"sentences": TEXTS},
+        **OF_SENTENCES,
     ),
     "hypotheses": Call(
         TRANSLATOR.hypotheses,
         {"sentences": SENTENCES, "beam_size": 2, "num_best": 1, "length_penalty": 1.0, "max_tokens": 64},
-        called={"sentences": "sentence"},
-        open={"sentences": TEXTS},
+        **OF_SENTENCES,
     ),
     "samples": Call(
         TRANSLATOR.samples,
         {"sentences": SENTENCES, "temperature": 1.0, "top_k": 3, "top_p": 0.9, "seed": 0, "max_tokens": 64},
-        called={"sentences": "sentence"},
-        open={"sentences": TEXTS},
+        **OF_SENTENCES,
     ),
     "encode": Call(TRANSLATOR.encode, {"sentences": SENTENCES}, called={"sentences": "sentence"}),
     "unknown_share": Call(TRANSLATOR.unknown_share, {"sentence": "Ein Hund."}),
@@ -67,16 +79,7 @@ CALLS = {
     "pretrained": Call(pretrained, {"name": "multi30k-de-en"}),
     "train": Call(
         train,
-        {
-            "task": TASK,
-            "recipe": RECIPE,
-            "model": Transformer(RECIPE.model_config()),
-            "accelerator": "cpu",
-            "devices": 1,
-            "strategy": "auto",
-            "show_progress": False,
-            "stop_after": 1,
-        },
+        TRAIN,
         called={"model": "Linear|Flatten|model"},
         open={"model": "None", "devices": "text", "stop_after": "None|huge"},  # "3" are three processes
     ),
@@ -86,31 +89,7 @@ CALLS = {
         covers=(),
         open={"out": "None|text"},  # those train
     ),
-    "Recipe": Call(
-        Recipe,
-        {
-            "vocab_size": 100,
-            "d_model": 8,
-            "num_heads": 2,
-            "num_layers": 1,
-            "d_ff": 8,
-            "dropout": 0.1,
-            "norm": "pre",
-            "positions": "rotary",
-            "label_smoothing": 0.1,
-            "bpe_dropout": 0.1,
-            "epochs": 2,
-            "max_tokens": 64,
-            "learning_rate": 1e-3,
-            "warmup_steps": 5,
-            "schedule": "cosine",
-            "betas": (0.9, 0.98),
-            "eps": 1e-9,
-            "weight_decay": 0.1,
-            "clip_norm": 1.0,
-            "seed": 0,
-        },
-    ),
+    "Recipe": Call(Recipe, SETTINGS),
     "Recipe.rate": Call(Recipe().rate, {"step": 3, "total_steps": 9}),
     "Vocabulary.learn": Call(
         Vocabulary.learn, {"sentences": [*CORPUS.sentences("train")], "size": 100}, open={"sentences": TEXTS}
@@ -129,33 +108,17 @@ CALLS = {
         lambda **sizes: built_in_corpus(**sizes)["val"], {"num_train": 5, "num_held_out": 2}, covers=(built_in_corpus,)
     ),
     "load_corpus": Call(load_corpus, {"name": "built-in"}),
-    "TranslationTask": Call(
-        TranslationTask,
-        {
-            "corpus": CORPUS,
-            "vocabulary": VOCABULARY,
-            "max_tokens": 64,
-            "label_smoothing": 0.1,
-            "bpe_dropout": 0.1,
-            "max_length": 50,
-        },
-    ),
+    "TranslationTask": Call(TranslationTask, SIZES),
     "TranslationTask.held_out": Call(TASK.held_out, {"size": 2, "number": 0}),
     "TranslationTask.epoch": Call(TASK.epoch, {"number": 1, "seed": 0}),
     "TranslationTask.split": Call(TASK.split, {"name": "val"}, called={"name": "splits"}, open={"name": "list"}),
     "TranslationTask.pairs": Call(TASK.pairs, {"pairs": PAIRS}),
-    "greedy": Call(greedy, SEARCH, called={"source": "tokens"}, open={"source": "bool|bytes"}),
-    "beam": Call(
-        beam,
-        {**SEARCH, "beam_size": 2, "length_penalty": 0.5, "num_best": 1},
-        called={"source": "tokens"},
-        open={"source": "bool|bytes"},
-    ),
+    "greedy": Call(greedy, SEARCH, **OF_SEARCH),
+    "beam": Call(beam, {**SEARCH, "beam_size": 2, "length_penalty": 0.5, "num_best": 1}, **OF_SEARCH),
     "sample": Call(
         sample,
         {**SEARCH, "temperature": 1.0, "top_k": 3, "top_p": 0.9, "num_samples": 2},
-        called={"source": "tokens"},
-        open={"source": "bool|bytes"},
+        **OF_SEARCH,
         draws=True,
     ),
     "next_token_distribution": Call(
@@ -166,24 +129,7 @@ CALLS = {
         {"logits": floats(3, 5), "targets": torch.tensor([1, 4, 0]), "smoothing": 0.1, "pad_id": 0},
     ),
     "alignment_counts": Call(alignment_counts, {"predicted": [(0, 1)], "sure": [(0, 1)], "possible": [(1, 1)]}),
-    "BertConfig": Call(
-        BertConfig,
-        {
-            "family": "bert",
-            "vocab_size": 9,
-            "d_model": 4,
-            "num_heads": 2,
-            "num_layers": 1,
-            "d_ff": 8,
-            "max_positions": 7,
-            "num_segments": 2,
-            "pad_id": 0,
-            "activation": "gelu",
-            "norm_eps": 1e-12,
-            "dropout": 0.1,
-            "attention_dropout": 0.1,
-        },
-    ),
+    "BertConfig": Call(BertConfig, BERT),
 }
 
 

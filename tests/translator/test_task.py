@@ -12,22 +12,17 @@ from course_kit.data import Vocabulary, built_in_corpus
 from course_kit.data.corpus import ParallelCorpus
 from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import TranslationTask
+from course_kit.translator.slices import padded, slices
 from course_kit.workshop.tasks import Task
 from course_kit.workshop.train_on import train_on
 
 PAIRS = {"train": [("ab", "b"), ("a b", "a"), ("b", "ab a")] * 7, "val": [("ba", "a b"), ("a", "b")]}
+LANGUAGES = {"source_language": "x", "target_language": "y", "licence": "ours", "splits": ("train", "val")}
 
 
 @pytest.fixture(scope="module")
 def tiny():
-    corpus = ParallelCorpus(
-        name="letters",
-        source_language="x",
-        target_language="y",
-        licence="ours",
-        splits=("train", "val"),
-        read=PAIRS.get,
-    )
+    corpus = ParallelCorpus(name="letters", read=PAIRS.get, **LANGUAGES)
     return corpus, Vocabulary.learn(corpus.sentences("train"), 9)
 
 
@@ -45,53 +40,46 @@ def rows(batches):
     )
 
 
-def model_for(vocabulary, **options):
+def model_for(vocabulary):
     sizes = {"vocab_size": len(vocabulary), "d_model": 24, "num_heads": 2, "num_layers": 1, "d_ff": 40, "dropout": 0.0}
-    return Transformer(TransformerConfig(**sizes | options))
+    return Transformer(TransformerConfig(**sizes))
+
+
+# Batches
 
 
 def test_a_batch_by_hand(tiny):
     corpus, vocabulary = tiny
-    task = TranslationTask(corpus, vocabulary)
-    a, b, space = (vocabulary.encode(text)[-1] for text in ("xa", "xb", " "))
-    batch = task.pairs([("b", "ab"), ("a", "b")])
-    long_ab = vocabulary.encode("ab")
-    assert batch.source.tolist() == [[*vocabulary.encode("b"), 2], [*vocabulary.encode("a"), 2]]
-    assert batch.inputs[0, : len(long_ab) + 1].tolist() == [1, *long_ab]
-    assert batch.labels[0, : len(long_ab) + 1].tolist() == [*long_ab, 2]
-    assert batch.inputs.shape == batch.labels.shape
-    assert len({a, b, space}) == 3
+    batch = TranslationTask(corpus, vocabulary).pairs([("b", "ab"), ("a", "b")])
+    (a, b), (long, short) = ([vocabulary.encode(text) for text in texts] for texts in (("a", "b"), ("ab", "b")))
+    pad = [0] * (len(long) - len(short))
+    assert batch.source.tolist() == [[*b, 2], [*a, 2]]
+    assert batch.inputs.tolist() == [[1, *long], [1, *short, *pad]]
+    assert batch.labels.tolist() == [[*long, 2], [*short, 2, *pad]]
 
 
 def test_every_pair_comes_once_an_epoch_and_no_batch_is_too_large(captions):
-    corpus, vocabulary = captions
-    task = TranslationTask(corpus, vocabulary, max_tokens=256)
+    task = TranslationTask(*captions, max_tokens=256)
     batches = list(task.epoch(0, seed=0))
-    expected = Counter(((*s, 2), (*t, 2)) for s, t in task.encoded("train"))
-    assert rows(batches) == expected
+    assert rows(batches) == Counter(((*s, 2), (*t, 2)) for s, t in task.encoded("train"))
     assert all(b.source.numel() <= 256 and b.inputs.numel() <= 256 for b in batches)
     assert len(batches) > 20
 
 
-def test_the_order_follows_from_seed_and_epoch(captions):
+def test_epochs_differ_in_order_and_company_and_never_go_from_short_to_long(captions):
+    """All of it follows from seed and epoch."""
     task = TranslationTask(*captions, max_tokens=256, bpe_dropout=0.1)
 
-    def drawn(epoch, seed):
+    def drawn(epoch, seed=5):
         return [batch.source.tolist() for batch in task.epoch(epoch, seed=seed)]
 
-    assert drawn(0, 5) == drawn(0, 5)
-    assert drawn(0, 5) != drawn(1, 5)
-    assert drawn(0, 5) != drawn(0, 6)
-
-
-def test_batches_come_in_another_order_in_each_epoch_never_from_short_to_long(captions):
-    task = TranslationTask(*captions, max_tokens=256)
-    orders = [[batch.source.shape[1] for batch in task.epoch(number, seed=0)] for number in range(3)]
+    epochs = [drawn(number) for number in range(3)]
+    assert drawn(0) == epochs[0] != drawn(0, seed=6)
+    orders = [[len(batch[0]) for batch in batches] for batches in epochs]
     assert len({str(order) for order in orders}) == 3
     for order in orders:
-        rises = sum(one < other for one, other in pairwise(order))
-        falls = sum(one > other for one, other in pairwise(order))
-        assert min(rises, falls) > len(order) / 4
+        steps = [other - one for one, other in pairwise(order)]
+        assert min(sum(step > 0 for step in steps), sum(step < 0 for step in steps)) > len(order) / 4
 
 
 def test_which_sentences_share_a_batch_differs_in_each_epoch(captions):
@@ -100,28 +88,46 @@ def test_which_sentences_share_a_batch_differs_in_each_epoch(captions):
     assert len(one & other) < 0.7 * len(one)  # long sentences have few others of their length
 
 
-def test_sorting_saves_padding(captions):
-    """Against batches of the corpus's own order."""
+def test_long_pairs_are_left_out_of_training_only(captions):
+    """The limit holds for either side, its end not counted."""
+    limit = 20
+    task = TranslationTask(*captions, max_length=limit)
+    kept = [(s, t) for s, t in task.encoded("train") if len(s) <= limit and len(t) <= limit]
+    assert {max(len(s), len(t)) for s, t in task.encoded("train")} >= {limit, limit + 1}
+    assert rows(task.epoch(0, seed=0)) == Counter(((*s, 2), (*t, 2)) for s, t in kept)
+    assert rows(task.split("train")) == Counter(((*s, 2), (*t, 2)) for s, t in task.encoded("train"))
+
+
+def test_held_out_batches_of_different_numbers_share_no_pair(captions):
+    """Until all of "val" has been read; then it begins again."""
     corpus, vocabulary = captions
-    task = TranslationTask(corpus, vocabulary, max_tokens=256)
-    share = task.figures("train").padding_share
-    batches = [task.pairs(corpus["train"][i : i + 12]) for i in range(0, 500, 12)]
-    tensors = [tensor for batch in batches for tensor in (batch.source, batch.inputs)]
-    unsorted = sum(int((t == 0).sum()) for t in tensors) / sum(t.numel() for t in tensors)
-    assert share < 0.5 * unsorted
+    task = TranslationTask(corpus, vocabulary)
+    pairs = list(corpus["val"])  # 60 of them
+    for size, number, place in ((25, 0, 0), (25, 1, 25), (25, 2, 50), (25, 3, 15), (500, 0, 0)):
+        expected = task.pairs((pairs + pairs)[place : place + min(size, 60)])
+        for ours, theirs in zip(task.held_out(size, number), expected, strict=True):
+            assert torch.equal(ours, theirs)
 
 
-def test_the_figures_are_counted(tiny):
-    figures = TranslationTask(*tiny).figures("val")
-    encoded = TranslationTask(*tiny).encoded("val")
-    assert figures.sentences == 2
-    assert figures.source_tokens == sum(len(s) for s, _ in encoded)
-    assert figures.longest_target == max(len(t) for _, t in encoded)
-    # One batch of both, eos or bos included.
-    longest = [max(len(pair[i]) for pair in encoded) + 1 for i in (0, 1)]
-    padding = sum(2 * longest[i] - sum(len(pair[i]) + 1 for pair in encoded) for i in (0, 1))
-    assert figures.padding_share == pytest.approx(padding / (2 * sum(longest)))
-    assert "2 pairs" in str(figures)
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ([1, 2, 3, 3], [[0, 1], [2, 3]]),  # a third row would be padded to 3: nine tokens
+        ([2, 2, 2, 2], [[0, 1, 2], [3]]),
+        ([3, 3, 5, 2, 2], [[0, 1], [2], [3, 4]]),  # the 5 begins a slice, and no other row fits beside it
+        ([9, 1], [[0], [1]]),  # one that is too long gets a slice of its own
+        ([], []),
+    ],
+)
+def test_slices_of_six_tokens_by_hand(lengths, expected):
+    assert list(slices(list(range(len(lengths))), lengths.__getitem__, 6)) == expected
+
+
+def test_rows_are_padded_at_the_end():
+    assert padded([[3, 4], [5]], 1, torch.device("cpu")).tolist() == [[3, 4], [5, 1]]
+
+
+# Figures
 
 
 def test_the_figures_count_source_and_target(tiny):
@@ -135,72 +141,64 @@ def test_the_figures_count_source_and_target(tiny):
     padding = [entry - sum(side) for entry, side in zip(entries, lengths, strict=True)]
     assert padding[0] > 5 * padding[1]
     figures = task.figures("val")
+    assert figures.sentences == 3
     assert figures.padding_share == pytest.approx(sum(padding) / sum(entries))
     assert (figures.source_tokens, figures.target_tokens) == tuple(sum(side) - 3 for side in lengths)
     assert (figures.longest_source, figures.longest_target) == tuple(max(side) - 1 for side in lengths)
     assert figures.unknown_share == pytest.approx(1 / (sum(map(sum, lengths)) - 6))  # the z
+    assert f"3 pairs, {figures.source_tokens / 3:.1f} and {figures.target_tokens / 3:.1f} tokens" in str(figures)
 
 
-def test_long_pairs_are_left_out_of_training_only(tiny):
-    longest = max(len(side) for pair in TranslationTask(*tiny).encoded("train") for side in pair)
-    task = TranslationTask(*tiny, max_length=longest - 1)
-    assert all(batch.source.shape[1] <= longest for batch in task.epoch(0, seed=0))
-    assert 0 < sum(len(b.source) for b in task.epoch(0, seed=0)) < 21
-    assert len(task.encoded("train")) == 21
+def test_sorting_saves_padding(captions):
+    """Against batches of the corpus's own order."""
+    corpus, vocabulary = captions
+    task = TranslationTask(corpus, vocabulary, max_tokens=256)
+    batches = [task.pairs(corpus["train"][i : i + 12]) for i in range(0, 500, 12)]
+    tensors = [tensor for batch in batches for tensor in (batch.source, batch.inputs)]
+    unsorted = sum(int((t == 0).sum()) for t in tensors) / sum(t.numel() for t in tensors)
+    assert task.figures("train").padding_share < 0.5 * unsorted
 
 
-def test_a_pair_of_just_the_limit_is_trained_on(captions):
-    """On either side, its end not counted."""
-    limit = 20
-    task = TranslationTask(*captions, max_length=limit)
-    kept = [(s, t) for s, t in task.encoded("train") if len(s) <= limit and len(t) <= limit]
-    assert {max(len(s), len(t)) for s, t in task.encoded("train")} >= {limit, limit + 1}
-    assert rows(task.epoch(0, seed=0)) == Counter(((*s, 2), (*t, 2)) for s, t in kept)
+# Loss and model
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_the_loss_is_the_same_off_the_cpu(captions, device):
-    """There another function computes it; these tensors only say that they lie there."""
+@pytest.mark.parametrize("device", ["", "cpu", "cuda"])
+def test_the_loss_is_cross_entropy_without_padding_on_every_device(captions, device):
+    """Off the CPU another function computes it; these tensors only say that they lie there."""
 
     class Elsewhere(torch.Tensor):
         device = property(lambda self: torch.device(device))
 
     corpus, vocabulary = captions
-    task, model = TranslationTask(corpus, vocabulary, label_smoothing=0.3), model_for(vocabulary)
+    task = TranslationTask(corpus, vocabulary, label_smoothing=0.3)
     batch = task.pairs(corpus["train"][:7])
-    logits = model(batch.source, batch.inputs).detach()
-
-    class Answers(torch.nn.Module):
-        def forward(self, source, inputs):
-            return logits.as_subclass(Elsewhere)
-
-    expected = F.cross_entropy(
-        logits.flatten(0, 1), batch.labels.flatten(), ignore_index=vocabulary.pad_id, label_smoothing=0.3
-    )
-    torch.testing.assert_close(task.loss(Answers(), batch).as_subclass(torch.Tensor), expected)
-
-
-def test_the_loss_is_cross_entropy_without_padding(captions):
-    corpus, vocabulary = captions
-    task, model = TranslationTask(corpus, vocabulary, label_smoothing=0.1), model_for(vocabulary)
-    batch = task.pairs(corpus["train"][:7])
-    logits = model(batch.source, batch.inputs)
-    expected = F.cross_entropy(
-        logits.flatten(0, 1), batch.labels.flatten(), ignore_index=vocabulary.pad_id, label_smoothing=0.1
-    )
-    torch.testing.assert_close(task.loss(model, batch), expected)
+    logits = model_for(vocabulary)(batch.source, batch.inputs).detach()
+    model = torch.nn.Identity()
+    model.forward = lambda *_: logits.as_subclass(Elsewhere) if device else logits
+    expected = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=0, label_smoothing=0.3)
+    torch.testing.assert_close(task.loss(model, batch).as_subclass(torch.Tensor), expected)
 
 
 def test_it_is_a_task_like_the_small_ones(captions):
     """`train_on` learns it a little, with the very methods that it calls for reversal."""
-    corpus, vocabulary = captions
-    task = TranslationTask(corpus, vocabulary)
+    task = TranslationTask(*captions)
     assert isinstance(task, Task)
-    result = train_on(
-        model_for(vocabulary), task, steps=60, batch_size=16, num_fresh=20, evaluate_every=60, show_progress=False
-    )
+    model, options = model_for(captions[1]), {"batch_size": 16, "num_fresh": 20, "evaluate_every": 60}
+    result = train_on(model, task, steps=60, **options, show_progress=False)
     assert sum(result.losses[-5:]) < 0.9 * sum(result.losses[:5])
     assert "did not reach 50 %" in repr(result)
+
+
+def test_a_model_that_does_not_fit_is_named(tiny):
+    task = TranslationTask(*tiny)
+    with pytest.raises(TypeError, match="letters x→y needs an encoder–decoder"):
+        task.check_model(torch.nn.Linear(2, 2))
+    for sizes, message in (
+        ({"vocab_size": 11}, "must have a vocab_size of 9, .* got 11"),
+        ({"vocab_size": 9, "target_vocab_size": 7}, "must have a target_vocab_size of 9, .* got 7"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            task.check_model(Transformer(TransformerConfig(**sizes, d_model=8, num_heads=2, num_layers=1, d_ff=8)))
 
 
 def test_the_fingerprint_is_that_of_the_training_pairs_as_tokens(tiny):
@@ -211,39 +209,11 @@ def test_the_fingerprint_is_that_of_the_training_pairs_as_tokens(tiny):
         other = dataclasses.replace(corpus, read=(PAIRS | changed).get)
         return TranslationTask(other, vocabulary).fingerprint()
 
-    first = fingerprint()
-    assert fingerprint() == first
+    first, train = fingerprint(), PAIRS["train"]
     assert fingerprint(val=PAIRS["val"][:1]) == first
-    assert fingerprint(train=PAIRS["train"][:-1]) != first
-    assert fingerprint(train=PAIRS["train"][::-1]) != first
-    assert fingerprint(train=[(target, source) for source, target in PAIRS["train"]]) != first
+    for other in (train[:-1], train[::-1], [(target, source) for source, target in train]):
+        assert fingerprint(train=other) != first
     assert fingerprint(Vocabulary.learn(corpus.sentences("train"), 8)) != first
-
-
-def test_held_out_pairs_are_those_of_val(tiny):
-    corpus, vocabulary = tiny
-    task = TranslationTask(corpus, vocabulary)
-    assert torch.equal(task.held_out(2).source, task.pairs(corpus["val"]).source)
-    assert torch.equal(task.held_out(1, 1).source, task.pairs(corpus["val"][1:]).source)
-
-
-def test_held_out_batches_of_different_numbers_share_no_pair(captions):
-    """Until all of "val" has been read; then it begins again."""
-    corpus, vocabulary = captions
-    task = TranslationTask(corpus, vocabulary)
-    pairs = list(corpus["val"])  # 60 of them
-    for number, place in enumerate((0, 25, 50, 15)):
-        expected = task.pairs((pairs + pairs)[place : place + 25])
-        for ours, theirs in zip(task.held_out(25, number), expected, strict=True):
-            assert torch.equal(ours, theirs)
-
-
-def test_a_model_that_does_not_fit_is_named(tiny):
-    task = TranslationTask(*tiny)
-    with pytest.raises(TypeError, match="letters x→y needs an encoder–decoder"):
-        task.check_model(torch.nn.Linear(2, 2))
-    with pytest.raises(ValueError, match="must have a vocab_size of 9"):
-        task.check_model(Transformer(TransformerConfig(vocab_size=11, d_model=8, num_heads=2, num_layers=1, d_ff=8)))
 
 
 @pytest.mark.parametrize(

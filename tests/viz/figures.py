@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import torch
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from PIL import Image
 from torch import Tensor
 
@@ -31,65 +31,46 @@ def weights(*shape: int, sharpness: float = 2.0) -> Tensor:
     return (sharpness * torch.sin(numbers**1.7)).view(shape).softmax(-1)
 
 
-def words() -> Figure:
-    """Printed values, words on both sides, a title."""
-    return attention_map(weights(5, 5), WORDS, WORDS, title="who looks where").figure
-
-
-def wide() -> Figure:
-    """More keys than queries, positions instead of words."""
-    return attention_map(weights(3, 7)).figure
-
-
-def long() -> Figure:
+def long_map() -> Axes:
     """Two hundred tokens with a diagonal: thinned labels, a colour bar."""
     diagonal = 6 * torch.eye(200, dtype=torch.float64)
-    return attention_map(diagonal.softmax(-1), [f"word {i}" for i in range(200)]).figure
+    return attention_map(diagonal.softmax(-1), [f"word {i}" for i in range(200)])
 
 
-def odd_rows() -> Figure:
+def odd_rows() -> Axes:
     """Rows that do not sum to one, one of them empty."""
     odd = weights(4, 4)
     odd[1] = 0.0
     odd[2] *= 0.5
-    return attention_map(odd).figure
+    return attention_map(odd)
 
 
-def one_token() -> Figure:
-    """The smallest map."""
-    return attention_map(torch.ones(1, 1)).figure
-
-
-def side_by_side() -> Figure:
+def side_by_side() -> Axes:
     """Two maps in axes that were there before."""
-    figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.8))
+    _, axes = plt.subplots(1, 2, figsize=(6.4, 2.8))
     for ax, sharpness in zip(axes, (1.0, 4.0), strict=True):
         attention_map(weights(3, 4, sharpness=sharpness), ax=ax, title=f"sharpness {sharpness:g}")
-    return figure
+    return axes[0]
 
 
-def heads() -> Figure:
-    """Five heads with printed values: one place of the grid stays empty."""
-    return heads_map(weights(5, 3, 4), columns=3)[0].figure
-
-
-def many_heads() -> Figure:
-    """Twelve heads without values: one colour bar for all."""
-    return heads_map(weights(12, 16, 16, sharpness=4.0))[0].figure
-
-
-FIGURES: dict[str, Callable[[], Figure]] = {
-    function.__name__: function
-    for function in (words, wide, long, odd_rows, one_token, side_by_side, heads, many_heads)
+FIGURES: dict[str, Callable[[], Axes]] = {
+    "words": lambda: attention_map(weights(5, 5), WORDS, WORDS, title="who looks where"),  # printed values, a title
+    "wide": lambda: attention_map(weights(3, 7)),  # more keys than queries, positions instead of words
+    "long": long_map,
+    "odd_rows": odd_rows,
+    "one_token": lambda: attention_map(torch.ones(1, 1)),  # the smallest map
+    "side_by_side": side_by_side,
+    "heads": lambda: heads_map(weights(5, 3, 4), columns=3)[0],  # one place of the grid stays empty
+    "many_heads": lambda: heads_map(weights(12, 16, 16, sharpness=4.0))[0],  # no values, one colour bar for all
 }
 
 
-def picture(draw: Callable[[], Figure]) -> bytes:
-    """A figure in the style of the book as a small PNG."""
+def picture(draw: Callable[[], Axes]) -> bytes:
+    """The figure of these axes in the style of the book as a small PNG."""
     with mpl.rc_context({"backend": "Agg"}):
         use_style()
         file = io.BytesIO()
-        draw().savefig(file, format="png", dpi=110)
+        draw().figure.savefig(file, format="png", dpi=110)
         plt.close("all")
     # In 256 colours, each within the comparison's tolerance of its own, a file is half as large.
     few = Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.NONE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 
@@ -20,7 +21,6 @@ VIEWS = {
     "attention_calculator": (viz.attention_calculator, [T(2, 2), T(3, 2), T(3, 2)]),
     "block_stepper": (lambda state: viz.block_stepper({"one": state}), [T(2, 3)]),
     "contextual_words": (viz.contextual_words, [torch.arange(24.0).view(2, 4, 3).sin()]),
-    "head_grid": (viz.head_grid, [EVEN]),
     "head_split": (viz.head_split, [T(3, 4), T(2, 3, 2), T(4, 4)]),
     "head_view": (lambda weights: viz.head_view(weights, list("abc")), [EVEN[None]]),
     "leak_detector": (viz.leak_detector, [T(3, 3)]),
@@ -52,45 +52,31 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_tensors_themselves_are_drawn(view):
-    function, tensors = VIEWS[view]
-    assert "<svg" in function(*tensors).html()
-
-
-@pytest.mark.parametrize("spoilt", SPOILT)
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_spoilt_tensor_is_drawn_or_refused_in_words(view, spoilt):
+def test_a_spoilt_tensor_is_drawn_or_refused_in_words(view):
     """Whatever cannot be drawn is named by the view itself: no error of decimal, JSON or PyTorch from inside."""
     function, tensors = VIEWS[view]
-    for place in range(len(tensors)):
+    assert "<svg" in function(*tensors).html()
+    for spoilt, place in itertools.product(SPOILT, range(len(tensors))):
         given = [SPOILT[spoilt](x) if i == place else x for i, x in enumerate(tensors)]
         try:
-            html = function(*given).html()
+            html, refused = function(*given).html(), ""
         except (ValueError, TypeError) as error:
-            said = str(error)
-            assert any(word in said for word in ("must", "expected", "a view shows", "legible", "ask for")), said
-        else:
-            assert spoilt not in ("NaN", "infinity"), "drawn all the same"
-            assert not re.search(r"\b(nan|inf|infinity)\b", html.split("<script>")[0].lower())
+            html, refused = "", str(error)
+        assert re.search("<svg|must|expected|a view shows|legible|ask for", html or refused), (spoilt, place)
+        assert refused or spoilt not in ("NaN", "infinity"), f"{place} drawn all the same"
+        assert not re.search(r"\b(nan|inf|infinity)\b", html.split("<script>")[0].lower()), (spoilt, place)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: viz.leak_detector(T(3, 3), tolerance=math.nan), "tolerance must be a finite number"),
-        (lambda: viz.leak_detector(T(3, 3), tolerance=-1.0), "tolerance must be a finite number"),
         (lambda: viz.rotary_pair(T(2), T(2), angle=math.nan), "angle must be a finite number between .*, got nan"),
-        (lambda: viz.rotary_pair(T(2), T(2), angle=math.inf), "angle must be a finite number between .*, got inf"),
         (lambda: viz.rotary_pair(T(2), T(2), angle=1e30), "angle must be a finite number between .*, got 1e[+]30"),
-        (lambda: viz.sinusoid_probe(T(5, 4), base=math.inf), "base must be a finite number, got inf"),
-        (lambda: viz.head_grid(EVEN, 5), "tokens must be a list of texts, got 5"),
-        (lambda: viz.attention_map(EVEN[0], keys=5), "keys must be a list of texts, got 5"),
         (lambda: viz.attention_map(EVEN[0].to(torch.complex64)), "weights must be real numbers, got torch.complex64"),
         (lambda: numbers(T(2) * 1j), "must be a tensor of real numbers, got torch.complex64"),
-        (lambda: viz.heads_map(EVEN, columns=2.5), "columns must be a whole number, got 2.5"),
+        (lambda: numbers(T(2) * math.nan), r"numbers must be finite, got NaN.*fully masked row"),
         (lambda: viz.heads_map(EVEN, columns=2**70), "columns must be at most 1000"),
         (lambda: viz.alignment(EVEN[0], title=5), "title must be of type str, got 5"),
-        (lambda: viz.sinusoid_probe(T(5, 4), position=2.5), "position must be a whole number, got 2.5"),
     ],
 )
 def test_a_number_that_cannot_be_drawn_is_refused(call, message):

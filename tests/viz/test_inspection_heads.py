@@ -12,13 +12,9 @@ from PIL import Image
 
 from course_kit.viz import head_view, model_view
 from course_kit.viz.view_numbers import fixed
-from tests.viz.test_inspection_inputs import decoded
+from tests.viz.test_inspection_inputs import decoded, weights
 
 TOKENS = ["[CLS]", "the", "cat", "sat", "[SEP]", "it", "ran", "[SEP]"]
-
-
-def weights(*shape, sharpness=2.0):
-    return (sharpness * torch.randn(shape)).softmax(-1)
 
 
 def previous(length):
@@ -28,23 +24,23 @@ def previous(length):
     return head
 
 
-@pytest.mark.parametrize("sharpness", [0.5, 2.0, 6.0])
 @pytest.mark.parametrize(("num_layers", "limit"), [(6, 100_000), (12, 180_000)])
-def test_all_heads_of_a_model_are_small(num_layers, limit, sharpness):
-    view = model_view(weights(num_layers, 12, 20, 20, sharpness=sharpness), [f"token{i}" for i in range(20)])
-    assert len(view.html().encode()) <= limit
+def test_all_heads_of_a_model_are_small(num_layers, limit):
+    for sharpness in (0.5, 2.0, 6.0):
+        given = (sharpness * torch.randn(num_layers, 12, 20, 20)).softmax(-1)
+        assert len(model_view(given, [f"token{i}" for i in range(20)]).html().encode()) <= limit
 
 
-@pytest.mark.parametrize("make", [model_view, head_view])
-def test_all_weights_and_scores_are_handed_over_in_three_decimals(make):
+def test_all_weights_and_scores_are_handed_over_in_three_decimals():
     given = weights(2, 3, 8, 8)
-    data = make(given, TOKENS).data
+    data = model_view(given, TOKENS).data
     assert [fixed(t / 1000) for t in decoded(data["w"])] == [fixed(x) for x in given.flatten().tolist()]
     scores = torch.tensor(decoded(data["scores"])).view(6, 5) / 1000
     by_hand = given.flatten(0, 1).diagonal(-1, 1, 2)[:, [0, 1, 2, 4, 5]].mean(-1)  # of words, not of delimiters
     torch.testing.assert_close(scores[:, data["names"].index("previous token")], by_hand, atol=0.000501, rtol=0)
     assert (data["H"], data["second"], data["marks"]) == (3, 5, [0, 4, 7])
     json.dumps(data)
+    assert head_view(given, TOKENS).data.items() <= data.items()
 
 
 def test_the_small_maps_are_one_picture_of_all_weights():
@@ -55,8 +51,8 @@ def test_the_small_maps_are_one_picture_of_all_weights():
     expected = given.permute(0, 2, 1, 3).reshape(10, 21).sqrt().numpy()
     assert abs(alpha - expected).max() <= 0.5 / 15 + 0.002
     places = re.findall(r'aria-label="layer (\d), head (\d),[^>]*><i style="mask-position:([\d.]+)%? ([\d.]+)%?"', body)
-    assert [(int(n), int(h), float(x), float(y)) for n, h, x, y in places] == [
-        (n + 1, h + 1, 50.0 * h, 100.0 * n) for n in range(2) for h in range(3)
+    assert [tuple(map(float, place)) for place in places] == [
+        (n + 1, h + 1, 50 * h, 100 * n) for n in range(2) for h in range(3)
     ]
 
 
@@ -75,16 +71,16 @@ def test_the_picture_begins_with_the_head_that_follows_a_pattern_most():
 
 
 def test_lines_are_as_strong_as_weights():
-    given = torch.zeros(1, 1, 2, 4)
-    given[0, 0] = torch.tensor([[0.024, 0.025, 0.451, 0.5], [1.0, 0.0, 0.0, 0.0]])
-    body = head_view(given, ["a", "b"], keys=list("wxyz")).body
-    found = re.findall(r'd="(M118[^"]*)"[^>]*stroke-opacity="([\d.]+)"', body)
-    assert found == [
+    given = torch.tensor([[[[0.024, 0.025, 0.451, 0.5], [1.0, 0.0, 0.0, 0.0]]]])
+    body = head_view(given, ["<b>", '"&'], keys=list("wxyz")).body
+    assert re.findall(r'd="(M118[^"]*)"[^>]*stroke-opacity="([\d.]+)"', body) == [
         ("M118 58L222 82", "0.05"),
         ("M118 58L222 106", "0.45"),
         ("M118 58L222 130", "0.5"),
         ("M118 82L222 58", "1"),
     ]
+    assert "<b>" not in body  # tokens are text, not markup
+    assert "&lt;b&gt;" in body
 
 
 def test_the_strongest_links_leave_out_delimiters_and_the_token_itself():
@@ -106,58 +102,33 @@ def test_the_description_names_the_heads():
     assert "1 head puts at least half of the weight on the delimiter: layer 1, head 2 (0.700)." in words
     assert "Entropy is largest in layer 1, head 1 (1.000 of ln L_k) and smallest in layer 2, head 3 (0.000)." in words
     assert head_view(given, TOKENS).description.startswith("layer 2, head 3: Attention weights of 8 queries")
-    many = torch.full((4, 3, 8, 8), 0.0)
-    many[..., 0] = 1.0
-    assert "12 heads put at least half of the weight on the delimiter" in model_view(many, TOKENS).description
-    assert "and others." in model_view(many, TOKENS).description
-    three = "3 heads put at least half of the weight on the delimiter: " + ", ".join(
+    many = torch.eye(8)[0].expand(4, 3, 8, 8)
+    named = "heads put at least half of the weight on the delimiter: " + ", ".join(
         f"layer 1, head {head} (1.000)" for head in (1, 2, 3)
     )
-    assert f"{three}." in model_view(many[:1], TOKENS).description  # three are named, and there is no other
+    assert f"12 {named} and others." in model_view(many, TOKENS).description
+    assert f"3 {named}." in model_view(many[:1], TOKENS).description  # three are named, and there is no other
     assert len(model_view(weights(12, 12, 8, 8), TOKENS).description) < 800
 
 
-@pytest.mark.parametrize(("num_heads", "columns"), [(1, 1), (4, 4), (12, 12), (16, 8), (13, 12), (32, 8), (7, 7)])
-def test_small_maps_are_in_rows_that_fit_a_phone(num_heads, columns):
-    body = model_view(torch.full((1, num_heads, 3, 3), 1 / 3)).body
-    assert f'data-c="{columns}"' in body
+def test_small_maps_are_in_rows_that_fit_a_phone():
+    for num_heads, columns in {1: 1, 4: 4, 7: 7, 12: 12, 13: 12, 16: 8, 32: 8}.items():
+        assert f'data-c="{columns}"' in model_view(torch.full((1, num_heads, 3, 3), 1 / 3)).body
 
 
-def test_sentences_can_be_chosen_only_for_pairs():
-    assert "A → B" in head_view(weights(1, 1, 8, 8), TOKENS).body
-    assert "A → B" not in head_view(weights(1, 1, 7, 7), list("abcdefg")).body
-    assert 'aria-label="key it, sentence B"' in head_view(weights(1, 1, 8, 8), TOKENS).body
-
-
-def test_a_dashed_line_begins_the_second_sentence_on_both_sides():
+def test_the_second_sentence_is_chosen_named_and_begins_with_a_dashed_line():
     """Rows are 24 units high and begin at 46; the second sentence begins after [SEP], with token 5."""
     body = head_view(weights(1, 1, 8, 8), TOKENS).body
+    assert "A → B" in body
+    assert 'aria-label="key it, sentence B"' in body
     assert re.findall(r'd="M(\d+) (\d+)h\d+"[^>]*stroke-dasharray', body) == [("38", "166"), ("224", "166")]
+    assert "A → B" not in head_view(weights(1, 1, 7, 7), list("abcdefg")).body
 
 
 def test_layer_and_heads_can_be_given():
     view = head_view(weights(3, 5, 2, 2), layer=2, heads=[4, 1])
     assert (view.data["layer"], view.data["on"]) == (2, [4, 1])
     assert 'data-k="name" class="start">layer 3, head 5<' in view.body
+    assert view.status == "Layer 3 shows heads 2, 5, and the bars of head 5."
     assert head_view(weights(3, 5, 2, 2), heads=[2]).data["layer"] == 0
     assert head_view(weights(3, 5, 2, 2), layer=1).data["on"] == [0]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"layer": 3}, "layer must be at most 2, got 3"),
-        ({"layer": -1}, "layer must be at least 0, got -1"),
-        ({"heads": [5]}, "heads must be at most 4, got 5"),
-        ({"heads": []}, "heads must hold at least one head, got none"),
-    ],
-)
-def test_a_head_that_does_not_exist_is_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        head_view(weights(3, 5, 2, 2), **settings)
-
-
-def test_tokens_are_text_not_markup():
-    body = model_view(weights(1, 1, 2, 2), ["<b>", '"&']).body
-    assert "<b>" not in body
-    assert "&lt;b&gt;" in body

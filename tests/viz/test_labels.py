@@ -11,16 +11,8 @@ from course_kit.viz.labels import readable_labels
 @pytest.mark.parametrize(
     ("token", "shown"),
     [
-        ("▁dogs", "dogs"),
-        ("s", "+s"),
-        (",", ","),
-        (".", "."),
-        ("...", "..."),
-        ("▁", "(space)"),
-        ("▁,", ","),
-        ("ß2", "+ß2"),
-        ("<eos>", "<eos>"),
-        ("[SEP]", "[SEP]"),
+        *{"▁dogs": "dogs", "▁": "(space)", "▁,": ",", "s": "+s", "ß2": "+ß2"}.items(),
+        *((as_it_is, as_it_is) for as_it_is in (",", "...", "<eos>", "[SEP]")),
     ],
 )
 def test_a_token_is_shown_without_its_sign(token, shown):
@@ -36,7 +28,6 @@ TOKENS = ["▁Zwei", "▁Hund", "e", ",", "<eos>"]
 W = torch.eye(5)
 PICTURES = {
     "alignment": lambda: alignment(W, TOKENS, TOKENS).html(),
-    "head_grid": lambda: viz.head_grid(W[None], TOKENS).html(),
     "head_view": lambda: viz.head_view(W[None, None], TOKENS).html(),
     "mask_painter": lambda: viz.mask_painter(W, tokens=TOKENS).html(),
     "three_attentions": lambda: viz.three_attentions(W[None], W[None], W[None], TOKENS, TOKENS).html(),

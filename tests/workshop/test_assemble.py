@@ -19,7 +19,6 @@ from course_kit import nn as full
 from course_kit.exercises import find
 from course_kit.workshop.part_names import PLACES, POSITIONS
 from course_kit.workshop.tasks import copy as copy_task
-from course_kit.workshop.tasks import reversal
 from course_kit.workshop.train_on import train_on
 
 SIZES = {"d_model": 12, "num_heads": 2, "d_ff": 7, "num_layers": 2}
@@ -34,6 +33,10 @@ def build(*parts, **options):
     return assemble(*parts, vocab_size=11, pad_id=PAD, **{**SIZES, **options})
 
 
+def set_encoder(*parts):
+    return assemble_set_encoder(*parts, num_features=5, **SIZES)
+
+
 class Spy:
     """A learner's function: the course's, under its name, with its calls counted."""
 
@@ -45,36 +48,25 @@ class Spy:
         return self.function(*args, **kwargs)
 
 
-def spy_class(name):
-    """A learner's class: the course's, under its name, with calls and objects counted."""
+def spy(name):
+    """A learner's function or class: the course's, under its name, with its calls counted."""
+    if not find(name).is_class:
+        return Spy(name)
 
     class Spied(find(name).reference):
-        made, calls = 0, 0
-
-        def __init__(self, *args):
-            super().__init__(*args)
-            Spied.made += 1
+        calls = 0
 
         def forward(self, *args):  # no need_weights: the contract has none
             Spied.calls += 1
             return super().forward(*args)
 
-    Spied.__name__ = name
-    Spied.__module__ = "student"
+    Spied.__name__, Spied.__module__ = name, "student"
     return Spied
-
-
-def spy(name):
-    return spy_class(name) if find(name).is_class else Spy(name)
-
-
-def stub(name):
-    return named(name, "raise NotImplementedError")
 
 
 def named(name, body):
     """A learner's function of that name."""
-    scope = {"torch": torch, "nn": nn}
+    scope = {"torch": torch}
     exec(f"def {name}(*args, **kwargs):\n    {body}", scope)
     return scope[name]
 
@@ -84,42 +76,39 @@ def fitting(name):
     return {"positions": next((kind for kind, part in POSITIONS.items() if part == name), None)}
 
 
+def assert_same_model(ours, theirs):
+    """Values and gradients, in double precision."""
+    results = [model.double()(SOURCE, TARGET) for model in (ours, theirs)]
+    assert_close(*results, **CLOSE)
+    for result in results:
+        result.square().sum().backward()
+    assert_close(gradients(ours), gradients(theirs), **CLOSE)
+
+
 # --- the same as the course's -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 def test_without_parts_it_is_the_course_s_transformer(positions):
-    ours = build(positions=positions).double()
-    course = full.Transformer(ours.config).double()
+    ours = build(positions=positions)
+    course = full.Transformer(ours.config)
     course.load_state_dict(ours.state_dict())
-    results = [model(SOURCE, TARGET) for model in (ours, course)]
-    assert_close(*results, **CLOSE)
-    for result in results:
-        result.square().sum().backward()
-    assert_close(gradients(ours), gradients(course), **CLOSE)
+    assert_same_model(ours, course)
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_each_part_is_really_called_and_changes_nothing_when_it_is_right(name):
     part = spy(name)
-    model = build(part, **fitting(name))
+    model, plain = build(part, **fitting(name)), build(**fitting(name))
     assert model.parts[name] == "yours"
+    assert_close(model.state_dict(), plain.state_dict())
     before = part.calls
-    result = model.double()(SOURCE, TARGET)
+    assert_same_model(model, plain)
     assert part.calls > before
-    plain = build(**fitting(name)).double()
-    assert plain.state_dict().keys() == model.state_dict().keys()
-    assert_close(dict(plain.named_parameters()), dict(model.named_parameters()), **CLOSE)
-    expected = plain(SOURCE, TARGET)
-    assert_close(result, expected, **CLOSE)
-    result.square().sum().backward()
-    expected.square().sum().backward()
-    assert_close(gradients(model), gradients(plain), **CLOSE)
 
 
 def test_all_parts_at_once():
-    parts = {name: spy(name) for name in PLACES}
-    model = build(*parts.values())
+    model = build(*map(spy, PLACES))
     assert_close(model(SOURCE, TARGET), build()(SOURCE, TARGET), rtol=0, atol=1e-5)
     outer = {"MultiHeadAttention", "padding_mask", "decoder_mask", "sinusoidal_encoding", "layer_norm", "FeedForward"}
     assert {name for name, whose in model.parts.items() if whose == "yours"} == outer | {"EncoderLayer", "DecoderLayer"}
@@ -128,59 +117,48 @@ def test_all_parts_at_once():
     assert model.parts["alibi_bias"] == "yours, not called: it has no place in this model"
 
 
-def test_how_often_each_class_is_built():
-    attention, feed_forward, encoder, decoder = (
-        spy_class(name) for name in ("MultiHeadAttention", "FeedForward", "EncoderLayer", "DecoderLayer")
-    )
-    model = build(attention, feed_forward, encoder, decoder)
+def test_every_layer_has_your_classes_in_every_place():
+    attention, feed_forward = spy("MultiHeadAttention"), spy("FeedForward")
+    model = build(attention, feed_forward, spy("EncoderLayer"), spy("DecoderLayer"))
     attention.calls = feed_forward.calls = 0
     model(SOURCE, TARGET)
     assert attention.calls == 2 + 2 * 2  # self-attention in all layers, cross-attention in the decoder's
     assert feed_forward.calls == 2 + 2
-    for layer in (*model.encoder.layers, *model.decoder.layers):
-        assert isinstance(layer.self_attention, attention)
-        assert isinstance(layer.feed_forward, feed_forward)
-    assert all(isinstance(layer.cross_attention, attention) for layer in model.decoder.layers)
-    assert all(isinstance(layer, encoder) for layer in model.encoder.layers)
-    assert all(isinstance(layer, decoder) for layer in model.decoder.layers)
 
 
 @pytest.mark.parametrize("library", [cl, full], ids=["plain", "full"])
 def test_classes_of_the_course_may_be_parts_too(library):
-    classes = (library.MultiHeadAttention, library.FeedForward, library.EncoderLayer, library.DecoderLayer)
-    model, course = build(*classes), build()
-    assert_close(model(SOURCE, TARGET), course(SOURCE, TARGET), rtol=0, atol=1e-5)
-    assert model.state_dict().keys() == course.state_dict().keys()
+    model = build(library.MultiHeadAttention, library.FeedForward, library.EncoderLayer, library.DecoderLayer)
+    assert_close(model(SOURCE, TARGET), build()(SOURCE, TARGET), rtol=0, atol=1e-5)
+    assert f"{sum(parameter.numel() for parameter in build().parameters()):,} parameters" in repr(model)
     assert set(model.parts.values()) == {"the course's"}
 
 
 @pytest.mark.parametrize("positions", ["rotary", "alibi"])
 def test_positions_inside_attention_come_into_your_layers(positions):
     options = {"positions": positions, "d_model": 8}
-    model = build(spy_class("EncoderLayer"), spy_class("DecoderLayer"), **options).double()
-    assert_close(model(SOURCE, TARGET), build(**options).double()(SOURCE, TARGET), **CLOSE)
+    model = build(spy("EncoderLayer"), spy("DecoderLayer"), **options)
+    assert_same_model(model, build(**options))
     assert model.parts["MultiHeadAttention"] == model.parts["FeedForward"] == "the course's"
 
 
-@pytest.mark.parametrize("outer", ["EncoderLayer", "DecoderLayer"])
 @pytest.mark.parametrize("inner", ["softmax", "merge_heads", "scaled_dot_product_attention", "layer_norm"])
-def test_functions_come_into_your_layers_too(outer, inner):
-    part = Spy(inner)
-    model = build(part, spy_class(outer))
-    layer = (model.encoder if outer == "EncoderLayer" else model.decoder).layers[0]
-    part.calls = 0
-    x = torch.randn(2, 3, 12)
-    layer(x) if outer == "EncoderLayer" else layer(x, x)
-    assert part.calls > 0
+def test_functions_come_into_your_layers_too(inner):
+    part, x = Spy(inner), torch.randn(2, 3, 12)
+    model = build(part, spy("EncoderLayer"), spy("DecoderLayer"))
+    for layer, inputs in ((model.encoder.layers[0], (x,)), (model.decoder.layers[0], (x, x))):
+        part.calls = 0
+        layer(*inputs)
+        assert part.calls > 0
 
 
 def test_a_layer_s_own_attention_stays():
-    own = spy_class("MultiHeadAttention")
+    own = spy("MultiHeadAttention")
 
     class EncoderLayer(full.EncoderLayer):
-        def __init__(self, d_model, num_heads, d_ff):
-            super().__init__(d_model, num_heads, d_ff)
-            self.self_attention = own(d_model, num_heads)
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.self_attention = own(*sizes[:2])
 
         def forward(self, x, mask=None):
             x = self.norm1(x + self.self_attention(x, x, x, mask)[0])
@@ -200,23 +178,14 @@ def test_a_layer_s_own_attention_stays():
 def test_the_weights_are_tied_and_have_their_stated_start():
     model = build(positions="learned", max_length=50)
     assert model.output.weight is model.source_embedding.embedding.weight is model.target_embedding.embedding.weight
-    weights = dict(build(d_model=64).named_parameters())
-    assert weights["source_embedding.embedding.weight"].std().item() == pytest.approx(1 / 8, rel=0.1)
     assert model.source_embedding.positions.embedding.weight.std().item() == pytest.approx(1, rel=0.1)
-    for name, weight in weights.items():
-        if name.endswith("bias"):
-            assert (weight == 0).all()
-        elif "norm" in name:
-            assert (weight == 1).all()
-        elif "embedding" not in name:
-            assert weight.abs().max() <= (6 / sum(weight.shape)) ** 0.5
-            assert weight.std() > 0
-
-
-def test_the_count_is_that_of_the_exercise():
-    count = sum(parameter.numel() for parameter in build().parameters())
-    assert count == cl.transformer_parameter_count(11, 12, 2, 7)
-    assert f"{count:,} parameters" in repr(build())
+    for name, weight in build(d_model=64).named_parameters():
+        if "embedding" in name:
+            assert weight.std().item() == pytest.approx(1 / 8, rel=0.1) or name.endswith("bias")
+        elif name.endswith("bias") or "norm" in name:
+            assert (weight == (not name.endswith("bias"))).all()
+        else:
+            assert 0 < weight.abs().max() <= (6 / sum(weight.shape)) ** 0.5
 
 
 def test_the_seed_decides_the_weights_and_the_global_state_stays():
@@ -231,21 +200,6 @@ def test_the_seed_decides_the_weights_and_the_global_state_stays():
     again = build({"FeedForward": FeedForward}, seed=3)
     assert all(map(torch.equal, first.parameters(), again.parameters()))
     assert not torch.equal(first.output.weight, other.output.weight)
-
-
-ALL_INNER = ["softmax", "split_heads", "padding_mask", "causal_mask", "layer_norm"]
-
-
-def test_no_future_and_no_padding_is_seen():
-    model = build(*(Spy(name) for name in ALL_INNER))
-    result = model(SOURCE, TARGET)
-    later = TARGET.clone()
-    later[0, 2:] = 4
-    assert_close(model(SOURCE, later)[0, :2], result[0, :2])
-    assert not torch.allclose(model(SOURCE, later)[0, 2:], result[0, 2:])
-    longer = torch.cat((SOURCE, torch.full((2, 2), PAD)), dim=1)
-    assert_close(model(longer, TARGET), result)
-    assert_close(model.encode(longer)[:, :5], model.encode(SOURCE))
 
 
 def test_attention_maps_can_be_recorded_with_functions_of_yours():
@@ -265,22 +219,22 @@ def test_a_copy_is_a_model_of_its_own():
     assert twin.output.weight is not model.output.weight
 
 
-# --- stubs ------------------------------------------------------------------------------------------------------------
+# --- stubs, and what is not given -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_a_stub_is_replaced_and_said_so(name):
-    exercise = find(name)
-    scope = {"torch": torch, "nn": nn}
-    exec(exercise.stub, scope)
-    model = build(scope[name])
-    assert model.parts[name] == "the course's (yours is a stub)"
-    assert "yours is a stub" in repr(model)
-    assert_close(model(SOURCE, TARGET), build()(SOURCE, TARGET))
+def test_a_stub_is_replaced_and_said_so():
+    expected = build()(SOURCE, TARGET)
+    for name in PLACES:
+        scope = {"torch": torch, "nn": nn}
+        exec(find(name).stub, scope)
+        model = build(scope[name])
+        assert model.parts[name] == "the course's (yours is a stub)", name
+        assert "yours is a stub" in repr(model)
+        assert_close(model(SOURCE, TARGET), expected)
 
 
 def test_what_is_not_given_is_the_course_s():
-    model = build(spy_class("FeedForward"))
+    model = build(spy("FeedForward"))
     assert model.parts["FeedForward"] == "yours"
     assert {whose for name, whose in model.parts.items() if name != "FeedForward"} == {"the course's"}
     assert "sinusoidal_encoding" in model.parts
@@ -292,56 +246,49 @@ def test_what_is_not_given_is_the_course_s():
 
 
 def test_the_positions_are_those_that_you_wrote():
-    four = {"d_model": 16, "num_heads": 4}
-    assert build(**four).config.positions == "sinusoidal"
-    assert build(Spy("apply_rotary"), **four).config.positions == "rotary"
-    assert build(Spy("alibi_bias"), **four).config.positions == "alibi"
-    assert build(spy_class("LearnedPositionalEmbedding"), Spy("alibi_bias"), **four).config.positions == "learned"
-    assert build(stub("sinusoidal_encoding"), Spy("alibi_bias"), **four).config.positions == "alibi"
-    assert build(Spy("apply_rotary"), positions="none", **four).config.positions == "none"
-    blocked = build(Spy("apply_rotary"), spy_class("MultiHeadAttention"), **four)
+    rotary, alibi, stub = (
+        Spy("apply_rotary"),
+        Spy("alibi_bias"),
+        named("sinusoidal_encoding", "raise NotImplementedError"),
+    )
+    for parts, options, kind in (
+        ([], {}, "sinusoidal"),
+        ([rotary], {}, "rotary"),
+        ([alibi], {}, "alibi"),
+        ([spy("LearnedPositionalEmbedding"), alibi], {}, "learned"),
+        ([stub, alibi], {}, "alibi"),
+        ([rotary], {"positions": "none"}, "none"),
+        ([rotary], {"d_model": 6, "num_heads": 2}, "sinusoidal"),
+        ([alibi], {"d_model": 6, "num_heads": 3}, "sinusoidal"),
+    ):
+        assert build(*parts, **{"d_model": 16, "num_heads": 4, **options}).config.positions == kind, (parts, options)
+    blocked = build(rotary, spy("MultiHeadAttention"), d_model=16, num_heads=4)
     assert blocked.config.positions == "sinusoidal"
     assert blocked.parts["apply_rotary"] == "yours, not called: it has no place in this model"
-    assert build(Spy("apply_rotary"), d_model=6, num_heads=2).config.positions == "sinusoidal"
-    assert build(Spy("alibi_bias"), d_model=6, num_heads=3).config.positions == "sinusoidal"
 
 
 @pytest.mark.parametrize(
     ("positions", "name"), [("rotary", "MultiHeadAttention"), ("alibi", "scaled_dot_product_attention")]
 )
 def test_positions_inside_attention_need_a_place_there(positions, name):
-    with pytest.raises(
-        ValueError, match=f"{positions} positions act inside attention, where your {name} does not support them"
-    ):
+    with pytest.raises(ValueError, match=f"{positions} positions act inside attention, where your {name} does not sup"):
         build(spy(name), positions=positions)
 
 
 # --- sets -------------------------------------------------------------------------------------------------------------
 
 
-def set_encoder(*parts, **options):
-    return assemble_set_encoder(*parts, num_features=5, **{**SIZES, **options})
-
-
 def test_items_exchanged_exchange_their_scores():
-    model = set_encoder(spy_class("EncoderLayer"), Spy("softmax"))
+    model = set_encoder(spy("EncoderLayer"), Spy("softmax"), Spy("causal_mask"))
     features, order = torch.randn(3, 7, 5), torch.randperm(7)
     scores = model(features)
     assert scores.shape == (3, 7)
     assert_close(model(features[:, order]), scores[:, order])
     assert_close(scores, set_encoder()(features))
     assert model.parts["EncoderLayer"] == model.parts["softmax"] == "yours"
+    assert model.parts["causal_mask"] == "yours, not called: it has no place in this model"
     assert "Set encoder, 2 layers" in repr(model)
     assert "5 features" in model._repr_html_()
-
-
-def test_what_has_no_place_in_a_set_encoder_may_be_given():
-    model = set_encoder(Spy("causal_mask"), spy_class("DecoderLayer"), Spy("attend"), Spy("masked_softmax"))
-    assert model.parts["attend"] == "yours"
-    for name in ("causal_mask", "DecoderLayer", "masked_softmax"):
-        assert model.parts[name] == "yours, not called: it has no place in this model"
-    with pytest.raises(ValueError, match="num_features must be at least 1"):
-        assemble_set_encoder(num_features=0)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -353,7 +300,6 @@ def test_what_has_no_place_in_a_set_encoder_may_be_given():
         (named("kernel_regression", "pass"), ValueError, r"a place in a transformer, got 'kernel_regression'.*softmax"),
         ("softmax", TypeError, "got the text 'softmax'; write softmax, without quotes"),
         (3, TypeError, "expected your functions and classes, got an object of type int"),
-        (full.FeedForward(2, 3), TypeError, "an object of type FeedForward"),
         ({"FeedForward": full.FeedForward(2, 3)}, TypeError, "the class FeedForward itself, got an object of type"),
         (named("FeedForward", "pass"), TypeError, "expected the class FeedForward itself, got a function"),
         (type("softmax", (), {}), TypeError, "expected the function softmax itself, got a class"),
@@ -376,17 +322,15 @@ def test_a_part_given_twice_and_sizes_that_do_not_fit():
         build(num_heads=5)
     with pytest.raises(ValueError, match="vocab_size must be at least 2"):
         assemble(vocab_size=1)
+    with pytest.raises(ValueError, match="num_features must be at least 1"):
+        assemble_set_encoder(num_features=0)
 
 
 def test_a_layer_without_its_sub_modules_is_named():
     class EncoderLayer(nn.Module):
         def __init__(self, d_model, num_heads, d_ff):
             super().__init__()
-            self.attention = full.MultiHeadAttention(d_model, num_heads)
             self.norm1 = nn.LayerNorm(d_model)
-
-        def forward(self, x, mask=None):
-            return x
 
     with pytest.raises(ValueError, match=r"but self_attention, feed_forward, norm2 cannot be found; check\(Encoder"):
         build(EncoderLayer)
@@ -395,11 +339,6 @@ def test_a_layer_without_its_sub_modules_is_named():
 def test_a_part_that_fails_only_in_the_model_is_named():
     def causal_mask(length):
         return torch.ones(length - length // 5, length, dtype=torch.bool).tril()
-
-    def softmax(scores, dim=-1):
-        if scores.shape[-1] == 4:
-            raise ZeroDivisionError("four")
-        return scores.softmax(dim)
 
     class FeedForward(full.FeedForward):
         def forward(self, x):
@@ -412,23 +351,15 @@ def test_a_part_that_fails_only_in_the_model_is_named():
         build(causal_mask, Spy("attend"))
     with pytest.raises(ValueError, match=r"in the model your FeedForward fails .*five; check\(FeedForward\) says"):
         build(Spy("attend"), FeedForward)
-    assert build(softmax).parts["softmax"] == "yours"
 
 
 def test_a_part_whose_gradient_fails_is_named():
-    class Backwards(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.softmax(-1)
-
-        @staticmethod
-        def backward(ctx, gradient):
-            raise ZeroDivisionError("no gradient")
-
     def softmax(scores, dim=-1):
-        return Backwards.apply(scores)
+        weights = scores.softmax(dim)
+        weights.register_hook(lambda gradient: 1 / 0)
+        return weights
 
-    with pytest.raises(ValueError, match=r"your softmax fails on a tiny input .*no gradient; check\(softmax\)"):
+    with pytest.raises(ValueError, match=r"your softmax fails on a tiny input with ZeroDivisionError.*check\(softmax"):
         build(softmax)
 
 
@@ -442,11 +373,11 @@ def test_a_wrong_shape_that_comes_of_all_parts_together_is_found():
 
     class EncoderLayer(full.EncoderLayer):
         def forward(self, x, mask=None):
-            return super().forward(x, mask)[:1] if mask is None else super().forward(x, mask)
+            return super().forward(x, mask)[: 1 if mask is None else None]
 
     words = r"return scores of shape \(2, 3\), got \(1, 3\); check\(FeedForward\), check\(EncoderLayer\) says"
     with pytest.raises(ValueError, match=words):
-        set_encoder(spy_class("FeedForward"), EncoderLayer)
+        set_encoder(spy("FeedForward"), EncoderLayer)
 
 
 @pytest.mark.parametrize(
@@ -463,21 +394,8 @@ def test_a_shape_that_is_right_by_chance_is_found_with_other_sizes(name, body, s
         build(named(name, body))
 
 
-def test_an_attention_that_adds_axes_to_a_mask_is_named():
-    class MultiHeadAttention(full.MultiHeadAttention):
-        def forward(self, query, key, value, mask=None):
-            if mask is None or mask.dim() == 2:
-                return super().forward(query, key, value, mask)
-            output, weights = super().forward(query, key, value, mask)
-            return output[None], weights[None]
-
-    with pytest.raises(ValueError, match=r"your MultiHeadAttention must .* got \(1, 2, 3, 12\).*check\(MultiHeadAtt"):
-        build(MultiHeadAttention)
-
-
 def test_prints_and_warnings_of_parts_are_held_back(capsys):
-    part = named("softmax", "print('x'); import warnings; warnings.warn('y'); return torch.softmax(*args, **kwargs)")
-    build(part)
+    build(named("softmax", "print('x'); import warnings; warnings.warn('y'); return torch.softmax(*args, **kwargs)"))
     assert capsys.readouterr() == ("", "")
 
 
@@ -503,90 +421,31 @@ def test_a_wrong_part_is_put_in_or_refused_with_its_name(name):
 
 def is_a_part(cell):
     """Some write a function as a class whose instances are results: right in an exercise, and no part of a model."""
-    return inspect.isclass(cell.load()) == find(cell.exercise).is_class
+    return cell.exercise in PLACES and inspect.isclass(cell.load()) == find(cell.exercise).is_class
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "cell", [cell for cell in cells("right") if cell.exercise in PLACES and is_a_part(cell)], ids=lambda cell: cell.key
-)
+@pytest.mark.parametrize("cell", [cell for cell in cells("right") if is_a_part(cell)], ids=lambda cell: cell.key)
 def test_right_parts_of_other_people_do_as_the_course_s(cell, capsys):
-    options = fitting(cell.exercise)
-    model = build({cell.exercise: cell.load()}, num_layers=1, **options)
+    options = {"num_layers": 1, **fitting(cell.exercise)}
+    model = build({cell.exercise: cell.load()}, **options)
     assert model.parts[cell.exercise] == "yours"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = model(SOURCE, TARGET)
-    assert_close(result, build(num_layers=1, **options)(SOURCE, TARGET), rtol=0, atol=1e-4)
+        assert_close(model(SOURCE, TARGET), build(**options)(SOURCE, TARGET), rtol=0, atol=1e-4)
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
-
-SHORT = {"length": 3, "vocab_size": 6, "min_length": 2}
-QUICK = {"steps": 400, "evaluate_every": 40, "num_fresh": 200, "warmup_steps": 20, "show_progress": False}
-SMALL = {"vocab_size": 6, "d_model": 32, "num_heads": 2, "d_ff": 64}
-
-
-RIGHT = {cell.key: cell for cell in cells("right")}
-KITS = {
-    "functions": (
-        *("attention/softmax/1", "multi_head/split_heads/3", "multi_head/merge_heads/1", "transformer/layer_norm/1"),
-        *("masking/padding_mask/1", "masking/causal_mask/2", "positional_encoding/sinusoidal_encoding/1"),
-    ),
-    "layers": (
-        *("scaled_dot_product/scaled_dot_product_attention/3", "transformer/FeedForward/4"),
-        *("transformer/EncoderLayer/2", "transformer/DecoderLayer/2", "masking/decoder_mask/3"),
-    ),
-    "attention": ("multi_head/MultiHeadAttention/2", "positional_encoding/LearnedPositionalEmbedding/3"),
-}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("kit", KITS)
-def test_what_other_people_wrote_learns(kit):
-    model = assemble(*({RIGHT[key].exercise: RIGHT[key].load()} for key in KITS[kit]), **SMALL)
-    assert all(model.parts[RIGHT[key].exercise] == "yours" for key in KITS[kit])
-    result = train_on(model, reversal(**SHORT), **QUICK)
-    assert repr(result) == "reversal: reached 100 %, all of 200 fresh sequences are right"
 
 
 def test_a_decoder_that_saw_the_future_cannot_write():
     def causal_mask(length):
         return torch.ones(length, length, dtype=torch.bool)
 
-    result = train_on(assemble(causal_mask, **SMALL), copy_task(**SHORT), **{**QUICK, "steps": 120})
+    model = assemble(causal_mask, vocab_size=6, d_model=32, num_heads=2, d_ff=64)
+    task = copy_task(length=3, vocab_size=6, min_length=2)
+    result = train_on(model, task, steps=120, evaluate_every=40, num_fresh=200, warmup_steps=20, show_progress=False)
     assert result.losses[-1] < 0.1
     assert not result.reached
     words = "copy: did not reach 100 %, most of 200 fresh sequences are wrong; the loss is small nevertheless"
     assert words in repr(result)
-
-
-class NoReLU(nn.Module):
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-
-    def forward(self, x):
-        return self.linear2(self.linear1(x))
-
-
-def unscaled(query, key, value, mask=None):
-    scores = query @ key.transpose(-2, -1)
-    weights = (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
-    return weights @ value, weights
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"FeedForward": NoReLU},
-        {"scaled_dot_product_attention": unscaled},
-        {"softmax": named("softmax", "return args[0].exp()")},
-        {"layer_norm": named("layer_norm", "return args[0] * args[1] + args[2]")},
-    ],
-    ids=lambda part: next(iter(part)),
-)
-def test_a_wrong_part_that_runs_ends_with_words(part):
-    result = train_on(assemble(part, **SMALL), reversal(**SHORT), **{**QUICK, "steps": 12})
-    assert result.steps == 12
-    assert repr(result) == "reversal: did not reach 100 %, most of 200 fresh sequences are wrong"

@@ -193,192 +193,153 @@ def _changed_in_place(m: re.Match, at: Context) -> str:
     )
 
 
-EXPLANATIONS: tuple[tuple[str, str | Explanation], ...] = (
-    (
-        r"next_log_probs\(None\): expected a list",
-        "The model is called with None in place of the tokens. `append` and `extend` change a list and return None.",
+EXPLANATIONS: dict[str, str | Explanation] = {
+    r"next_log_probs\(None\): expected a list": (
+        "The model is called with None in place of the tokens. `append` and `extend` change a list and return None."
     ),
-    (
-        r"next_log_probs\(.*\): expected a list of ints, got int$",
-        "The model is called with a single token. It needs the list of all tokens so far, with bos as the first.",
+    r"next_log_probs\(.*\): expected a list of ints, got int$": (
+        "The model is called with a single token. It needs the list of all tokens so far, with bos as the first."
     ),
-    (
-        r"next_log_probs\(.*\): expected a list of ints",
+    r"next_log_probs\(.*\): expected a list of ints": (
         "The model takes a list of Python ints, not a tensor or a list of tensors. `int(...)` or `.item()` "
-        "converts a tensor with one number to an int.",
+        "converts a tensor with one number to an int."
     ),
-    (
-        r"next_log_probs\(.*\): expected bos first",
-        "The model needs all tokens so far at every call, with bos as the first.",
+    r"next_log_probs\(.*\): expected bos first": (
+        "The model needs all tokens so far at every call, with bos as the first."
     ),
-    (
-        r"next_log_probs\(.*\): expected ids from",
-        "The vocabulary has no token with this id. Is it the index of a candidate or a hypothesis?",
+    r"next_log_probs\(.*\): expected ids from": (
+        "The vocabulary has no token with this id. Is it the index of a candidate or a hypothesis?"
     ),
-    (
-        r"next_log_probs\(.*\): expected a sequence that goes on",
-        "The model was called with a sequence that has already ended with eos. Do not extend a finished one.",
+    r"next_log_probs\(.*\): expected a sequence that goes on": (
+        "The model was called with a sequence that has already ended with eos. Do not extend a finished one."
     ),
-    (
-        r"next_log_probs\(.*\): expected at most",
-        "The loop calls the model after `max_length` tokens have been generated.",
+    r"next_log_probs\(.*\): expected at most": (
+        "The loop calls the model after `max_length` tokens have been generated."
     ),
-    (
-        r"next_log_probs was called more than",
-        "The model is called again and again. Does the loop end, and are only the survivors extended?",
+    r"next_log_probs was called more than": (
+        "The model is called again and again. Does the loop end, and are only the survivors extended?"
     ),
-    (r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product_of_two),
-    (
-        r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] but got: \[(\d+), (\d+)\]",
-        _batched_product,
+    r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)": _product_of_two,
+    r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] but got: \[(\d+), (\d+)\]": (
+        _batched_product
     ),
-    (
-        r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)",
-        _sizes_differ,
+    r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)": (
+        _sizes_differ
     ),
-    (
-        r"inconsistent tensor size|size mismatch, got input \((\d+)\)",
-        "The lengths in this product do not match. Write the shapes of both tensors beside the line.",
+    r"inconsistent tensor size|size mismatch, got input \((\d+)\)": (
+        "The lengths in this product do not match. Write the shapes of both tensors beside the line."
     ),
-    (
-        r"Boolean value of Tensor with more than one value is ambiguous",
+    r"Boolean value of Tensor with more than one value is ambiguous": (
         "`if`, `and`, `or`, `not` and Python's own `max` and `min` need one truth value, and this tensor has several. "
         "To see whether an argument was given, compare it with `is None`; to choose entry by entry, use `torch.where` "
-        "or `masked_fill`.",
+        "or `masked_fill`."
     ),
-    (
-        r"view size is not compatible",
+    r"view size is not compatible": (
         "`view` never copies, so it cannot merge axes that a transpose has separated in memory. `reshape` copies "
-        "where it has to, and `contiguous()` before the view does so, too.",
+        "where it has to, and `contiguous()` before the view does so, too."
     ),
-    (r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)", _reshaped),
-    (
-        r"masked_fill_? only supports boolean masks|expected condition to be a boolean tensor",
-        "The condition has to be a bool tensor. `.bool()` converts zeros and ones.",
+    r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)": _reshaped,
+    r"masked_fill_? only supports boolean masks|expected condition to be a boolean tensor": (
+        "The condition has to be a bool tensor. `.bool()` converts zeros and ones."
     ),
-    (r"value cannot be converted to type (.*?) without overflow", _wrong_dtype_filled),
-    (
-        r"cannot assign (module|parameters?) before Module\.__init__\(\) call",
-        "`super().__init__()` has to come first in `__init__`, before anything is assigned to `self`.",
+    r"value cannot be converted to type (.*?) without overflow": _wrong_dtype_filled,
+    r"cannot assign (module|parameters?) before Module\.__init__\(\) call": (
+        "`super().__init__()` has to come first in `__init__`, before anything is assigned to `self`."
     ),
-    (
-        r"super\(type, obj\): obj must be an instance",
-        "`super(Name, self)` names another class. `super().__init__()` needs no name.",
+    r"super\(type, obj\): obj must be an instance": (
+        "`super(Name, self)` names another class. `super().__init__()` needs no name."
     ),
-    *WRONG_CALLS,
-    (
-        r"Index tensor must have the same number of dimensions as",
-        "`gather` and `scatter` need an index with as many axes as the tensor; `unsqueeze` inserts one.",
+    **WRONG_CALLS,
+    r"Index tensor must have the same number of dimensions as": (
+        "`gather` and `scatter` need an index with as many axes as the tensor; `unsqueeze` inserts one."
     ),
-    (r"1D tensors expected", "`dot` multiplies two vectors only. A matrix product is `@`."),
-    (
-        r"tensors used as indices must be|indices must be integers|only integer tensors|only integers, slices",
-        "An index has to be an int, and this one is not. `//` gives an int where `/` gives a float.",
+    r"1D tensors expected": "`dot` multiplies two vectors only. A matrix product is `@`.",
+    r"tensors used as indices must be|indices must be integers|only integer tensors|only integers, slices": (
+        "An index has to be an int, and this one is not. `//` gives an int where `/` gives a float."
     ),
-    (
-        r"number of dimensions in the tensor input does not match .* input\.dim\(\) = (\d+) .* len\(dims\) = (\d+)",
-        r"`permute` takes one number per axis: the tensor has \1 axes in this case, and the call has \2 numbers.",
+    r"number of dimensions in the tensor input does not match .* input\.dim\(\) = (\d+) .* len\(dims\) = (\d+)": (
+        r"`permute` takes one number per axis: the tensor has \1 axes in this case, and the call has \2 numbers."
     ),
     (
         r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension "
-        r"(\d+)",
+        r"(\d+)"
+    ): (
         lambda m, at: (
             f"This line puts values of length {at.named(m[2])} at axis {m[3]} where the length is {at.named(m[1])}. "
             f"Only an axis of length 1 is repeated."
-        ),
+        )
     ),
-    (
-        r"shape mismatch: value tensor of shape \[(.*?)\] cannot be broadcast to indexing result of shape \[(.*?)\]",
-        r"The right side has the shape (\1), but the part that is assigned has the shape (\2).",
+    r"shape mismatch: value tensor of shape \[(.*?)\] cannot be broadcast to indexing result of shape \[(.*?)\]": (
+        r"The right side has the shape (\1), but the part that is assigned has the shape (\2)."
     ),
-    (
-        r"zero-dimensional tensor \(at position \d+\) cannot be concatenated",
-        "`cat` joins tensors along an axis, and one of these has no axis. `stack` joins single numbers.",
+    r"zero-dimensional tensor \(at position \d+\) cannot be concatenated": (
+        "`cat` joins tensors along an axis, and one of these has no axis. `stack` joins single numbers."
     ),
-    (
-        r"'(Tensor|list|tuple|int|float)' object is not callable",
-        r"Parentheses after a value of type \1 call it. Square brackets index it, and `*` multiplies.",
+    r"'(Tensor|list|tuple|int|float)' object is not callable": (
+        r"Parentheses after a value of type \1 call it. Square brackets index it, and `*` multiplies."
     ),
-    (r"AttributeError: '(\w+)' object has no attribute '(\w+)'", _no_attribute),
-    (r"'NoneType' object is not (?:subscriptable|iterable)|cannot unpack non-iterable NoneType", _none),
-    (
-        r"NameError: name '(\w+)' is not defined",
+    r"AttributeError: '(\w+)' object has no attribute '(\w+)'": _no_attribute,
+    r"'NoneType' object is not (?:subscriptable|iterable)|cannot unpack non-iterable NoneType": _none,
+    r"NameError: name '(\w+)' is not defined": (
         lambda m, at: (
             f"`{m[1]}` has no value here: is it a typing slip, a missing import, or a name from a cell that was not "
             f"run?" + (" Attributes of a module need `self.` before them." if at.exercise.is_class else "")
-        ),
+        )
     ),
-    (
-        r"expected (?:m1 and m2|scalar type|mat1 and mat2)[^\n]*(?:dtype|Double|Float|Half|BFloat16)",
-        _dtypes_meet,
+    r"expected (?:m1 and m2|scalar type|mat1 and mat2)[^\n]*(?:dtype|Double|Float|Half|BFloat16)": _dtypes_meet,
+    r"a leaf Variable that requires grad is being used in an in-place operation|modified by an inplace operation": (
+        _changed_in_place
     ),
-    (
-        r"a leaf Variable that requires grad is being used in an in-place operation|modified by an inplace operation",
-        _changed_in_place,
-    ),
-    (r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got (-?\d+)\)", _no_axis),
-    (r"(?:not enough|too many) values to unpack \(expected (\d+)(?:, got (\d+))?\)", _unpacked),
-    (
-        r"element 0 of tensors does not require grad",
+    r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got (-?\d+)\)": _no_axis,
+    r"(?:not enough|too many) values to unpack \(expected (\d+)(?:, got (\d+))?\)": _unpacked,
+    r"element 0 of tensors does not require grad": (
         "Autograd finds no path from the result back to the arguments: part of the computation is detached from "
-        "the graph.",
+        "the graph."
     ),
-    (
-        r"maximum recursion depth exceeded",
-        "The function calls itself without end. Does a helper have the same name as the exercise?",
+    r"maximum recursion depth exceeded": (
+        "The function calls itself without end. Does a helper have the same name as the exercise?"
     ),
-    (
-        r"The shape of the mask \[([^\]]*)\] at index \d+ does not match the shape of the indexed tensor",
+    r"The shape of the mask \[([^\]]*)\] at index \d+ does not match the shape of the indexed tensor": (
         "In `x[mask]`, the mask applies to the first axes of x and must have their lengths; `x[..., mask]` applies "
-        "it to the last one. `masked_fill` and `torch.where` broadcast a mask, and leave the original unchanged.",
+        "it to the last one. `masked_fill` and `torch.where` broadcast a mask, and leave the original unchanged."
     ),
     (
         r"failed to unpack the object at pos|must be tuple of ints, not|'float' object cannot be interpreted as an "
-        r"integer",
-        "A size has to be an int, but `/` always gives a float. `//` gives an int.",
+        r"integer"
+    ): "A size has to be an int, but `/` always gives a float. `//` gives an int.",
+    r"einsum\(\)": (
+        "The letters of `einsum` do not fit the tensors: one letter per axis, and `...` for batch dimensions."
     ),
-    (
-        r"einsum\(\)",
-        "The letters of `einsum` do not fit the tensors: one letter per axis, and `...` for batch dimensions.",
+    r"index (\d+) is out of bounds for (?:dimension|axis) \d+ with size (\d+)": _index_too_large,
+    r"too many indices for tensor of dimension (\d+)": (
+        r"There are more indices than axes: the tensor has \1 in this case."
     ),
-    (r"index (\d+) is out of bounds for (?:dimension|axis) \d+ with size (\d+)", _index_too_large),
-    (
-        r"too many indices for tensor of dimension (\d+)",
-        r"There are more indices than axes: the tensor has \1 in this case.",
-    ),
-    (r"IndexError: tuple index", "An index goes past the end of a tuple, such as a shape with fewer axes."),
-    (r"IndexError: list index|IndexError: list assignment", "An index goes past the end of a list."),
-    (
-        r"UnboundLocalError|referenced before assignment",
+    r"IndexError: tuple index": "An index goes past the end of a tuple, such as a shape with fewer axes.",
+    r"IndexError: list index|IndexError: list assignment": "An index goes past the end of a list.",
+    r"UnboundLocalError|referenced before assignment": (
         "A name is used before the function gives it a value: it is assigned later, or only in a branch that this "
-        "case does not take.",
+        "case does not take."
     ),
-    (
-        r"Stopped: .*reading its code",
+    r"Stopped: .*reading its code": (
         "No case was run, because the imports, constants and helpers that the definition uses did not finish. Does "
-        "one of them train, read files or wait?",
+        "one of them train, read files or wait?"
     ),
-    (
-        r"Stopped: .*took longer",
-        "There is a loop that does not end, or a computation that is far too slow even for these tiny inputs.",
+    r"Stopped: .*took longer": (
+        "There is a loop that does not end, or a computation that is far too slow even for these tiny inputs."
     ),
-    (
-        r"Stopped: .*ended the process",
-        "The code ends its own process, or crashes it. A solution should only return its result.",
+    r"Stopped: .*ended the process": (
+        "The code ends its own process, or crashes it. A solution should only return its result."
     ),
-    (
-        r"numbers in a tensor that is computed from (\w+) and (\w+) in this case",
+    r"numbers in a tensor that is computed from (\w+) and (\w+) in this case": (
         r"This line computes a tensor from `\1` and `\2` that is larger than the exercise allows. Which part of it is "
-        "needed at a time?",
+        "needed at a time?"
     ),
-    (
-        r"MemoryError|can't allocate memory|not enough memory",
-        "The solution uses more memory than it is allowed. The inputs are tiny: which axis has grown?",
+    r"MemoryError|can't allocate memory|not enough memory": (
+        "The solution uses more memory than it is allowed. The inputs are tiny: which axis has grown?"
     ),
-    (
-        r"PermissionError|Operation not permitted|Read-only file system|Network is unreachable",
-        "A submission has no access to processes, the network or other files. A solution needs none of them.",
+    r"PermissionError|Operation not permitted|Read-only file system|Network is unreachable": (
+        "A submission has no access to processes, the network or other files. A solution needs none of them."
     ),
-    (r"File too large", "The submission prints or writes more than it is allowed. Remove the print statements."),
-    (r"ZeroDivisionError", _divided_by_zero),
-)
+    r"File too large": "The submission prints or writes more than it is allowed. Remove the print statements.",
+    r"ZeroDivisionError": _divided_by_zero,
+}

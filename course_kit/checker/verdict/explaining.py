@@ -93,7 +93,7 @@ def explain_problem(
     """Why the call ended in this exception, or None if the message itself is the best explanation."""
     problem = seen.problem
     context = Context(exercise, case, axis_names(exercise, case), CodeLine(problem.code), sources)
-    for pattern, explain in EXPLANATIONS:
+    for pattern, explain in EXPLANATIONS.items():
         match = re.search(pattern, f"{problem.type}: {problem.message}", re.DOTALL)
         message = match and (match.expand(explain) if isinstance(explain, str) else explain(match, context))
         if message:

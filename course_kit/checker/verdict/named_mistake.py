@@ -73,17 +73,32 @@ class Fit:
 def named_mistake(evidence: Evidence) -> Diagnosis | None:
     """The mistake that explains best what was observed, two where it takes two, or None."""
     # First those that explain everything: most mistakes are then tried on a single case, which keeps a check fast.
-    for exactly in (True, False):
-        fits = list(_fits(evidence, evidence.failing, exactly=exactly))
-        best = min((fit for fit in fits if fit.is_enough), key=lambda fit: fit.rank, default=None)
-        if best is not None:
-            break
+    fits = _up_to_the_best(_fits(evidence, evidence.failing, exactly=True))
+    best = _best(fits)
+    if best is None:
+        fits = list(_fits(evidence, evidence.failing))
+        best = _best(fits)
     if best is not None and not best.silent:
         return _diagnosis(evidence, best)
     both = _two_at_once(evidence, fits if best is None else [best])
     if both is not None:
         return _diagnosis(evidence, *both)
     return None if best is None else _diagnosis(evidence, best)
+
+
+def _best(fits: list[Fit]) -> Fit | None:
+    return min((fit for fit in fits if fit.is_enough), key=lambda fit: fit.rank, default=None)
+
+
+def _up_to_the_best(exact: Iterable[Fit]) -> list[Fit]:
+    """Of mistakes that explain everything, those up to the first that none behind it can outrank: one of the
+    exercise's own, whose exceptions have the very same messages."""
+    fits = []
+    for fit in exact:
+        fits.append(fit)
+        if fit.to_the_letter == len(fit.explained) - fit.by_value and not fit.mistake.inherited_from:
+            break
+    return fits
 
 
 def _diagnosis(evidence: Evidence, first: Fit, second: Fit | None = None) -> Diagnosis:

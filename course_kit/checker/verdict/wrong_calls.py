@@ -79,45 +79,35 @@ def _no_method(m: re.Match, at: Context) -> str:
     return f"Tensors have no `{name}`. " + (f"Is `{similar[0]}` meant?" if similar else documented)
 
 
-WRONG_CALLS = (
-    (r"(?P<method>\w+)\(\)(?: got an unexp| received an inv|: argument '\w+' .*must be|: .*takes)", _given_a_tensor),
-    (r"Can't call numpy\(\) on Tensor that requires grad", _given_a_tensor),
-    (
-        r"not implemented for NumPy arrays|must be Tensor, not numpy.ndarray|'numpy.ndarray' object has no attribute",
-        "This line expects a tensor, and there is a NumPy array. Create tensors with PyTorch's functions.",
+WRONG_CALLS = {
+    r"(?P<method>\w+)\(\)(?: got an unexp| received an inv|: argument '\w+' .*must be|: .*takes)": _given_a_tensor,
+    r"Can't call numpy\(\) on Tensor that requires grad": _given_a_tensor,
+    r"not implemented for NumPy arrays|must be Tensor, not numpy.ndarray|'numpy.ndarray' object has no attribute": (
+        "This line expects a tensor, and there is a NumPy array. Create tensors with PyTorch's functions."
     ),
-    (
-        r"torch\.return_types\.(\w+)",
-        r"`\1` along an axis returns two tensors, the values and their positions; take one.",
+    r"torch\.return_types\.(\w+)": r"`\1` along an axis returns two tensors, the values and their positions; take one.",
+    r"(\w+)\(\): argument '\w+' .*must be Tensor, not (int|float)": _number_for_a_tensor,
+    r"must be Tensor, not ([A-Z]\w+)": (
+        r"`\1(…)` builds an object, such as a layer, which is called afterwards: `\1()(x)`."
     ),
-    (r"(\w+)\(\): argument '\w+' .*must be Tensor, not (int|float)", _number_for_a_tensor),
-    (
-        r"must be Tensor, not ([A-Z]\w+)",
-        r"`\1(…)` builds an object, such as a layer, which is called afterwards: `\1()(x)`.",
+    r"(\w+)\(\): argument 'tensors' .*must be tuple of Tensors, not Tensor": (
+        r"`\1` takes one list of tensors: `torch.\1([a, b], dim=…)`."
     ),
-    (
-        r"(\w+)\(\): argument 'tensors' .*must be tuple of Tensors, not Tensor",
-        r"`\1` takes one list of tensors: `torch.\1([a, b], dim=…)`.",
-    ),
-    (r"must be Tensor, not (\w+)", r"A function for tensors was given a value of type \1."),
-    (r"(?:only one element tensors|Tensor with \d+ elements) c(?:an|annot) be converted to", _one_number),
-    (r"(\w+)\(\) received an invalid combination of arguments - got \((.*?)\)", _other_arguments),
+    r"must be Tensor, not (\w+)": r"A function for tensors was given a value of type \1.",
+    r"(?:only one element tensors|Tensor with \d+ elements) c(?:an|annot) be converted to": _one_number,
+    r"(\w+)\(\) received an invalid combination of arguments - got \((.*?)\)": _other_arguments,
     (
         r"([\w.]+)\(\) (?:missing \d+ required positional arguments?: (?P<without>[^\n]*)"
-        r"|takes .*positional arguments? but \d+ (?:was|were) given|got an unexpected keyword argument)",
-        _wrong_call,
+        r"|takes .*positional arguments? but \d+ (?:was|were) given|got an unexpected keyword argument)"
+    ): _wrong_call,
+    r"'Tensor' object has no attribute '(\w+)'": _no_method,
+    r"module '([\w.]+)' has no attribute '(\w+)'": (
+        r"`\1` has no `\2`. Is the name spelt right? Capital letters count, too."
     ),
-    (r"'Tensor' object has no attribute '(\w+)'", _no_method),
-    (
-        r"module '([\w.]+)' has no attribute '(\w+)'",
-        r"`\1` has no `\2`. Is the name spelt right? Capital letters count, too.",
+    r"unsupported operand type\(s\) for (\S+): .*(?:method|function)": (
+        r"One side of `\1` is a function itself. Are the parentheses of a call missing?"
     ),
-    (
-        r"unsupported operand type\(s\) for (\S+): .*(?:method|function)",
-        r"One side of `\1` is a function itself. Are the parentheses of a call missing?",
+    r"unsupported operand type\(s\) for (\S+): .*'tuple'": (
+        r"One side of `\1` is a tuple, such as the result of a function that returns several values."
     ),
-    (
-        r"unsupported operand type\(s\) for (\S+): .*'tuple'",
-        r"One side of `\1` is a tuple, such as the result of a function that returns several values.",
-    ),
-)
+}

@@ -1,7 +1,5 @@
 """Exercise `additive_score`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -14,8 +12,6 @@ __all__ = ["additive_score", "exercise"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="additive_score",
-    chapter="attention",
     difficulty=3,
     minutes=15,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `attend`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -12,13 +10,8 @@ from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.attention.shifted_rows import shifted_rows
 from course_lib.attention import attend
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="attend",
-    chapter="attention",
     difficulty=1,
     minutes=5,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `softmax`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -11,13 +9,8 @@ from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.attention.shifted_rows import shifted_rows
 from course_lib.attention import softmax
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="softmax",
-    chapter="attention",
     difficulty=2,
     minutes=10,
     stub='''\

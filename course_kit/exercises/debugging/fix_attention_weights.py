@@ -1,7 +1,5 @@
 """Exercise `fix_attention_weights`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -21,8 +19,6 @@ def fix_attention_weights(query, key):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_attention_weights",
-    chapter="debugging",
     repair=True,
     difficulty=1,
     minutes=4,

@@ -1,7 +1,5 @@
 """Exercise `fix_cached_attention`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
@@ -21,8 +19,6 @@ def fix_cached_attention(query, key, value):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_cached_attention",
-    chapter="debugging",
     repair=True,
     difficulty=2,
     minutes=7,

@@ -1,7 +1,5 @@
 """Exercise `fix_decoder_attention`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
@@ -20,8 +18,6 @@ def fix_decoder_attention(x, memory, self_mask, memory_mask):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_decoder_attention",
-    chapter="debugging",
     repair=True,
     difficulty=1,
     minutes=4,

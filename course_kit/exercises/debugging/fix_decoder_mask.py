@@ -1,7 +1,5 @@
 """Exercise `fix_decoder_mask`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
@@ -21,8 +19,6 @@ def fix_decoder_mask(tokens, pad_id):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_decoder_mask",
-    chapter="debugging",
     repair=True,
     difficulty=1,
     minutes=5,

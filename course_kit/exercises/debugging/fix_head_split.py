@@ -1,7 +1,5 @@
 """Exercise `fix_head_split`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -17,8 +15,6 @@ def fix_head_split(x, num_heads):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_head_split",
-    chapter="debugging",
     repair=True,
     difficulty=1,
     minutes=5,

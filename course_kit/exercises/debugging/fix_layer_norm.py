@@ -1,7 +1,5 @@
 """Exercise `fix_layer_norm`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -20,8 +18,6 @@ def fix_layer_norm(x, gain, bias, eps=1e-5):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_layer_norm",
-    chapter="debugging",
     repair=True,
     difficulty=2,
     minutes=7,

@@ -1,7 +1,5 @@
 """Exercise `fix_layer_stack`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
@@ -26,8 +24,6 @@ class fix_layer_stack(nn.Module):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_layer_stack",
-    chapter="debugging",
     repair=True,
     difficulty=1,
     minutes=4,

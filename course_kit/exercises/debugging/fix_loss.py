@@ -1,7 +1,5 @@
 """Exercise `fix_loss`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
@@ -20,8 +18,6 @@ def fix_loss(logits, targets, pad_id):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_loss",
-    chapter="debugging",
     repair=True,
     difficulty=1,
     minutes=5,

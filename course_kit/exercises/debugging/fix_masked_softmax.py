@@ -1,7 +1,5 @@
 """Exercise `fix_masked_softmax`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -21,8 +19,6 @@ def fix_masked_softmax(scores, mask):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_masked_softmax",
-    chapter="debugging",
     repair=True,
     difficulty=2,
     minutes=10,

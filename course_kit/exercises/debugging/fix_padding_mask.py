@@ -1,7 +1,5 @@
 """Exercise `fix_padding_mask`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
@@ -20,8 +18,6 @@ def fix_padding_mask(query, key, value, real):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_padding_mask",
-    chapter="debugging",
     repair=True,
     difficulty=1,
     minutes=5,

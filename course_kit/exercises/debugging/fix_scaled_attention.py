@@ -1,7 +1,5 @@
 """Exercise `fix_scaled_attention`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -22,8 +20,6 @@ def fix_scaled_attention(query, key, value):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_scaled_attention",
-    chapter="debugging",
     repair=True,
     difficulty=1,
     minutes=5,

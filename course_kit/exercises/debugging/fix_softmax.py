@@ -1,7 +1,5 @@
 """Exercise `fix_softmax`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -22,8 +20,6 @@ def fix_softmax(scores, dim=-1):
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="fix_softmax",
-    chapter="debugging",
     repair=True,
     difficulty=2,
     minutes=7,

@@ -1,7 +1,6 @@
 """Exercise `beam_search`: metadata, stub and cases."""
 
-from __future__ import annotations
-
+import inspect
 import itertools
 from collections.abc import Callable
 
@@ -13,17 +12,14 @@ from course_kit.exercises._language_model import NextLogProbs
 from course_kit.exercises.decoding.random_models import CLEAR_LEAD, random_model
 from course_lib.decoding import beam_search
 
-__all__ = ["exercise"]
-
-
 BEAMS = "beam_search: The algorithm"
 MOST_DRAWS = 2000  # until a case is found that tells right from wrong
+# Without the check of what the model answers, which takes as long as the search.
+_search, _traced = inspect.unwrap(beam_search), inspect.unwrap(beam_trace)
 
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="beam_search",
-    chapter="decoding",
     difficulty=4,
     minutes=45,
     stub='''\
@@ -34,7 +30,6 @@ def beam_search(
     raise NotImplementedError
 ''',
     reference=beam_search,
-    shapes={},
     returns=("ids",),
     read_next=BEAMS,
     forbidden=("course_kit.beam_trace.beam_trace", "course_kit.translator.search.beam"),
@@ -44,7 +39,7 @@ def beam_search(
 
 def _beam_gap(model: NextLogProbs, beam_size: int, penalty: float) -> float:
     """By how much the closest decision of a beam search is clear: at the edge of the beam, and at the end."""
-    steps = beam_trace(model.function(), model.bos_id, model.eos_id, beam_size, model.max_length, penalty)
+    steps = _traced(model.function(), model.bos_id, model.eos_id, beam_size, model.max_length, penalty)
     gaps = [step[beam_size - 1].log_prob - step[beam_size].log_prob for step in steps if len(step) > beam_size]
     last = steps[-1]
     ended = [c.score for step in steps for c in step if c.survives and (c.finished or step is last)]
@@ -54,7 +49,7 @@ def _beam_gap(model: NextLogProbs, beam_size: int, penalty: float) -> float:
 
 def _with_two(next_log_probs, bos_id, eos_id, beam_size, max_length, length_penalty=0.0):
     """A beam of two, whatever is asked for."""
-    return beam_search(next_log_probs, bos_id, eos_id, 2, max_length, length_penalty)
+    return _search(next_log_probs, bos_id, eos_id, 2, max_length, length_penalty)
 
 
 def _beam_case(
@@ -83,7 +78,7 @@ def _beam_case(
         args = (model.bos_id, model.eos_id, beam_size, max_length, *(() if penalty is None else (penalty,)))
         if _beam_gap(model, beam_size, penalty or 0.0) <= CLEAR_LEAD:
             continue
-        answer = beam_search(model.function(), *args)
+        answer = _search(model.function(), *args)
         different = {tuple(search(model.function(), *args)) for search in apart}
         if len(different) == len(apart) and all(search(model.function(), *args) != answer for search in unlike):
             return Case(args=(model, *args), note=note)

@@ -1,7 +1,5 @@
 """Exercise `cached_attention`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -9,16 +7,11 @@ from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.decoding import cached_attention
 
-__all__ = ["exercise"]
-
-
 CACHING = "key_value_cache: What has to be kept"
 
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="cached_attention",
-    chapter="decoding",
     difficulty=3,
     minutes=20,
     stub='''\

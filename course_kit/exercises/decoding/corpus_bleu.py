@@ -1,22 +1,15 @@
 """Exercise `corpus_bleu`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._draw import Draw
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.decoding import corpus_bleu
-
-__all__ = ["exercise"]
-
 
 SCORING = "bleu: Four ideas"
 
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="corpus_bleu",
-    chapter="decoding",
     forbidden=(
         "sacrebleu.corpus_bleu",
         "sacrebleu.raw_corpus_bleu",
@@ -36,7 +29,6 @@ def corpus_bleu(hypotheses, references):
     raise NotImplementedError
 ''',
     reference=corpus_bleu,
-    shapes={},
     returns=("bleu",),
     read_next=SCORING,
     differentiable=False,

@@ -1,7 +1,5 @@
 """Exercise `greedy_decode`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from course_kit.exercises._draw import Draw
@@ -12,8 +10,6 @@ from course_kit.exercises._language_model import NextLogProbs
 from course_kit.exercises.decoding.random_models import CLEAR_LEAD, random_model
 from course_lib.decoding import greedy_decode
 
-__all__ = ["exercise"]
-
 
 def _arguments(model: NextLogProbs, *between) -> tuple:
     return (model, model.bos_id, model.eos_id, *between[:-1], model.max_length, *between[-1:])
@@ -21,8 +17,6 @@ def _arguments(model: NextLogProbs, *between) -> tuple:
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="greedy_decode",
-    chapter="decoding",
     difficulty=2,
     minutes=10,
     stub='''\
@@ -31,7 +25,6 @@ def greedy_decode(next_log_probs, bos_id, eos_id, max_length):
     raise NotImplementedError
 ''',
     reference=greedy_decode,
-    shapes={},
     returns=("ids",),
     read_next=GREEDY_DECODING,
     forbidden=("course_lib.beam_search", "course_kit.beam_trace.beam_trace", "course_kit.translator.search.greedy"),

@@ -1,7 +1,5 @@
 """Exercise `top_p_filter`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -9,16 +7,11 @@ from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.decoding import top_p_filter
 
-__all__ = ["exercise"]
-
-
 TEMPERATURE_AND_TOP_P = "decoding: Temperature and top-p"
 
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="top_p_filter",
-    chapter="decoding",
     forbidden=("transformers.TopPLogitsWarper", "transformers.top_k_top_p_filtering"),
     difficulty=3,
     minutes=20,

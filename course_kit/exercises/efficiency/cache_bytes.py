@@ -1,18 +1,11 @@
 """Exercise `cache_bytes`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import cache_bytes
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="cache_bytes",
-    chapter="efficiency",
     difficulty=1,
     minutes=5,
     stub='''\
@@ -23,7 +16,6 @@ def cache_bytes(
     raise NotImplementedError
 ''',
     reference=cache_bytes,
-    shapes={},
     returns=("bytes",),
     read_next="efficiency: How large a key–value cache is",
     differentiable=False,

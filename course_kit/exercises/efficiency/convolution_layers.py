@@ -1,18 +1,11 @@
 """Exercise `convolution_layers`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import convolution_layers
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="convolution_layers",
-    chapter="efficiency",
     difficulty=1,
     minutes=10,
     stub='''\
@@ -21,7 +14,6 @@ def convolution_layers(length, kernel_size, dilated=False):
     raise NotImplementedError
 ''',
     reference=convolution_layers,
-    shapes={},
     returns=("layers",),
     read_next="attention_recurrence_convolution: Longest path: how often information is handed on",
     differentiable=False,

@@ -1,7 +1,5 @@
 """Exercise `online_softmax_step`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -12,13 +10,8 @@ from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import online_softmax_step
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="online_softmax_step",
-    chapter="efficiency",
     difficulty=2,
     minutes=15,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `tiled_attention`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -11,13 +9,8 @@ from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.efficiency import tiled_attention
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="tiled_attention",
-    chapter="efficiency",
     difficulty=2,
     minutes=15,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `attention_entropy`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
@@ -13,8 +11,6 @@ __all__ = ["attention_entropy", "exercise"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="attention_entropy",
-    chapter="inspection",
     difficulty=1,
     minutes=10,
     stub='''\

@@ -1,20 +1,13 @@
 """Exercise `attention_rollout`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.inspection import attention_rollout
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="attention_rollout",
-    chapter="inspection",
     difficulty=2,
     minutes=15,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `previous_token_score`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
@@ -13,8 +11,6 @@ __all__ = ["exercise", "previous_token_score"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="previous_token_score",
-    chapter="inspection",
     difficulty=1,
     minutes=10,
     stub='''\

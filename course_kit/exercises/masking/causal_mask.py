@@ -1,18 +1,11 @@
 """Exercise `causal_mask`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.masking import causal_mask
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="causal_mask",
-    chapter="masking",
     forbidden=("torch.nn.generate_square_subsequent_mask", "torch.nn._generate_square_subsequent_mask"),
     difficulty=1,
     minutes=5,
@@ -22,7 +15,6 @@ def causal_mask(length):
     raise NotImplementedError
 ''',
     reference=causal_mask,
-    shapes={},
     returns=("mask",),
     read_next="masking: Causal mask",
     differentiable=False,

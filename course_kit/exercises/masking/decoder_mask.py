@@ -1,7 +1,5 @@
 """Exercise `decoder_mask`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
@@ -9,13 +7,8 @@ from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.masking.padded_tokens import padded_tokens
 from course_lib.masking import decoder_mask
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="decoder_mask",
-    chapter="masking",
     difficulty=2,
     minutes=10,
     stub='''\

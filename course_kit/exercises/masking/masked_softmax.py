@@ -1,7 +1,5 @@
 """Exercise `masked_softmax`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -14,8 +12,6 @@ __all__ = ["exercise", "not_exactly_zero"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="masked_softmax",
-    chapter="masking",
     difficulty=3,
     minutes=20,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `padding_mask`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
@@ -9,13 +7,8 @@ from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.masking.padded_tokens import padded_tokens
 from course_lib.masking import padding_mask
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="padding_mask",
-    chapter="masking",
     difficulty=1,
     minutes=5,
     stub='''\

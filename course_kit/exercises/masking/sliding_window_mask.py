@@ -1,18 +1,11 @@
 """Exercise `sliding_window_mask`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.masking import sliding_window_mask
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="sliding_window_mask",
-    chapter="masking",
     difficulty=2,
     minutes=10,
     stub='''\
@@ -21,7 +14,6 @@ def sliding_window_mask(length, window):
     raise NotImplementedError
 ''',
     reference=sliding_window_mask,
-    shapes={},
     returns=("mask",),
     read_next="sliding_window_attention: The mask of a sliding window",
     differentiable=False,

@@ -1,7 +1,5 @@
 """Exercise `merge_heads`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -15,8 +13,6 @@ __all__ = ["exercise", "merge_heads"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="merge_heads",
-    chapter="multi_head",
     difficulty=2,
     minutes=8,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `MultiHeadAttention`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -10,13 +8,8 @@ from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.multi_head.sizes import HEADS_AND_WIDTHS, merged_by_chance
 from course_lib.multi_head import MultiHeadAttention
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="MultiHeadAttention",
-    chapter="multi_head",
     difficulty=3,
     minutes=30,
     stub='''\

@@ -1,19 +1,12 @@
 """Exercise `multi_head_parameter_count`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.multi_head.sizes import HEADS_AND_WIDTHS
 from course_lib.multi_head import multi_head_parameter_count
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="multi_head_parameter_count",
-    chapter="multi_head",
     difficulty=1,
     minutes=5,
     stub='''\
@@ -22,7 +15,6 @@ def multi_head_parameter_count(d_model, num_heads, bias=True):
     raise NotImplementedError
 ''',
     reference=multi_head_parameter_count,
-    shapes={},
     returns=("parameters",),
     read_next="cost_of_heads: Counting the parameters",
     differentiable=False,

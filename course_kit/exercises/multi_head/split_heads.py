@@ -1,7 +1,5 @@
 """Exercise `split_heads`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -10,13 +8,8 @@ from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.multi_head.sizes import HEADS_AND_WIDTHS
 from course_lib.multi_head import split_heads
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="split_heads",
-    chapter="multi_head",
     difficulty=2,
     minutes=10,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `alibi_bias`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import alibi_bias
@@ -11,8 +9,6 @@ __all__ = ["alibi_bias", "exercise"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="alibi_bias",
-    chapter="positional_encoding",
     forbidden=("transformers.build_alibi_tensor", "transformers.build_mpt_alibi_tensor"),
     difficulty=2,
     minutes=10,
@@ -22,7 +18,6 @@ def alibi_bias(num_heads, length):
     raise NotImplementedError
 ''',
     reference=alibi_bias,
-    shapes={},
     returns=("bias",),
     read_next="relative_positions: ALiBi: a penalty on distance",
     differentiable=False,

@@ -1,7 +1,5 @@
 """Exercise `apply_rotary`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -10,13 +8,8 @@ from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import apply_rotary
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="apply_rotary",
-    chapter="positional_encoding",
     forbidden=("transformers.apply_rotary_pos_emb", "transformers.apply_rotary_emb"),
     difficulty=3,
     minutes=25,

@@ -1,7 +1,5 @@
 """Exercise `shift_matrix`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import shift_matrix
@@ -11,8 +9,6 @@ __all__ = ["exercise", "shift_matrix"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="shift_matrix",
-    chapter="positional_encoding",
     difficulty=3,
     minutes=20,
     stub='''\
@@ -21,7 +17,6 @@ def shift_matrix(offset, d_model):
     raise NotImplementedError
 ''',
     reference=shift_matrix,
-    shapes={},
     returns=("matrix",),
     read_next="shift_is_a_rotation: A shift is a rotation: the matrix",
     differentiable=False,

@@ -1,7 +1,5 @@
 """Exercise `sinusoidal_encoding`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.positional_encoding import sinusoidal_encoding
@@ -11,8 +9,6 @@ __all__ = ["exercise", "sinusoidal_encoding"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="sinusoidal_encoding",
-    chapter="positional_encoding",
     forbidden=(
         "transformers.create_sinusoidal_embeddings",
         "transformers.create_weight",
@@ -26,7 +22,6 @@ def sinusoidal_encoding(length, d_model):
     raise NotImplementedError
 ''',
     reference=sinusoidal_encoding,
-    shapes={},
     returns=("encoding",),
     read_next="positional_encoding: Sinusoidal positional encoding: sines and cosines",
     differentiable=False,

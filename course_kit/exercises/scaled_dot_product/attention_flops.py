@@ -1,18 +1,11 @@
 """Exercise `attention_flops`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.scaled_dot_product import attention_flops
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="attention_flops",
-    chapter="scaled_dot_product",
     difficulty=1,
     minutes=5,
     stub='''\
@@ -21,7 +14,6 @@ def attention_flops(len_q, len_k, d_k, d_v):
     raise NotImplementedError
 ''',
     reference=attention_flops,
-    shapes={},
     returns=("operations",),
     read_next="cost_of_attention: Counting the operations of attention",
     differentiable=False,

@@ -1,7 +1,5 @@
 """Exercise `scaled_dot_product_attention`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -9,13 +7,8 @@ from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="scaled_dot_product_attention",
-    chapter="scaled_dot_product",
     difficulty=2,
     minutes=15,
     stub='''\

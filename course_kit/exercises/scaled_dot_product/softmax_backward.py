@@ -1,20 +1,13 @@
 """Exercise `softmax_backward`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.scaled_dot_product import softmax_backward
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="softmax_backward",
-    chapter="scaled_dot_product",
     difficulty=3,
     minutes=15,
     stub='''\

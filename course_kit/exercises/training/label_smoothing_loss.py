@@ -1,7 +1,5 @@
 """Exercise `label_smoothing_loss`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -9,13 +7,8 @@ from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.training import label_smoothing_loss
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="label_smoothing_loss",
-    chapter="training",
     difficulty=3,
     minutes=20,
     stub='''\

@@ -1,7 +1,5 @@
 """Exercise `teacher_forcing_pair`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -14,8 +12,6 @@ __all__ = ["EOS", "PAD", "exercise"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="teacher_forcing_pair",
-    chapter="training",
     difficulty=1,
     minutes=5,
     stub='''\

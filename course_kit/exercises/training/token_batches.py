@@ -1,7 +1,5 @@
 """Exercise `token_batches`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from course_kit.exercises._draw import Draw
@@ -23,8 +21,6 @@ def _indices_sorted(value: Any) -> list | None:
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="token_batches",
-    chapter="training",
     difficulty=2,
     minutes=20,
     stub='''\
@@ -33,7 +29,6 @@ def token_batches(lengths, max_tokens):
     raise NotImplementedError
 ''',
     reference=token_batches,
-    shapes={},
     returns=("batches",),
     read_next="batches_by_tokens: Sort by length and count tokens",
     differentiable=False,

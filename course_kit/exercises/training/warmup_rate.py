@@ -1,7 +1,5 @@
 """Exercise `warmup_rate`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.training import warmup_rate
@@ -11,8 +9,6 @@ __all__ = ["exercise", "warmup_rate"]
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="warmup_rate",
-    chapter="training",
     difficulty=1,
     minutes=5,
     stub='''\
@@ -21,7 +17,6 @@ def warmup_rate(step, d_model, warmup_steps):
     raise NotImplementedError
 ''',
     reference=warmup_rate,
-    shapes={},
     returns=("rate",),
     read_next="training: The learning rate",
     differentiable=False,

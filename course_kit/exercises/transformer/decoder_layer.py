@@ -1,7 +1,5 @@
 """Exercise `DecoderLayer`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -12,13 +10,8 @@ from course_kit.exercises.transformer.cases_of_layers import causal, layer_sizes
 from course_kit.exercises.transformer.small_layers import DECODER_OF_FOUR, DECODER_OF_TWO
 from course_lib.transformer import DecoderLayer
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="DecoderLayer",
-    chapter="transformer",
     forbidden=("torch.nn.TransformerDecoderLayer",),
     difficulty=3,
     minutes=20,

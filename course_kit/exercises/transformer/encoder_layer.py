@@ -1,7 +1,5 @@
 """Exercise `EncoderLayer`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -12,13 +10,8 @@ from course_kit.exercises.transformer.cases_of_layers import causal, layer_sizes
 from course_kit.exercises.transformer.small_layers import ENCODER_OF_FOUR, ENCODER_OF_TWO
 from course_lib.transformer import EncoderLayer
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="EncoderLayer",
-    chapter="transformer",
     forbidden=("_transformer_encoder_layer_fwd", "torch.nn.TransformerEncoderLayer"),
     difficulty=2,
     minutes=15,

@@ -1,7 +1,5 @@
 """Exercise `FeedForward`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -10,13 +8,8 @@ from course_kit.exercises._files import texts_next_to
 from course_kit.exercises.transformer.small_layers import rows
 from course_lib.transformer import FeedForward
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="FeedForward",
-    chapter="transformer",
     difficulty=1,
     minutes=5,
     stub='''\

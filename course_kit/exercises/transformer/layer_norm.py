@@ -1,7 +1,5 @@
 """Exercise `layer_norm`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 import torch
 
 from course_kit.exercises._draw import Draw
@@ -10,13 +8,8 @@ from course_kit.exercises._files import texts_next_to
 from course_kit.exercises._headings import RESIDUALS
 from course_lib.transformer import layer_norm
 
-__all__ = ["exercise"]
-
-
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="layer_norm",
-    chapter="transformer",
     difficulty=2,
     minutes=10,
     stub='''\

@@ -1,21 +1,14 @@
 """Exercise `transformer_parameter_count`: metadata, stub and cases."""
 
-from __future__ import annotations
-
 from course_kit.exercises._exercise import Case, Exercise
 from course_kit.exercises._files import texts_next_to
 from course_lib.transformer import transformer_parameter_count
-
-__all__ = ["exercise"]
-
 
 COUNTING = "transformer_parameters: Counting parameters"
 
 
 exercise = Exercise(
     **texts_next_to(__file__),
-    name="transformer_parameter_count",
-    chapter="transformer",
     difficulty=2,
     minutes=10,
     stub='''\
@@ -24,7 +17,6 @@ def transformer_parameter_count(vocab_size, d_model, num_layers, d_ff):
     raise NotImplementedError
 ''',
     reference=transformer_parameter_count,
-    shapes={},
     returns=("parameters",),
     read_next=COUNTING,
     differentiable=False,

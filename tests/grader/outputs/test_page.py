@@ -1,20 +1,17 @@
 """The feedback page of a student, and that all formats agree on the points."""
 
 import dataclasses
-import json
-import os
 import re
 from collections import Counter
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
-from handed_back import ASSIGNMENT, NASTY, SCRIPT, WALLS, half, result, rows
+from handed_back import ASSIGNMENT, NASTY, SCRIPT, WALLS, half, result
 
 from course_grade.grading.grade import Grader
 from course_grade.grading.results import TaskResult
 from course_grade.output.result_files import csv_text, gradescope, json_text, junit
-from course_grade.output.student_page import feedback_page, write_feedback
+from course_grade.output.student_page import feedback_page
 from course_grade.submission.submissions import read_submission
 from course_kit.checker.report.html_report import marked_up
 
@@ -59,8 +56,6 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
     """What grading really writes: one passed, one with a heat map, one whose error carries markup."""
-    if not hasattr(os, "fork"):
-        pytest.skip("grading needs fork")
     path = tmp_path_factory.mktemp("in") / "a&b<i>.py"
     path.write_text(
         "import torch\n"
@@ -89,32 +84,20 @@ def markup(request, graded):
     return feedback_page(PAGES[request.param](graded), dataclasses.replace(ASSIGNMENT, title=f"Week {SCRIPT}"))
 
 
-def test_a_page_is_well_formed(markup):
+def test_a_page_is_well_formed_runs_nothing_of_the_submission_and_needs_no_network(markup):
     page = Page(markup)
     assert markup.startswith("<!doctype html>")
     assert '<meta charset="utf-8">' in markup
     assert page.tags["html"] == page.tags["head"] == page.tags["body"] == page.tags["title"] == page.tags["h1"] == 1
-    assert [identity for identity, count in Counter(page.ids).items() if count > 1] == []
-
-
-def test_a_page_runs_nothing_of_the_submission(markup):
-    page = Page(markup)
+    assert len(page.ids) == len(set(page.ids))
     assert not {"script", "img", "iframe", "object", "link", "form", "svg"} & set(page.tags)
     assert not [name for name in page.attributes if name.startswith("on")]
-
-
-def test_a_page_needs_no_network(markup):
-    page = Page(markup)
     assert page.loads == []
+    assert page.links
     assert all(link.startswith("#") for link in page.links)
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
     assert not re.search(r"@import|url\(|https?://", markup)
     assert page.meta["content-security-policy"].startswith("default-src 'none'")
-
-
-def test_every_exercise_of_a_page_is_linked_and_has_a_section(markup):
-    page = Page(markup)
-    assert page.links
-    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
 
 
 def test_a_page_shows_points_reports_and_the_walls():
@@ -129,11 +112,6 @@ def test_a_page_shows_points_reports_and_the_walls():
     assert WALLS in text
 
 
-def test_a_page_says_what_happened_to_the_process():
-    stopped = dataclasses.replace(half(), note="took longer than 5 s for a call, and was stopped")
-    assert stopped.note in Page(feedback_page(result(stopped), ASSIGNMENT)).text
-
-
 def test_a_graded_page_shows_error_and_heat_map_as_text(graded):
     page = Page(feedback_page(graded, ASSIGNMENT))
     assert f"ValueError: {SCRIPT}" in page.text
@@ -142,22 +120,7 @@ def test_a_graded_page_shows_error_and_heat_map_as_text(graded):
     assert "a&b<i>" in page.text
 
 
-def test_a_page_is_written_where_it_is_said(tmp_path):
-    write_feedback(tmp_path / "new" / "folder", "ada-12345678", result(), ASSIGNMENT)
-    (page,) = (tmp_path / "new" / "folder").iterdir()
-    assert page.name == "ada-12345678.html"
-    assert Page(Path(page).read_text(encoding="utf-8")).tags["section"] == 3
-
-
 # All of them together
-
-
-def test_a_graded_submission_has_the_same_points_in_every_format(graded):
-    points = json.loads(json_text([graded], ASSIGNMENT))["submissions"][0]["points"]
-    assert 1 <= points < 6
-    assert float(rows([graded])[0]["points"]) == points
-    assert json.loads(gradescope(graded))["score"] == points
-    assert f"{points:g} of 6 points" in Page(feedback_page(graded, ASSIGNMENT)).text
 
 
 def test_a_hang_or_crash_has_its_note_in_every_format():
@@ -170,6 +133,6 @@ def test_a_hang_or_crash_has_its_note_in_every_format():
         assert text in output
 
 
-@pytest.mark.parametrize("text", ["<b>bold</b>", "`<b>`", "an open ` before <b>bold</b>"])
-def test_text_from_a_submission_is_never_markup(text):
-    assert "<b>" not in marked_up(text)
+def test_text_from_a_submission_is_never_markup():
+    for text in ("<b>bold</b>", "`<b>`", "an open ` before <b>bold</b>"):
+        assert "<b>" not in marked_up(text)

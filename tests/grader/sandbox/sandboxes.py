@@ -15,20 +15,8 @@ from course_kit.checker.protocol import encode, pack_case
 from course_kit.exercises import Case
 from tests.grader.session_code import code_of, problem_in
 
-__all__ = [
-    "CASE",
-    "HASTY",
-    "LOOP",
-    "MASK",
-    "SMALL",
-    "call",
-    "children",
-    "code_of",
-    "end_of",
-    "found_in",
-    "linux",
-    "problem_in",
-]
+__all__ = ["CASE", "HASTY", "LOOP", "MASK", "SMALL", "call", "children", "code_of"]
+__all__ += ["end_of", "found_in", "linux", "problem_in"]
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces, Landlock and seccomp are Linux's")
 
@@ -51,10 +39,15 @@ def found_in(server: ForkServer, expression: str, before: str = ""):
     return json.loads(problem.message.strip("'"))
 
 
-def end_of(server: ForkServer, code: str) -> Ended:
-    """How a session ends whose code, when it is loaded, ends the process."""
-    with Session(server) as session, pytest.raises(Ended) as ended:
-        session.load(code_of(code))
+def end_of(server: ForkServer, code: str, *, in_call: bool = False) -> Ended:
+    """How a session ends whose code ends the process: when it is loaded, or in a call of the function that it is."""
+    if in_call:
+        code = "def causal_mask(length):\n" + textwrap.indent(code, "    ")
+    with Session(server) as session:
+        if in_call:
+            session.load(code_of(code))
+        with pytest.raises(Ended) as ended:
+            session.observe(call()) if in_call else session.load(code_of(code))
     assert not os.path.exists(session.scratch)
     return ended.value
 

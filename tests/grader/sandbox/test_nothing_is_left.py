@@ -14,20 +14,11 @@ import time
 from pathlib import Path
 
 import pytest
-from sandboxes import (
-    LOOP,
-    MASK,
-    SMALL,
-    call,
-    children,
-    code_of,
-    end_of,
-    linux,
-)
+from sandboxes import LOOP, MASK, SMALL, call, children, code_of, end_of, linux
 
 from course_grade.sandbox.session import Ended, ForkServer, ServerGone, Session
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
+pytestmark = linux  # their processes and descriptors are looked up in /proc
 
 
 @pytest.fixture
@@ -54,7 +45,6 @@ LEAVES_WITHOUT_WALLS = {
     "a program": "import subprocess\nsubprocess.Popen(['sleep', '60'], start_new_session=True, close_fds=False)",
     "a hidden folder": "import os\nos.mkdir('a')\nopen('a/b', 'w').close()\nos.chmod('a', 0)",
     "deep folders": "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')",
-    "a link to a folder": "import os\nos.mkdir('../target-of-link')\nos.symlink('../target-of-link', 'l')",
 }
 
 
@@ -62,19 +52,18 @@ def assert_nothing_is_left(server, code, temporary):
     fds = len(os.listdir("/proc/self/fd"))
     with Session(server) as session, contextlib.suppress(Ended):
         session.load(code_of(code))
+    assert session.close() == 0  # once more: it is closed
     assert list(temporary.iterdir()) == []
-    assert os.listdir(server.folder) in ([], ["target-of-link"])
+    assert os.listdir(server.folder) == []
     assert len(os.listdir("/proc/self/fd")) == fds
     assert children(server) == []
 
 
-@linux
 @pytest.mark.parametrize("kind", LEAVES)
 def test_no_process_folder_or_descriptor_is_left(hasty, kind, temporary):
     assert_nothing_is_left(hasty, LEAVES[kind], temporary)
 
 
-@linux
 @pytest.mark.parametrize("kind", LEAVES_WITHOUT_WALLS)
 def test_no_process_or_folder_is_left_where_nothing_forbids_them(bare, kind, temporary, tmp_path_factory):
     path = tmp_path_factory.mktemp("locked") / "lock"
@@ -89,18 +78,11 @@ def test_no_process_or_folder_is_left_where_nothing_forbids_them(bare, kind, tem
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@linux
 def test_a_link_out_of_the_scratch_folder_is_not_followed_when_it_is_removed(bare, temporary, tmp_path_factory):
     kept = tmp_path_factory.mktemp("kept") / "file"
     kept.write_text("x")
     assert_nothing_is_left(bare, f"import os\nos.symlink({str(kept.parent)!r}, 'link')", temporary)
     assert kept.exists()
-
-
-def test_a_session_that_is_closed_twice_is_closed(server):
-    session = Session(server)
-    session.close()
-    assert session.close() == 0
 
 
 def test_an_ended_session_does_not_disturb_the_next(server):
@@ -112,7 +94,6 @@ def test_an_ended_session_does_not_disturb_the_next(server):
 
 
 @pytest.mark.thorough
-@linux
 def test_closing_the_fork_server_ends_its_sessions(temporary):
     server = ForkServer(SMALL, ())
     session = Session(server)
@@ -127,7 +108,6 @@ def test_closing_the_fork_server_ends_its_sessions(temporary):
     assert list(temporary.iterdir()) == []
 
 
-@linux
 def test_where_the_fork_server_was_killed_that_is_said_and_nothing_is_left(temporary):
     with ForkServer(SMALL, ()) as server:
         fds = len(os.listdir("/proc/self/fd"))
@@ -149,7 +129,6 @@ def test_where_the_fork_server_was_killed_that_is_said_and_nothing_is_left(tempo
 
 
 @pytest.mark.thorough
-@linux
 def test_a_fork_server_that_answers_no_more_is_ended():
     with ForkServer(SMALL, ()) as server:
         server._control.settimeout(0.3)  # a minute otherwise
@@ -160,7 +139,6 @@ def test_a_fork_server_that_answers_no_more_is_ended():
 
 
 @pytest.mark.thorough
-@linux
 def test_a_wall_that_cannot_be_put_up_after_all_runs_nothing(tmp_path):
     """The walls are put up once more in every process; where one fails, the code of the submission is not read."""
     code = """

@@ -2,31 +2,14 @@
 
 import contextlib
 import os
-from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 import torch
-from sandboxes import (
-    MASK,
-    SMALL,
-    call,
-    code_of,
-    found_in,
-    linux,
-    problem_in,
-)
+from sandboxes import MASK, SMALL, call, code_of, found_in, problem_in
 
 from course_grade.sandbox.child import SCRATCH
 from course_grade.sandbox.session import ForkServer, Session
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
-
 # All walls, or none
-
-
-@linux
-def test_with_all_walls_the_level_is_full(full):
-    assert full.walls.level == "full"
 
 
 def test_a_solution_is_called_and_what_it_returned_comes_back(server):
@@ -41,9 +24,9 @@ def test_a_piece_that_fails_is_known_by_the_names_that_it_would_have_defined(ser
     with Session(server) as session:
         failed = session.load(code_of("import torch\nx = 1 / 0", "x", "y"))
     assert set(failed) == {"x", "y", "causal_mask"}  # the exercises that need the piece
-    failed = failed["causal_mask"]
-    assert set(failed) == {"x", "y", "causal_mask"}
-    assert (failed["x"].type, failed["x"].line, failed["x"].file) == ("ZeroDivisionError", 2, "s.py")
+    assert set(failed["causal_mask"]) == {"x", "y", "causal_mask"}
+    problem = failed["causal_mask"]["x"]
+    assert (problem.type, problem.line, problem.file) == ("ZeroDivisionError", 2, "s.py")
 
 
 def test_an_exception_in_a_call_comes_back_and_the_process_goes_on(server):
@@ -51,12 +34,9 @@ def test_an_exception_in_a_call_comes_back_and_the_process_goes_on(server):
         session.load(code_of("calls = []\ndef causal_mask(length):\n    calls.append(1)\n    return len(calls) // 0"))
         assert session.observe(call()).problem.type == "ZeroDivisionError"
         assert session.observe(call()).problem.line == 4
-
-
-def test_a_solution_that_nobody_wrote_is_not_defined(server):
     with Session(server) as session:
         session.load(code_of("x = 1"))
-        assert session.observe(call()).problem.type == "NameError"
+        assert session.observe(call()).problem.type == "NameError"  # it has no such function
 
 
 def test_chance_is_the_same_for_the_same_seed(server):
@@ -106,16 +86,6 @@ def test_nobody_answers_a_submission_that_asks(server):
     assert problem_in(server, "input('your name? ')").type == "EOFError"
 
 
-def test_many_sessions_run_side_by_side(server):
-    def masked(number):
-        with Session(server) as session:
-            session.load(code_of(f"def causal_mask(length):\n    return {number}"))
-            return session.observe(call()).value
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(masked, range(12))) == list(range(12))
-
-
 # What a submission may not know
 
 
@@ -137,7 +107,6 @@ def test_home_and_temporary_folder_are_the_scratch_folder(server):
     assert set(places) == {SCRATCH}  # its name differs from run to run, and is not told
 
 
-@linux
 def test_the_fork_server_cannot_be_looked_into_nor_the_grader(full):
     for pid in (os.getpid(), full._process.pid):
         for name in ("mem", "environ", "maps", "fd/0"):

@@ -60,6 +60,13 @@ def assert_same(ours: Hypotheses, theirs: Hypotheses, tolerance=1e-10):
             assert a == pytest.approx(b, rel=0, abs=tolerance)
 
 
+def each_with_its_source(result: Hypotheses, source=SOURCE):
+    """`(source row, tokens, log-probability, finished)` of every hypothesis."""
+    for row, *of_row in zip(source, result.tokens, result.log_probs, result.finished, strict=True):
+        for hypothesis in zip(*of_row, strict=True):
+            yield row, *hypothesis
+
+
 def log_probs_of(model, source, text, finished):
     """Sum of log-probabilities by one call of the whole model."""
     target = torch.tensor([[BOS, *text, EOS] if finished else [BOS, *text]])

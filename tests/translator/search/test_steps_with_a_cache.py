@@ -21,6 +21,7 @@ from searching import (
     TIED,
     assert_same,
     build,
+    each_with_its_source,
     log_probs_of,
 )
 from torch.testing import assert_close
@@ -92,10 +93,9 @@ def test_log_probs_are_those_of_the_whole_model(way):
     model = build(10, **ENDING)
     result = way(model, SOURCE, **IDS, max_length=8)
     assert {True, False} == {done for each in result.finished for done in each}
-    for row, texts, sums, ends in zip(SOURCE, result.tokens, result.log_probs, result.finished, strict=True):
-        for text, total, finished in zip(texts, sums, ends, strict=True):
-            assert total == pytest.approx(log_probs_of(model, row[None], text, finished), abs=1e-10)
-            assert finished or len(text) == 8
+    for row, text, total, finished in each_with_its_source(result):
+        assert total == pytest.approx(log_probs_of(model, row[None], text, finished), abs=1e-10)
+        assert finished or len(text) == 8
 
 
 @POSITIONS
@@ -184,24 +184,23 @@ def test_a_step_says_what_is_wrong_with_parents_or_batch(unchecked):
     model = build()
     cache = model.begin(SOURCE)
     model.step(torch.full((3, 1), BOS), cache)
-    with pytest.raises(ValueError, match=r"2 hypotheses per sentence follow 1, so parents .* \(3, 2\), got None"):
-        model.step(torch.full((3, 2), 5), cache)
-    with pytest.raises(ValueError, match=r"parents must be one for each token, \(3, 2\), got \(3, 1\)"):
-        model.step(torch.full((3, 2), 5), cache, parents=torch.zeros(3, 1, dtype=torch.long))
-    with pytest.raises(ValueError, match=r"parents must lie in 0 … 0, the last step's hypotheses, got 0 … 1"):
-        model.step(torch.full((3, 2), 5), cache, parents=torch.tensor([[0, 0], [0, 1], [0, 0]]))
-    with pytest.raises(ValueError, match="a row for each of the cache's 3 sentences, got 2"):
-        model.step(torch.full((2, 1), 5), cache)
+    for size, parents, message in (
+        ((3, 2), None, r"2 hypotheses per sentence follow 1, so parents .* \(3, 2\), got None"),
+        ((3, 2), torch.zeros(3, 1).long(), r"parents must be one for each token, \(3, 2\), got \(3, 1\)"),
+        ((3, 2), torch.tensor([[0, 0], [0, 1], [0, 0]]), r"parents must lie in 0 … 0, the last .*, got 0 … 1"),
+        ((2, 1), None, "a row for each of the cache's 3 sentences, got 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.step(torch.full(size, 5), cache, parents=parents)
 
 
 def test_a_step_may_begin_with_several_hypotheses():
     model = build()
-    cache = model.begin(SOURCE)
-    first = model.step(torch.tensor([[3, 4], [5, 6], [7, 8]]), cache)
-    again = model.step(torch.tensor([[4, 3], [6, 5], [8, 7]]), cache)  # each goes on from its own
-    for w, target in enumerate((torch.tensor([[3, 4], [5, 6], [7, 8]]), torch.tensor([[4, 3], [6, 5], [8, 7]]))):
+    cache, targets = model.begin(SOURCE), torch.tensor([[[3, 4], [5, 6], [7, 8]], [[4, 3], [6, 5], [8, 7]]])
+    steps = [model.step(targets[:, :, n].T, cache) for n in (0, 1)]  # (3, 2, V); each goes on from its own
+    for w, target in enumerate(targets):
         logits = model.decode(target, model.encode(SOURCE), SOURCE)
-        assert_close(torch.stack((first[:, w], again[:, w]), dim=1), logits, **CLOSE)
+        assert_close(torch.stack([step[:, w] for step in steps], dim=1), logits, **CLOSE)
 
 
 def test_a_model_with_a_decode_of_its_own_is_written_with_all_the_same():
