@@ -31,7 +31,7 @@ env:
 book: env  ## build the book, and say how to read it
 	@$(PY) -m tools.build_book
 
-pdf: env  ## build the book and print it as one PDF; needs Chromium or Chrome
+pdf: env  ## build the book and print it as PDFs; needs Chromium or Chrome
 	@$(PY) -m tools.pdf
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)

@@ -4,6 +4,7 @@ where a publisher is known. Figures, formulas, the title page and search have mo
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
 
-from tools import figures, formulas, site_search, title_page
-from tools.api_reference import api_sources
+from course_kit.exercises import Exercise
+from tools import figures, formulas, navigation, site_search, title_page
+from tools.api_reference import anchor, api_sources
 from tools.exercise_sections import fold, sources_of
 from tools.notebooks import OutOfStepError, render, write_notebook
+from tools.page_to_notebook import to_notebook
 from tools.pages import Page, in_full
-from tools.publisher import Publisher, find_publisher
+from tools.publisher import the_publisher
 
 LOGGER = logging.getLogger(__name__)
 
@@ -25,16 +28,10 @@ LOGGER = logging.getLogger(__name__)
 pybtex.plugin._load_entry_point = cache(pybtex.plugin._load_entry_point)
 
 
-@cache
-def _publisher() -> Publisher | None:
-    """The same for all pages of a build; looking for it starts git."""
-    return find_publisher()
-
-
 def _configure(app: Sphinx, config: Config) -> None:
     if cache := os.environ.get("COURSE_BOOK_CACHE"):
         config.nb_execution_cache_path = cache
-    publisher = _publisher()
+    publisher = the_publisher()
     if publisher is None:
         return
     config.html_baseurl = publisher.book_url
@@ -51,11 +48,30 @@ def _put_in_exercises(app: Sphinx, docname: str, source: list[str]) -> None:
     for path in {*sources_of(source[0]), *api_sources(source[0]), Page(docname).notebook}:
         if path.exists():
             app.env.note_dependency(str(path))
-    source[0] = fold(in_full(source[0], Page(docname)))
+    source[0] = fold(in_full(source[0], Page(docname)), _where(Page(docname)))
+
+
+def _where(page: Page) -> Callable[[Exercise], str]:
+    """A line for each exercise of a page: a button that opens its cell in Colab, the notebook, and a box to tick."""
+    notebook = f"{'../' * page.name.count('/')}_sources/{page.name}.ipynb"
+    publisher = the_publisher()
+    cells = {cell.source: cell.id for cell in to_notebook(page, publisher).cells} if publisher else {}
+
+    def line(exercise: Exercise) -> str:
+        jupyter = f'in Jupyter, with <a href="{notebook}" download>the notebook of this page</a>'
+        done = f'<label hidden><input type="checkbox" data-exercise="{anchor(exercise.name)}"> solved</label>'
+        if publisher is None:
+            return f'<p class="do-it"><span>Do this exercise {jupyter}.</span> {done}</p>'
+        address = f"{publisher.colab_url(page.name)}#scrollTo={cells[exercise.stub.rstrip()]}"
+        return (
+            f'<p class="do-it"><a href="{address}">Do this exercise in Colab</a> <span>or {jupyter}.</span> {done}</p>'
+        )
+
+    return line
 
 
 def _add_colab_button(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    publisher = _publisher()
+    publisher = the_publisher()
     page = Page(pagename)
     if publisher is None or doctree is None or not page.source.exists() or not page.has_code:
         return
@@ -78,7 +94,7 @@ def _add_notebook_download(app: Sphinx, pagename: str, templatename: str, contex
     if doctree is None or not page.source.exists() or not page.has_code:
         return
     try:
-        notebook = render(page, _publisher())
+        notebook = render(page, the_publisher())
     except OutOfStepError:
         return  # the build has said so; an old notebook would not be this page's
     except ValueError as error:  # something that notebooks cannot show
@@ -135,6 +151,7 @@ def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     figures.setup(app)
     formulas.setup(app)
+    navigation.setup(app)
     title_page.setup(app)
     site_search.setup(app)
     app.connect("config-inited", _configure, priority=100)  # before the theme and myst-nb read their settings

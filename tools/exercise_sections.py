@@ -12,6 +12,7 @@ and `{exercise-list}` becomes tables of all exercises with links. Everything els
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -72,15 +73,20 @@ def section(exercise: Exercise) -> str:
     )
 
 
-def fold(text: str) -> str:
-    """For the book: hints and solution as dropdowns."""
-    return replaced(text, "exercise-help", lambda block: _folded(find(block.argument)))
+def fold(text: str, where: Callable[[Exercise], str] = lambda _exercise: "") -> str:
+    """For the book: where the exercise is done, and hints and solution as dropdowns.
+
+    Args:
+        text: a page with exercises in full.
+        where: HTML that says where a reader does this exercise.
+    """
+    return replaced(text, "exercise-help", lambda block: _folded(find(block.argument), where))
 
 
-def _folded(exercise: Exercise) -> str:
-    parts = []
+def _folded(exercise: Exercise, where: Callable[[Exercise], str]) -> str:
+    parts = [f"{where(exercise)}\n"]
     for number, hint in enumerate(exercise.hints, 1):
-        parts.append(f"```{{dropdown}} Hint {number}\n{hint}\n```\n")
+        parts.append(f"```{{dropdown}} Hint {number}\n:class-container: hint\n{hint}\n```\n")
     code = exercise.solution.rstrip()
     parts.append(f"````{{dropdown}} A solution\n```python\n{code}\n```\n````")
     return "\n".join(parts)

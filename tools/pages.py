@@ -51,7 +51,15 @@ class Page:
     @property
     def is_lesson(self) -> bool:
         """Whether the page teaches: a chapter, or a deeper page of one."""
-        return self.is_deeper or posixpath.basename(self.name) in STEMS
+        return self.is_deeper or posixpath.basename(self.name) in (*STEMS, "one_sentence")
+
+    @property
+    def standing(self) -> str:
+        """Of a lesson, where it stands in the course: "Chapter 3 of 12", or "Optional"."""
+        if self.is_deeper:
+            return "Optional"
+        lessons = [page.name for page in all_pages(self.root) if page.is_lesson and not page.is_deeper]
+        return f"Chapter {lessons.index(self.name) + 1} of {len(lessons)}" if self.name in lessons else ""
 
     @property
     def title(self) -> str:
@@ -75,12 +83,12 @@ class Page:
 
 def in_full(source: str, page: Page) -> str:
     """A page's source with its exercises, questions and API entries written out, and on a lesson its minutes."""
-    return _in_full(source, page.is_lesson)
+    return _in_full(source, page.standing)
 
 
 @lru_cache(maxsize=512)
-def _in_full(source: str, is_lesson: bool) -> str:
-    return expand_questions(expand_api(expand(with_times(source) if is_lesson else source)))
+def _in_full(source: str, standing: str) -> str:
+    return expand_questions(expand_api(expand(with_times(source, standing) if standing else source)))
 
 
 @lru_cache(maxsize=512)

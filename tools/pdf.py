@@ -1,6 +1,7 @@
-"""Make the whole book one PDF: every page as Chromium prints it, with a table of contents, numbers and bookmarks.
+"""Make two PDFs of the book, the chapters and the deeper pages: every page as Chromium prints it, with a table of
+contents, numbers and bookmarks.
 
-    python -m tools.pdf [--output FILE]     builds the book, then writes _build/html/attention-proven.pdf
+    python -m tools.pdf [--output DIR]     builds the book, then writes attention-proven*.pdf into _build/html
 
 A link from page to page leads to its place in the PDF. Needs Chromium or Chrome.
 """
@@ -26,9 +27,12 @@ from pypdf.annotations import Link
 from pypdf.generic import ArrayObject, Fit, NameObject, TextStringObject
 
 from tools.build_book import BUILD, build
+from tools.navigation import chapter_of
+from tools.pages import Page, all_pages
 from tools.publisher import ROOT
-from tools.title_page import MAKING_PDF, PDF
+from tools.title_page import MAKING_PDF, PDFS
 
+ON_SCREEN = ("book/teaching", "book/reference/api")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PAPER = {"format": "A4", "print_background": True, "prefer_css_page_size": False}
 MARGINS = {"top": "18mm", "bottom": "20mm", "left": "18mm", "right": "18mm"}
@@ -92,6 +96,18 @@ def _below(entries: list[dict], level: int, part: str) -> Iterator[tuple[str, in
     for entry in entries:
         yield entry["file"], level, part
         yield from _below(entry.get("sections", []), level + 1, part)
+
+
+def volumes(root: Path = ROOT) -> dict[str, list[tuple[str, int, str]]]:
+    """The pages of each PDF by its name; long tables for looking things up stay on the screen."""
+    chapters, deeper = [], [(all_pages(root)[0].name, 0, "")]
+    for name, level, part in listed(root):
+        page = Page(name, root)
+        if page.is_deeper:
+            deeper.append((name, 0, chapter_of(page).title))
+        elif name not in ON_SCREEN:
+            chapters.append((name, level, part))
+    return dict(zip(PDFS, (chapters, deeper), strict=True))
 
 
 def make_pdf(folder: Path, pages: list[tuple[str, int, str]], output: Path) -> int:
@@ -248,17 +264,18 @@ def _bookmarks(writer: PdfWriter, printed: list[Printed]) -> None:
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, help=f"default: _build/html/{PDF}")
+    parser.add_argument("--output", type=Path, help="a folder; default: _build/html")
     options = parser.parse_args()
     try:
         find_browser()
         os.environ[MAKING_PDF] = "1"  # the title page links to it
         folder = build(BUILD, quiet=True)
-        output = (options.output or folder / PDF).resolve()
-        sheets = make_pdf(folder, list(listed()), output)
+        for name, pages in volumes().items():
+            output = (options.output or folder).resolve() / name
+            sheets = make_pdf(folder, pages, output)
+            print(f"{sheets} pages, {output.stat().st_size / 2**20:.1f} MB: {output}", flush=True)
     except RuntimeError as error:
         sys.exit(str(error))
-    print(f"{sheets} pages, {output.stat().st_size / 2**20:.1f} MB: {output}")
 
 
 if __name__ == "__main__":

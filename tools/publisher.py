@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -67,6 +68,12 @@ def find_publisher(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -
     # What is checked out is what is published; GITHUB_SHA may be a later commit.
     commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD") or environ.get("GITHUB_SHA") or None
     return Publisher(owner, name, commit, book_url.rstrip("/") + "/")
+
+
+@cache
+def the_publisher() -> Publisher | None:
+    """The same for all pages of a build; looking for it starts git."""
+    return find_publisher()
 
 
 def _git(root: Path, *arguments: str) -> str:

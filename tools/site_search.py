@@ -15,7 +15,7 @@ from lxml import html as lxml_html
 from sphinx.application import Sphinx
 
 DATA = "_static/search-data.js"
-NO_TEXT = {"pre", "script", "style", "math", "svg", "button", "attention-view", "noscript"}
+NO_TEXT = {"pre", "script", "style", "svg", "button", "attention-view", "noscript"}
 _EXERCISE = re.compile(r"\w+: difficulty \d of 5")  # how an exercise begins, see tools/exercise_sections.py
 LONG = 40  # rows of a table that is data rather than something to look up
 
@@ -34,6 +34,18 @@ def _tells_nothing(element: lxml_html.HtmlElement) -> bool:
     )
 
 
+def _in_a_line(formula: lxml_html.HtmlElement) -> str:
+    """A formula in MathML as text: √d_k, x^2, a/b."""
+    if formula.tag == "annotation":
+        return ""
+    inner = [_in_a_line(child) for child in formula]
+    if not inner:
+        return (formula.text or "").strip()
+    signs = {"msub": "_", "msup": "^", "mfrac": "/"}
+    joined = signs.get(formula.tag, "").join(inner)
+    return f"√{joined}" if formula.tag == "msqrt" else joined
+
+
 def _own_text(element: lxml_html.HtmlElement) -> Iterator[str]:
     """The text of a section without its heading, its subsections, its code, its pictures and its long tables."""
     for child in element:
@@ -41,7 +53,9 @@ def _own_text(element: lxml_html.HtmlElement) -> Iterator[str]:
             yield child.tail or ""
             continue
         apart = child.tag in {"section", "h1", "h2", "h3", "h4"} or (child.tag == "table" and _rows(child) > LONG)
-        if child.tag not in NO_TEXT and not apart:
+        if child.tag == "math":
+            yield _in_a_line(child)
+        elif child.tag not in NO_TEXT and not apart:
             yield child.text or ""
             yield from _own_text(child)
             if child.tag in {"p", "li", "td", "th", "dt", "dd", "div"}:

@@ -20,14 +20,13 @@ from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
 from course_kit.exercises import all_exercises
-from tools.myst import blocks
-from tools.pages import Page, notebook_pages
+from tools.pages import Page
 from tools.publisher import ROOT
 from tools.reading import exercise_minutes, reading_minutes
 
 TITLE_PAGE = "book/index"
 CARDS = ROOT / "book/_cards"
-PDF = "attention-proven.pdf"
+PDFS = {"attention-proven.pdf": "The chapters as a PDF", "attention-proven-deeper-pages.pdf": "the deeper pages"}
 MAKING_PDF = "COURSE_BOOK_PDF"  # set while `make pdf` builds: only then is there a PDF to link to
 _SCORES = ROOT / "course_kit/pretrained/multi30k-de-en/scores.json"
 
@@ -47,22 +46,12 @@ def view_of(page: str, kind: str) -> str:
     raise ValueError(f"expected a view of kind {kind} in the notebook of book/{page}, found none; run `make notebooks`")
 
 
-def _cells() -> int:
-    return sum(block.is_directive("code-cell") for page in notebook_pages() for block in blocks(page.text))
-
-
-def _scores() -> dict:
-    """Of the translator in the package; the runs with other seeds come after it."""
-    return json.loads(_SCORES.read_text(encoding="utf-8"))[0]
-
-
 # What the title page may count, and how.
 COUNTS = {
-    "cells": _cells,
     "exercises": lambda: len(all_exercises()),
-    "mistakes": lambda: sum(len(exercise.misconceptions) for exercise in all_exercises().values()),
-    "bleu": lambda: f"{_scores()['test_2016_flickr']['bleu']:.1f}",
-    "training-minutes": lambda: f"{_scores()['minutes']:.0f}",
+    "mistakes": lambda: sum(not m.inherited_from for e in all_exercises().values() for m in e.misconceptions),
+    # The runs with other seeds come after the first.
+    "training-minutes": lambda: f"{json.loads(_SCORES.read_text(encoding='utf-8'))[0]['minutes']:.0f}",
 }
 
 
@@ -136,14 +125,11 @@ class ChapterCards(Directive):
 
 
 class WholeBook(Directive):
-    """A link to the PDF, in a build that makes one; the directive's text says what it is."""
-
-    has_content = True
+    """Links to the PDFs, in a build that makes them."""
 
     def run(self) -> list[nodes.Node]:
-        if not os.environ.get(MAKING_PDF):
-            return []
-        return [_raw(f'<p class="whole-book"><a href="../{PDF}">{html.escape(" ".join(self.content))}</a></p>')]
+        links = [f'<a href="../{name}">{text}</a>' for name, text in PDFS.items()]
+        return [_raw(f'<p class="whole-book">{", ".join(links)}</p>')] if os.environ.get(MAKING_PDF) else []
 
 
 def _raw(source: str) -> nodes.raw:

@@ -73,6 +73,29 @@ addEventListener("DOMContentLoaded", () => {
   addEventListener("resize", fit);
 });
 
+/* Exercises that a reader has solved: a box to tick at each, remembered by this browser, and a mark in lists of exercises. */
+const SOLVED = "solved-exercises";
+function solved() {
+  try { return new Set(JSON.parse(localStorage.getItem(SOLVED) || "[]")); } catch { return new Set(); }
+}
+function markSolved() {
+  const done = solved();
+  for (const link of document.querySelectorAll("article td a[href*='#exercise-']"))
+    link.classList.toggle("solved", done.has(link.hash.slice("#exercise-".length)));
+}
+addEventListener("DOMContentLoaded", () => {
+  for (const box of document.querySelectorAll("input[data-exercise]")) {
+    box.parentElement.hidden = false;
+    box.checked = solved().has(box.dataset.exercise);
+    box.addEventListener("change", () => {
+      const done = solved();
+      done[box.checked ? "add" : "delete"](box.dataset.exercise);
+      localStorage.setItem(SOLVED, JSON.stringify([...done]));
+    });
+  }
+  markSolved();
+});
+
 /* Code is copied with the mouse or by a finger; with Tab, a stop at each of thirty blocks is in the way of everything else.
    Text that is selected can be copied with the keyboard, as anywhere. */
 addEventListener("load", () => document.querySelectorAll("button.copybtn").forEach(button => { button.tabIndex = -1; }));

@@ -12,6 +12,14 @@ const words = text => (fold(text).match(/[\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)*/gu) 
   return [...parts, ...(parts.length > 1 ? [parts.join("")] : []), ...parts.flatMap(p => p.split("_").filter(x => x && x !== p))];
 });
 
+/* What else a reader may call it. */
+const SAME = {
+  kv: "key value", rope: "rotary", mha: "multi head", gqa: "grouped query", mqa: "grouped query", mla: "latent attention", ffn: "feed forward",
+  mlp: "feed forward", sdpa: "scaled dot product", bpe: "byte pair", layernorm: "layer norm", normalisation: "norm", normalization: "norm",
+  nucleus: "top p", wordpiece: "subword", tokenizer: "vocabulary", tokeniser: "vocabulary", teacher: "teacher forcing", lr: "learning rate",
+  tying: "tied", overfitting: "overfit", interpretability: "inspection", seq2seq: "sequence", checkpointing: "checkpoint",
+};
+
 function load(then, failed = () => {}) {
   if (index) return then();
   waiting.push([then, failed]);
@@ -28,7 +36,8 @@ function build(pages) {
   for (const page of pages) for (const [anchor, heading, text] of page.sections) {
     const number = entries.push({address: `${page.address}#${anchor}`, heading, text, page: page.title, first: heading === page.title}) - 1;
     const counts = new Map(), inText = words(text), name = words(heading).join(" ");
-    const core = /\/(deeper|reference)\//.test(page.address) ? 0.8 : 1;  // chapters first
+    // chapters first, and what explains before what is to be done
+    const core = (/\/(deeper|reference)\//.test(page.address) ? 0.8 : 1) * (heading.endsWith("(exercise)") ? 0.7 : 1);
     inText.forEach(w => counts.set(w, (counts.get(w) || 0) + 1));
     const title = new Set(words(heading));
     const long = 0.3 + 0.7 * inText.length / 200;  // a long section holds a word more often by chance (BM25)
@@ -77,16 +86,34 @@ function meanings(typed) {
   return found;
 }
 
+/* Sections that a word finds, by its meanings, each with its weight. */
+function found(typed, used) {
+  const best = new Map();
+  for (const [word, fit] of meanings(typed)) {
+    used.add(word);
+    for (const [number, weight] of index.postings.get(word)) best.set(number, Math.max(best.get(number) || 0, fit * weight));
+  }
+  return best;
+}
+
+/* The same, or by all the words of its other name. */
+function foundByName(typed, used) {
+  const best = SAME[typed] && !index.postings.has(typed) ? new Map() : found(typed, used);
+  if (!SAME[typed]) return best;
+  const each = SAME[typed].split(" ").map(word => found(word, used));
+  for (const number of each[0].keys()) if (each.every(one => one.has(number))) {
+    const weight = each.reduce((sum, one) => sum + one.get(number), 0) / each.length;
+    best.set(number, Math.max(best.get(number) || 0, weight));
+  }
+  return best;
+}
+
 function search(query) {
   const scores = new Map(), used = new Set(), unknown = [];
   const terms = [...new Set(fold(query).match(/[\p{L}\p{N}_]+/gu) || [])];
   let every = null;
   for (const typed of terms) {
-    const best = new Map();
-    for (const [word, fit] of meanings(typed)) {
-      used.add(word);
-      for (const [number, weight] of index.postings.get(word)) best.set(number, Math.max(best.get(number) || 0, fit * weight));
-    }
+    const best = foundByName(typed, used);
     if (!best.size) {
       unknown.push(typed);
       continue;
