@@ -10,7 +10,6 @@ from course_kit.viz.describing import describe
 from course_kit.viz.diagram import BlockDiagram, block_diagram
 from course_kit.viz.efficiency_layers import layer_costs
 from course_kit.viz.efficiency_tiles import tile_walk
-from course_kit.viz.heads_map import heads_map
 from course_kit.viz.inspection_heads import head_view, model_view
 from course_kit.viz.inspection_lens import logit_lens_view
 from course_kit.viz.inspection_neurons import neuron_view
@@ -45,7 +44,6 @@ __all__ = [
     "description_of",
     "head_split",
     "head_view",
-    "heads_map",
     "layer_costs",
     "leak_detector",
     "logit_lens_view",

@@ -68,7 +68,7 @@ def attention_map(
     ax.set_title(title)
     if with_bar:
         ax.figure.colorbar(mesh, ax=ax, ticks=[0, 0.5, 1], label="weight", shrink=0.8)
-    carry(mesh, sentences(weights, queries, keys))
+    carried_by(mesh.axes.figure.figure).entries.append((mesh, tuple(sentences(weights, queries, keys))))  # the whole's
     return ax
 
 
@@ -77,9 +77,6 @@ def draw(
     queries: Sequence[str] | None,
     keys: Sequence[str] | None,
     ax: Axes,
-    *,
-    fontsize: float = 9,
-    most_labels: int = MOST_LABELS,
 ) -> QuadMesh:
     """The heat map itself, without title, colour bar and description."""
     len_q, len_k = array.shape
@@ -94,7 +91,7 @@ def draw(
         square=max(len_q, len_k) <= LONGEST_SIDE_RATIO * min(len_q, len_k),
         annot=with_values,
         fmt=".2f",
-        annot_kws={"fontsize": fontsize},
+        annot_kws={"fontsize": 9},
         linewidths=1.0 if with_values else 0.0,
         linecolor=PALETTE["grid"],
         xticklabels=False,
@@ -103,7 +100,7 @@ def draw(
     for spine in ax.spines.values():  # a frame: nearly empty maps have an edge, too
         spine.set(visible=True, color=PALETTE["muted"], linewidth=0.6)
     mesh = ax.collections[-1]
-    columns, rows = _named(len_k, most_labels), _named(len_q, most_labels)
+    columns, rows = _named(len_k), _named(len_q)
     column_labels, row_labels = _labels(keys, columns), _labels(queries, rows)
     ax.set_xticks(columns + 0.5, column_labels)
     ax.set_yticks(rows + 0.5, row_labels)
@@ -113,17 +110,6 @@ def draw(
     ax.set_xlabel("key", color=PALETTE["key"])
     ax.set_ylabel("query", color=PALETTE["query"])
     return mesh
-
-
-def carry(mesh: QuadMesh, said: Sequence[str], axes: Sequence[Axes] = ()) -> None:
-    """Let the mesh's figure carry a description, for as long as the mesh is in it.
-
-    Args:
-        mesh: the heat map, or the first of several.
-        said: the sentences of the description, the most important first.
-        axes: where several heat maps are described at once; the axes of the mesh if empty.
-    """
-    carried_by(mesh.axes.figure.figure).entries.append((mesh, tuple(said), tuple(axes)))  # of a sub-figure the whole
 
 
 def carried_by(figure: Figure) -> _Descriptions:
@@ -143,7 +129,7 @@ class _Descriptions:
 
     def __init__(self, figure: Figure):
         self.figure = figure
-        self.entries: list[tuple[QuadMesh, tuple[str, ...], tuple[Axes, ...]]] = []
+        self.entries: list[tuple[QuadMesh, tuple[str, ...]]] = []  # the most important sentence first
 
     def __call__(self, include=None, exclude=None) -> tuple[dict, dict]:
         text = self.text()
@@ -153,9 +139,9 @@ class _Descriptions:
         """What is in one of the axes; or in all of them, each with its title, and shorter the more there are."""
         alive = [entry for entry in self.entries if entry[0].axes is not None]  # None: cleared away since
         if ax is not None:
-            return " ".join(joined(said) for mesh, said, axes in alive if ax in (axes or (mesh.axes,)))
+            return " ".join(joined(said) for mesh, said in alive if ax is mesh.axes)
         most = MOST_CHARACTERS // max(len(alive), 1)
-        return " ".join(joined(said, "" if axes else title_of(mesh.axes), most) for mesh, said, axes in alive)
+        return " ".join(joined(said, title_of(mesh.axes), most) for mesh, said in alive)
 
 
 def title_of(ax: Axes) -> str:
@@ -164,10 +150,10 @@ def title_of(ax: Axes) -> str:
 
 
 def description_of(drawn: Axes | FigureBase) -> str:
-    """What is to be seen in a figure, or in one of its axes, as `attention_map` and `heads_map` described it.
+    """What is to be seen in a figure, or in one of its axes, as `attention_map` described it.
 
     Returns:
-        The text; "" where nothing was drawn by them.
+        The text; "" where it drew nothing.
     """
     check_instance((Axes, FigureBase), drawn=drawn)
     ax = drawn if isinstance(drawn, Axes) else None
@@ -205,10 +191,10 @@ def save_figure(drawn: Axes | FigureBase, path: str | os.PathLike, *, title: str
     return path
 
 
-def _named(length: int, most: int) -> np.ndarray:
-    """Positions that get a label: all, or every second, fifth, tenth, … so that no more than `most` do."""
+def _named(length: int) -> np.ndarray:
+    """Positions that get a label: all, or every second, fifth, tenth, … so that no more than 24 do."""
     steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
-    return np.arange(0, length, next(step for step in steps if -(-length // step) <= most))
+    return np.arange(0, length, next(step for step in steps if -(-length // step) <= MOST_LABELS))
 
 
 def _labels(labels: Sequence[str] | None, positions: np.ndarray) -> list[str]:

@@ -24,7 +24,7 @@ ENOUGH = 0.8  # share of the queries that makes a pattern
 def describe(
     weights: Tensor, queries: Sequence[str] | None = None, keys: Sequence[str] | None = None, *, title: str = ""
 ) -> str:
-    """Say in plain words what a map of attention weights shows: the text twin of `attention_map` and `heads_map`.
+    """Say in plain words what a map of attention weights shows: the text twin of `attention_map`.
 
     It names the size, a pattern where there is one (a diagonal, one key that attracts all, equal weights, no later
     keys), rows that do not sum to one, where each query looks most, and how sharp the rows are. Sharpness is given as

@@ -28,7 +28,7 @@ MOST_NAMED = 3  # heads named for each pattern
 
 _MAPS_STYLE = """<style>
 attention-view .maps{display:grid;grid-template-columns:repeat(var(--n),minmax(24px,1fr));gap:2px}
-attention-view .maps{max-width:calc(var(--n)*60px)}
+attention-view .maps{max-width:calc(var(--n)*60px);overflow-x:auto;padding:2px}
 attention-view .maps button{padding:1px;min-height:0;border:1px solid var(--grid);border-radius:3px;line-height:1.15}
 attention-view .maps button[hidden]{display:none}
 attention-view .maps button::after{content:attr(data-t);white-space:pre;font-size:10px;display:block;overflow:hidden}

@@ -173,8 +173,9 @@ attention-view{border:1px solid var(--grid);border-radius:8px;padding:.5rem .7re
 attention-view p{margin:.3rem 0}
 attention-view .title{font-weight:600}
 attention-view .note{color:var(--muted);font-size:.88em}
-/* What is said stays in sight while the picture above it is taller than the screen. */
-attention-view .foot{display:flex;gap:.8rem;align-items:flex-start;position:sticky;bottom:0;z-index:1}
+/* What is said stays in sight, once a view is used, while the picture above it is taller than the screen. */
+attention-view .foot{display:flex;gap:.8rem;align-items:flex-start;bottom:0;z-index:1}
+attention-view:is(:hover,:focus-within) .foot{position:sticky}
 attention-view .foot{background:var(--paper);border-top:1px solid var(--grid);margin-top:.6rem;padding:.4rem 0}
 attention-view .say{flex:1;min-width:0;margin:0}
 attention-view .say:not(:empty){min-height:2.8em}

@@ -10,7 +10,7 @@ import torch
 from IPython.core.pylabtools import print_figure
 from PIL import Image
 
-from course_kit.viz import attention_map, heads_map, use_style
+from course_kit.viz import attention_map, use_style
 from tools.stacked_pictures import COLUMN, LEGIBLE, least_width, stacked
 
 matplotlib.use("Agg")
@@ -131,7 +131,10 @@ def test_one_colour_bar_of_three_maps_stays_with_the_last():
 
 
 def test_the_colour_bar_of_a_grid_comes_to_the_last_map():
-    fig = heads_map(torch.full((8, 20, 20), 0.05), columns=4)[0].figure
+    fig, axes = plt.subplots(2, 4, figsize=(7.8, 4), layout="constrained")
+    for ax in axes.flat:
+        attention_map(torch.full((20, 20), 0.05), ax=ax)
+    fig.colorbar(axes[0, 0].collections[0], ax=axes, ticks=[0, 0.5, 1], label="weight", shrink=0.8)
     whole, narrow = cut(fig)
     panels = shown(fig)[1]["panels"]
     assert [len(row) for row in panels] == [4, 4]

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from PIL import Image
 from torch import Tensor
 
-from course_kit.viz import attention_map, heads_map, use_style
+from course_kit.viz import attention_map, use_style
 from tools.pictures import decode, unexplained
 
 # Share of pixels that may differ. Another hinting of the font leaves up to 0.2 % unexplained, a weight that is off by
@@ -60,8 +60,6 @@ FIGURES: dict[str, Callable[[], Axes]] = {
     "odd_rows": odd_rows,
     "one_token": lambda: attention_map(torch.ones(1, 1)),  # the smallest map
     "side_by_side": side_by_side,
-    "heads": lambda: heads_map(weights(5, 3, 4), columns=3)[0],  # one place of the grid stays empty
-    "many_heads": lambda: heads_map(weights(12, 16, 16, sharpness=4.0))[0],  # no values, one colour bar for all
 }
 
 

@@ -204,7 +204,7 @@ def test_what_is_allowed_and_what_is_rounding_can_be_told():
 def test_outputs_may_differ_from_the_tokens():
     view = leak_detector(torch.rand(2, 4), torch.ones(2, 4).bool(), tokens=list("abcd"), outputs=["left", "right"])
     assert "“left”, “right” may move" in view.data["said"][0][3]
-    names = [f"a token that is long {i}" for i in range(10)]
+    names = [f"a token whose name is much longer than a word is {i}" for i in range(10)]
     assert len(leak_detector({f"a model {i}": torch.rand(10, 10) for i in range(6)}, tokens=names).description) <= 600
 
 
