@@ -28,7 +28,7 @@ def additive_score(query, key, w_query, w_key, v):
         "v": "d_attn",
     },
     returns=("scores",),
-    read_next="attention: How to score: dot product or additive attention",
+    read_next="attention_scores: The additive score",
 )
 
 

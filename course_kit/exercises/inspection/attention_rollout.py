@@ -18,7 +18,7 @@ def attention_rollout(weights):
     reference=attention_rollout,
     shapes={"weights": "num_layers batch heads length length"},
     returns=("rollout",),
-    read_next="attention_rollout: Write rollout yourself",
+    read_next="attention_rollout: Attention rollout",
     single_sign_args=("weights",),
     sum_to_one=("weights",),
 )
