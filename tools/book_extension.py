@@ -55,14 +55,17 @@ def _where(page: Page) -> Callable[[Exercise], str]:
     """A line for each exercise of a page: a button that opens its cell in Colab, the notebook, and a box to tick."""
     notebook = f"{'../' * page.name.count('/')}_sources/{page.name}.ipynb"
     publisher = the_publisher()
-    cells = {cell.source: cell.id for cell in to_notebook(page, publisher).cells} if publisher else {}
+
+    @cache
+    def cells() -> dict[str, str]:
+        return {cell.source: cell.id for cell in to_notebook(page, publisher).cells}
 
     def line(exercise: Exercise) -> str:
         jupyter = f'in Jupyter, with <a href="{notebook}" download>the notebook of this page</a>'
         done = f'<label hidden><input type="checkbox" data-exercise="{anchor(exercise.name)}"> solved</label>'
         if publisher is None:
             return f'<p class="do-it"><span>Do this exercise {jupyter}.</span> {done}</p>'
-        address = f"{publisher.colab_url(page.name)}#scrollTo={cells[exercise.stub.rstrip()]}"
+        address = f"{publisher.colab_url(page.name)}#scrollTo={cells()[exercise.stub.rstrip()]}"
         return (
             f'<p class="do-it"><a href="{address}">Do this exercise in Colab</a> <span>or {jupyter}.</span> {done}</p>'
         )

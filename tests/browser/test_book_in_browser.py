@@ -119,7 +119,7 @@ def found(visit, query):
     [
         ("softmax", "attention.html"),
         ("batch first", "pitfalls.html#batch-first"),
-        ("rotary exersise", "positional_encoding.html#rotary-positions"),
+        ("rotary exersise", "rotary_positions.html#rotary-positions"),
         ("warmup formula", "training.html"),
         ("need weights", "pitfalls.html#need-weights"),
         ("padding mask shpae", "shapes.html"),
