@@ -47,6 +47,8 @@ def serve(requests: int, answers: int, scratch: str) -> None:
     """
     # Behind the walls no signal can be sent, not even to itself: C's `abort` would end in a crash.
     os.abort = functools.partial(os._exit, 128 + signal.SIGABRT)
+    # PyTorch makes its pool of threads anew at the first use after a fork, and two threads that do so at once crash.
+    torch.set_num_threads(1)
     place = functools.partial(_placeless, scratch)
     exercises: dict[str, Signature] = {}
     code: Code | None = None

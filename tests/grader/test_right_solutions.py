@@ -59,3 +59,33 @@ def test_a_right_solution_gets_full_marks(stem, level, grader, tmp_path):
         if task.status != "passed":
             refused[f"{cell.key}: {cell.message}"] = f"{task.status} {task.note} {task.text[:2000]}"
     assert refused == {}
+
+
+TOGETHER = """
+import threading
+import torch
+
+
+def causal_mask(length):
+    together, found = threading.Barrier(8), []
+
+    def one():
+        together.wait()
+        found.append(torch.arange(length))
+
+    threads = [threading.Thread(target=one) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found[7][None, :] <= found[0][:, None]
+"""
+
+
+def test_threads_may_be_the_first_to_use_torch(tmp_path):
+    """PyTorch makes its pool of threads anew after a fork; threads that did so at once crashed one case in four."""
+    path = tmp_path / "ada.py"
+    path.write_text(TOGETHER, encoding="utf-8")
+    with Grader(Assignment(tasks=(AssignedExercise("causal_mask"),), seed=11, limits=LIMITS)) as grader:
+        tasks = [grader.grade(read_submission("ada", [path])).tasks[0] for _ in range(12)]
+    assert [(task.status, task.note) for task in tasks] == [("passed", "")] * 12
