@@ -116,6 +116,8 @@ def render(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:
     if committed is None or _code(committed)[1:] != _code(notebook)[1:]:
         raise OutOfStepError(f"{page.name}: its notebook is missing or has other code; run `make notebooks` first")
     copy_outputs(committed, notebook)
+    for cell in notebook.cells if publisher else ():
+        cell.metadata["id"] = cell.id  # Colab takes its anchors from there
     return notebook
 
 

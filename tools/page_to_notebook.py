@@ -61,8 +61,6 @@ def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNod
     cells[0], cells[1] = cells[1], cells[0]
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number:03d}"
-        if publisher:  # Colab takes its anchors from there
-            cell.metadata["id"] = cell.id
     kernel = notebook.metadata.kernelspec
     return nbformat.v4.new_notebook(
         cells=cells,
