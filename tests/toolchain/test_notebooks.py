@@ -5,10 +5,10 @@ import shutil
 import nbformat
 import pytest
 
-from tools.notebooks import code_cells, execute_notebook, in_step, regenerate, write_notebook
+from tools.notebooks import code_cells, execute_notebook, in_step, regenerate, render, write_notebook
 from tools.page_to_notebook import to_notebook
 from tools.pages import Page, notebook_pages
-from tools.publisher import ROOT
+from tools.publisher import ROOT, Publisher
 
 
 @pytest.mark.parametrize("page", notebook_pages(), ids=lambda page: page.name)
@@ -92,3 +92,12 @@ def test_the_title_comes_first_and_the_installing_cell_second():
         cells = to_notebook(page, None).cells
         assert cells[0].source.startswith("# ")
         assert "find_spec" in cells[1].source
+
+
+def test_a_published_notebook_has_anchors_for_colab_and_the_outputs_of_the_committed_one():
+    page = notebook_pages()[0]
+    published = render(page, Publisher("ada", "course", "abc123", "https://ada.github.io/course/"))
+    assert all(cell.metadata["id"] == cell.id for cell in published.cells)
+    committed = nbformat.read(page.notebook, as_version=4)
+    assert [cell.outputs for cell in code_cells(published)] == [cell.outputs for cell in code_cells(committed)]
+    assert not any("id" in cell.metadata for cell in render(page, None).cells)
