@@ -253,7 +253,7 @@ def test_every_check_that_fails_is_reported(browser, site):
 
 @pytest.mark.thorough
 def test_a_published_article_is_the_local_one():
-    """To the letter, but for its links, which know the publisher."""
+    """To the letter, but for its links, and where exercises are done, which know the publisher."""
     for page in all_pages():
         local, published = (
             article_of((built(kind)[0] / f"{page.name}.html").read_text(encoding="utf-8"))
@@ -263,8 +263,9 @@ def test_a_published_article_is_the_local_one():
 
 
 def article_of(html: str) -> str:
-    """The source of a page's article, without the addresses of its links."""
+    """The source of a page's article, without the addresses of its links and the lines that say where to do it."""
     article = html[html.index("<article") : html.rindex("</article>")]
+    article = re.sub(r'<p class="do-it">.*?</p>', "", article)
     return re.sub(r'(<a\b[^>]*?) href="[^"]*"', r"\1", article)
 
 
