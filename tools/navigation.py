@@ -1,7 +1,7 @@
 """The way through the book: chapters lead to chapters, a deeper page leads back to its chapter, and a link that is
 sent to somebody shows what it leads to.
 
-Deeper pages have no section numbers, since nobody has to read them; their figures go on with the chapter's numbers.
+Deeper pages have no section numbers, because they are optional; their figures continue the chapter's numbering.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def preview(title: str, body: str, address: str, root: str) -> str:
     Args:
         title: of the page.
         body: its article.
-        address: of the page once it is published; empty if nobody publishes it, for pictures need a whole address.
+        address: of the published page; empty if the publisher is unknown. Pictures need a complete address.
         root: of the published book.
     """
     properties = {

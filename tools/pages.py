@@ -56,10 +56,12 @@ class Page:
     @property
     def standing(self) -> str:
         """Of a lesson, where it stands in the course: "Chapter 3 of 12", or "Optional"."""
-        if self.is_deeper or not self.is_lesson:
-            return "Optional" if self.is_deeper else ""
+        if self.is_deeper:
+            return "Optional"
+        if not self.is_lesson:
+            return ""
         lessons = [page.name for page in all_pages(self.root) if page.is_lesson and not page.is_deeper]
-        return f"Chapter {lessons.index(self.name) + 1} of {len(lessons)}" if self.name in lessons else ""
+        return f"Chapter {lessons.index(self.name) + 1} of {len(lessons)}"
 
     @property
     def title(self) -> str:
