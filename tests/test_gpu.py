@@ -205,3 +205,16 @@ def test_the_trainer_uses_mixed_precision_and_learns():
     model, history = train(reversal(), recipe, accelerator="gpu", show_progress=False)
     assert history[-1]["val_loss"] < 0.9 * history[0]["val_loss"]
     assert next(model.parameters()).device.type == "cpu"  # given back where everyone can use it
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_masked_softmax_keeps_its_word_in_half_precision(dtype):
+    scores = (10 * torch.randn(3, 5, 7, device=DEVICE)).to(dtype).requires_grad_()
+    mask = torch.rand(3, 5, 7, device=DEVICE) < 0.5
+    mask[:, 0], mask[:, 1] = False, True
+    weights = masking.masked_softmax(scores, mask)
+    assert (weights[~mask] == 0.0).all()
+    # Seven weights of at most 1, each rounded twice, and the sum: less than 7 eps.
+    assert_close(weights.sum(-1), mask.any(-1).to(dtype), rtol=0, atol=7 * torch.finfo(dtype).eps)
+    weights.square().sum().backward()
+    assert scores.grad.isfinite().all()

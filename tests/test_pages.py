@@ -260,7 +260,8 @@ def test_numbers_on_the_title_page_are_counted():
 
 
 def test_the_title_page_shows_the_view_of_a_notebook():
-    assert "im" in title_page.view_of("attention", "query_plane")
+    assert ">spielen<" in title_page.view_of("one_sentence", "alignment")
+    assert 'kind="query_plane-' in title_page.view_of("attention", "query_plane")
     with pytest.raises(ValueError, match="expected a view of kind piano in the notebook of book/one_sentence"):
         title_page.view_of("one_sentence", "piano")
 

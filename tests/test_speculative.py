@@ -236,6 +236,7 @@ def test_tokens_per_call_are_those_of_the_formula():
 
 @pytest.mark.parametrize("alpha", [0, 0.0, 0.25, 0.9, 1 - 1e-12, 1.0, 1])
 def test_the_formula_is_the_sum_of_its_terms(alpha):
+    assert expected_tokens_per_step(0.5, 2) == 1.75  # by hand: 1 + 1/2 + 1/4
     for num_draft in (0, 1, 2, 7):
         found = expected_tokens_per_step(alpha, num_draft)
         assert abs(found - sum(alpha**i for i in range(num_draft + 1))) < 1e-11

@@ -16,16 +16,7 @@ PICTURE = """[...document.querySelectorAll("svg *, [data-k=told], [aria-selected
 }).filter(([words, [, , , , width, height]]) => width || height)"""
 
 
-def press(locator, touch):
-    locator.tap() if touch else locator.click()
-
-
-def is_large_enough_for_a_finger(locator):
-    box = locator.bounding_box()
-    return min(box["width"], box["height"]) >= 24
-
-
-def is_drawn_as(page, view):
+def assert_drawn_as(page, view):
     """The page says and shows what Python draws for a view: words, and marks with their strength, place and size."""
     said(page, view.status)
     text = view.save(Path(page.url.removeprefix("file://"))).read_text()

@@ -1,8 +1,8 @@
 """The view of loss curves, driven as readers drive it: mouse, keyboard, touch."""
 
 import pytest
-from driving import clean, said
-from hands import layouts, press
+from driving import choose, clean, said
+from hands import layouts
 
 from course_kit.viz import loss_curves
 
@@ -34,7 +34,7 @@ def test_the_slider_shows_the_loss_so_far_then_a_measurement_and_the_names(show,
     page.locator("[data-k=test]").first.select_option("change by a later token")
     said(page, "Change by a later token: A 0.000, B 5.250, C 0.000.")
     assert texts(page, "test") == ["measured 0.000", "measured 5.250", "measured 0.000"]
-    press(page.locator("button[data-k=names]"), touch)
+    choose(page.locator("button[data-k=names]"), touch)
     said(page, "A (healthy) 0.000, B (leaking) 5.250, C (dead) 0.000.")
     assert texts(page, "name") == ["A: healthy", "B: leaking", "C: dead"]
     clean(seen)

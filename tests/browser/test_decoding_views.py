@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from driving import clean, said
-from hands import layouts, press
+from driving import choose, clean, said
+from hands import layouts
 from shown import as_shown
 
 from course_kit.viz import beam_tree, cache_work, next_token_bars
@@ -100,23 +100,23 @@ def test_a_beam_is_pruned_by_hand_and_compared(show, tree, width, scheme, touch)
     assert seen_steps(page) == [True, False, False, False]
     assert page.locator(".sum:visible").count() == 0  # what the search keeps is not seen yet
     for words in ("1 more to pick.", "2 more to pick.", "1 more to pick."):  # a pick can be taken back until the last
-        press(pick(page, "b"), touch)
+        choose(pick(page, "b"), touch)
         said(page, words)
     assert pick(page, "b").get_attribute("aria-pressed") == "true"
-    press(pick(page, "a"), touch)
+    choose(pick(page, "a"), touch)
     said(page, "You picked 1 of 2. Step 1 keeps “a” and “c”.")
     assert seen_steps(page) == [True, True, False, False]
     sums = steps.nth(0).locator("text.sum:visible").all_text_contents()
     assert sums == ["sum", "−0.400", "✓", "−1.000", "✓", "−2.000"]
     assert steps.nth(1).locator(".sum:visible").count() == 0
-    press(pick(page, "b"), touch)  # what was compared stays
+    choose(pick(page, "b"), touch)  # what was compared stays
     assert pick(page, "b").get_attribute("aria-pressed") == "true"
     assert not steps.nth(2).is_visible()
-    press(pick(page, "<eos>", "c"), touch)
-    press(pick(page, "y", "c"), touch)
+    choose(pick(page, "<eos>", "c"), touch)
+    choose(pick(page, "y", "c"), touch)
     said(page, "You picked 2 of 2. Step 2 keeps “c <eos>” and “c y”.")
-    press(pick(page, "z", "c y"), touch)
-    press(pick(page, "<eos>", "c y"), touch)
+    choose(pick(page, "z", "c y"), touch)
+    choose(pick(page, "<eos>", "c y"), touch)
     said(page, "You picked 2 of 2.")
     assert seen_steps(page) == [True] * 4
     sums, lengths = torch.tensor([-1.2, -1.8, -4.7]).double(), torch.tensor([2, 3, 3]).double()
@@ -130,7 +130,7 @@ def test_a_beam_is_pruned_by_hand_and_compared(show, tree, width, scheme, touch)
     page.locator("[data-k=penalty]").focus()
     page.keyboard.press("ArrowLeft")
     said(page, f"wins with {as_shown((sums / lengths**1.95).max())}.")
-    press(page.locator("[data-k=reset]"), touch)
+    choose(page.locator("[data-k=reset]"), touch)
     said(page, "2 more to pick.")
     assert seen_steps(page) == [True, False, False, False]
     assert page.locator("[aria-pressed=true]").count() == page.locator(".sum:visible").count() == 0
@@ -179,7 +179,7 @@ def test_a_large_tree_is_legible_and_its_targets_large_enough(show, width, schem
     page = seen.page
     for s in range(4):
         for i in range(3):
-            press(page.locator(".step").nth(s).locator(".pick").nth(i), touch)
+            choose(page.locator(".step").nth(s).locator(".pick").nth(i), touch)
     said(page, "Step 4 keeps")
     heights = page.locator(".pick rect").evaluate_all("list => list.map(n => n.getBoundingClientRect().height)")
     assert len(heights) == 4 + 3 * 12

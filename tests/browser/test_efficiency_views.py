@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from driving import clean, said
-from hands import layouts, press
+from driving import choose, clean, said
+from hands import layouts
 
 from course_kit.costs import formulas
 from course_kit.costs.layers import KINDS
@@ -71,7 +71,7 @@ def test_the_crossing_moves_with_the_width_and_goes_with_the_projections(show, w
     assert marks() == ["64", "2,048"]
     assert page.locator("[data-k=width]").get_attribute("aria-valuetext") == "1,024"
     button = page.locator("[data-k=projections]")
-    press(button, touch)
+    choose(button, touch)
     said(page, "the two curves do not cross.")
     assert marks() == ["64"]
     page.locator("[data-k=quantity]").select_option("longest path")
@@ -105,7 +105,7 @@ def test_every_tile_is_reached_by_button_and_by_slider(show, width, scheme, touc
     seen = show(view, width=width, scheme=scheme, touch=touch)
     page = seen.page
     for state in [*states[1:], states[-1]]:  # there is none after the last
-        press(page.locator("[data-k=next]"), touch)
+        choose(page.locator("[data-k=next]"), touch)
         assert_shows(page, state)
     ratios = [page.locator(f"[data-k=t{i}4]").text_content() for i in range(4)]
     assert page.locator("svg text.output").all_text_contents() == ratios  # the last one is the softmax

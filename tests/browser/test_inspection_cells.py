@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from driving import assert_scrolls, clean, drag_by_touch
-from hands import is_drawn_as, layouts, press
+from driving import assert_scrolls, choose, clean, drag_by_touch
+from hands import assert_drawn_as, layouts
 
 from course_kit.viz import logit_lens_view, patching_view
 
@@ -44,8 +44,8 @@ def cell(page, row, column):
 def test_a_cell_is_chosen_by_mouse_and_finger(show, view, width, scheme, touch):
     seen = show(view(), width=width, scheme=scheme, touch=touch)
     page = seen.page
-    press(cell(page, 1, 1), touch)
-    is_drawn_as(page, view(1, 1))
+    choose(cell(page, 1, 1), touch)
+    assert_drawn_as(page, view(1, 1))
     if touch:  # the map scrolls beside the names of its rows, and passing over it chooses nothing
         box = page.locator(".scroll").bounding_box()
         drag_by_touch(page, (box["x"] + box["width"] - 20, box["y"] + 60), (-200, 0))
@@ -53,9 +53,9 @@ def test_a_cell_is_chosen_by_mouse_and_finger(show, view, width, scheme, touch):
     else:
         cell(page, 0, 8).hover()
         page.wait_for_timeout(200)
-    is_drawn_as(page, view(1, 1))
-    press(cell(page, 0, 9), touch)
-    is_drawn_as(page, view(0, 9))
+    assert_drawn_as(page, view(1, 1))
+    choose(cell(page, 0, 9), touch)
+    assert_drawn_as(page, view(0, 9))
     clean(seen)
 
 
@@ -71,7 +71,7 @@ def test_cells_are_chosen_with_the_keyboard(show, view):
     ):
         for key in keys:
             page.keyboard.press(key)
-        is_drawn_as(page, view(row, column))
+        assert_drawn_as(page, view(row, column))
     box = cell(page, 0, 8).bounding_box()
     assert 0 <= box["x"] <= box["x"] + box["width"] <= 390  # the map has scrolled there
     clean(seen)

@@ -5,8 +5,8 @@ import re
 
 import pytest
 import torch
-from driving import clean, drag_by_touch, said
-from hands import is_large_enough_for_a_finger, layouts, press
+from driving import choose, clean, drag_by_touch, large_enough, said
+from hands import layouts
 from PIL import Image
 
 from benchmarks.views import first_paint, views
@@ -66,8 +66,8 @@ def test_a_small_map_opens_its_head_by_mouse_and_finger(show, width, scheme, tou
     page = seen.page
     are_lines_of(page, weights[1, 2])
     small = page.get_by_role("button", name="layer 3, head 2,", exact=False)
-    assert not touch or is_large_enough_for_a_finger(small)
-    press(small, touch)
+    assert not touch or large_enough(small)
+    choose(small, touch)
     are_lines_of(page, weights[2, 1])
     assert page.locator('[data-k="name"]').text_content() == "layer 3, head 2"
     assert page.locator('[data-k="layer"]').input_value() == "2"
@@ -75,15 +75,15 @@ def test_a_small_map_opens_its_head_by_mouse_and_finger(show, width, scheme, tou
     most = r"^Layer 3, head 2 follows the pattern “[a-z ]+” most \(0\.\d{3}\)\.$"
     assert re.search(most, said(page, "Layer 3, head 2"))
     assert page.locator('[data-k="score1"]').text_content() == f"{weights[2, 1].diagonal(1)[WORDS].mean():.3f}"
-    press(column(page, "q").nth(5), touch)
+    choose(column(page, "q").nth(5), touch)
     numbers_are(page, "k", weights[2, 1, 5])
     numbers_are(page, "q")
     best = weights[2, 1, 5].argmax()
     said(page, f"Head 2: “it” looks most at “{TOKENS[best]}” {weights[2, 1, 5, best]:.3f}")
-    press(column(page, "k").nth(3), touch)
+    choose(column(page, "k").nth(3), touch)
     numbers_are(page, "q", weights[2, 1, :, 3])
     if touch:
-        press(column(page, "k").nth(3), touch)  # a second tap releases the token
+        choose(column(page, "k").nth(3), touch)  # a second tap releases the token
         numbers_are(page, "q")
         page.evaluate("scrollTo(0, 0)")
         box = page.locator(".maps").bounding_box()
@@ -146,27 +146,27 @@ def test_several_heads_tokens_and_sentences_are_filtered(show, width, scheme, to
     shown = page.locator('.chips [data-h][aria-pressed="true"]')
     every = page.get_by_role("button", name="all", exact=True)
     are_lines_of(page, weights[0, 0])
-    press(page.get_by_role("button", name="several"), touch)
-    press(head(page, 3), touch)
+    choose(page.get_by_role("button", name="several"), touch)
+    choose(head(page, 3), touch)
     are_lines_of(page, weights[0, 2], weights[0, 0])
     said(page, "Layer 1 shows heads 1, 3, and the bars of head 3.")
     assert page.locator('[data-k="name"]').text_content() == "layer 1, head 3"
     assert set(lines(page)) == set(shown.evaluate_all("list => list.map(n => getComputedStyle(n).borderLeftColor)"))
     page.locator('[data-k="part"]').select_option(label="A → B")
     are_lines_of(page, weights[0, 2], weights[0, 0], keep=lambda i, j: i < 5 <= j)
-    press(column(page, "q").nth(2), touch)
+    choose(column(page, "q").nth(2), touch)
     are_lines_of(page, weights[0, 2], weights[0, 0], keep=lambda i, j: i == 2 and j >= 5)
     mean = weights[0, [0, 2], 2].mean(0)
     shades = column(page, "k").locator("rect").evaluate_all("nodes => nodes.map(n => +n.getAttribute('fill-opacity'))")
     assert shades == pytest.approx([0.0] * 5 + mean[5:].tolist(), abs=0.00051)
     page.locator('[data-k="part"]').select_option("")
-    press(head(page, 1), touch)
+    choose(head(page, 1), touch)
     are_lines_of(page, weights[0, 2], keep=lambda i, j: i == 2)
     page.locator('[data-k="layer"]').select_option(label="2")
     are_lines_of(page, weights[1, 2], keep=lambda i, j: i == 2)
-    press(every, touch)
+    choose(every, touch)
     assert shown.count() == 4
-    press(head(page, 3), touch)
+    choose(head(page, 3), touch)
     assert every.get_attribute("aria-pressed") == "false"
     clean(seen)
 

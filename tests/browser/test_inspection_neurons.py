@@ -5,8 +5,8 @@ import re
 
 import pytest
 import torch
-from driving import clean, said
-from hands import is_drawn_as, is_large_enough_for_a_finger, layouts, press
+from driving import choose, clean, large_enough, said
+from hands import assert_drawn_as, layouts
 from shown import as_shown, number_in
 
 from course_kit.viz import neuron_view
@@ -38,14 +38,14 @@ def test_keys_queries_and_features_are_chosen_by_mouse_and_finger(show, given, w
     for chosen in (3, 1):  # at first, its best key is drawn
         view = neuron_view(*given, KEYS, chosen=chosen)
         page.locator('[data-k="query"]').select_option(str(chosen))
-        assert not touch or is_large_enough_for_a_finger(rows.nth(view.data["key"]))
-        press(rows.nth(view.data["key"]), touch)
-        is_drawn_as(page, view)
+        assert not touch or large_enough(rows.nth(view.data["key"]))
+        choose(rows.nth(view.data["key"]), touch)
+        assert_drawn_as(page, view)
     if not touch:
         rows.nth(1 - min(1, view.data["key"])).hover()
-        is_drawn_as(page, view)  # passing over a row chooses nothing
+        assert_drawn_as(page, view)  # passing over a row chooses nothing
     query, key = given[0][1], given[1][view.data["key"]]
-    press(page.locator('[data-k="sort"]'), touch)
+    choose(page.locator('[data-k="sort"]'), touch)
     order = (query * key).argsort(descending=True)
     for what, values in (("query", query), ("key", key), ("product", query * key)):
         assert bars(page, what) == pytest.approx((values[order] / values.abs().max()).tolist(), abs=0.001)
@@ -81,5 +81,5 @@ def test_one_query_has_no_list(show, given):
     assert seen.page.locator('[data-k="query"]').count() == 0
     for row in (0, view.data["key"]):
         seen.page.locator("[data-k=rows] > g").nth(row).click()
-    is_drawn_as(seen.page, view)
+    assert_drawn_as(seen.page, view)
     clean(seen)

@@ -4,8 +4,8 @@ import re
 
 import pytest
 import torch
-from driving import clean, said
-from hands import is_drawn_as, is_large_enough_for_a_finger, layouts, press
+from driving import choose, clean, large_enough, said
+from hands import assert_drawn_as, layouts
 
 from course_kit.viz import pair_view
 
@@ -48,16 +48,16 @@ def test_heads_and_cells_are_chosen_by_mouse_and_finger(show, weights, width, sc
     for layer, head in (1, 1), (0, 0):
         page.locator('[data-k="head"]').select_option(str(1 + 3 * layer + head))
         view = pair_view(weights, TOKENS, layer=layer, head=head)
-        is_drawn_as(page, view)
+        assert_drawn_as(page, view)
         assert weights_named(page) == three(weights[layer, head])
         assert page.locator('[data-k="links"] li').all_text_contents() == re.findall("<li>(.*?)</li>", view.body)
     assert not links.is_visible()  # they wait until a cell is chosen
-    assert is_large_enough_for_a_finger(cell(page, 2, 4))
+    assert large_enough(cell(page, 2, 4))
     cell(page, 2, 4).tap() if touch else cell(page, 2, 4).hover()
     assert said(page, "“cat” (A) → “it” (B)").endswith(f"{weights[0, 0, 2, 4]:.3f}.")
     assert links.is_visible()
     for only_across in (True, False):
-        press(page.locator('[data-k="across"]'), touch)
+        choose(page.locator('[data-k="across"]'), touch)
         assert (strength(page, 2, 1) < 0.2) == only_across
         assert strength(page, 2, 4) == 1
     page.locator("[data-k=reset]").click()
@@ -79,6 +79,6 @@ def test_a_long_pair_has_cells_for_fingers_and_is_moved_sideways_on_a_phone(show
     tokens = ["[CLS]", *"abcdef", "[SEP]", *"ghijkl", "[SEP]"]
     for width in (390, 1000):
         seen = show(pair_view(torch.randn(1, 1, 15, 15).softmax(-1), tokens), width=width, touch=width == 390)
-        assert is_large_enough_for_a_finger(seen.page.locator('[data-k="map"] rect').nth(20))
+        assert large_enough(seen.page.locator('[data-k="map"] rect').nth(20))
         assert seen.page.locator(".wide").evaluate("n => n.scrollWidth > n.clientWidth") == (width == 390)
         clean(seen)

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from driving import clean, drag_by_touch, said
-from hands import is_large_enough_for_a_finger, layouts, press
+from driving import choose, clean, drag_by_touch, large_enough, said
+from hands import layouts
 
 from course_kit.viz import contextual_words
 
@@ -47,7 +47,7 @@ def test_layers_and_points_are_chosen_by_mouse_and_finger(show, view, width, sch
     seen = show(view, width=width, scheme=scheme, touch=touch)
     page = seen.page
     points = page.locator('[data-k="points"] > g')
-    press(points.nth(0), touch)
+    choose(points.nth(0), touch)
     point_is_told(page, view.data, 0, 0)
     if touch:
         box = page.locator('[data-k="layer"]').bounding_box()
@@ -55,7 +55,7 @@ def test_layers_and_points_are_chosen_by_mouse_and_finger(show, view, width, sch
     else:
         page.locator('[data-k="layer"]').fill("3")
     is_layer(page, view.data, 3)
-    press(points.nth(3), touch)
+    choose(points.nth(3), touch)
     point_is_told(page, view.data, 3, 3)
     clean(seen)
 
@@ -69,7 +69,7 @@ def test_every_point_is_seen_and_tapped_where_several_coincide(show):
         page.locator('[data-k="layer"]').fill(layer)
         page.wait_for_timeout(450)
         for i, point in enumerate(page.locator('[data-k="points"] > g').all()):
-            assert is_large_enough_for_a_finger(point)
+            assert large_enough(point)
             point.tap()
             said(page, f"{i + 1}: sentence {i}")
     sizes = page.locator(".point text").evaluate_all("nodes => nodes.map(n => 12 * n.ownerSVGElement.getScreenCTM().a)")

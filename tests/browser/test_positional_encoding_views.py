@@ -200,7 +200,9 @@ def test_an_arrow_is_dragged_and_the_page_stays(page_of, name, touch):
         page.mouse.up()
     said(page, "Query at position 6, key at 2, difference 4: the score is")
     assert page.evaluate("scrollY") == top
-    assert middle(tip(page, name)) == pytest.approx((x - 20, y + 10), abs=1.5)
+    assert middle(tip(page, name)) == pytest.approx(
+        (x - 20, y + 10), abs=1.5 if touch else 0.6
+    )  # touches: whole pixels
     assert shown_score(page) == pytest.approx(score([6, 2], name, (-20 * unit, 10 * unit)), abs=2e-2 if touch else 2e-3)
 
 

@@ -17,12 +17,19 @@ from course_grade.grading.grade import Grader, grade_all
 from course_grade.grading.one_submission import Run
 from course_grade.grading.scheduling import SharedOrExclusiveLock
 from course_grade.sandbox.session import PATIENCE, Session, _TimeLeft
+from course_grade.sandbox.walls import Limits
 from course_grade.submission.submissions import read_submissions
 
 pytestmark = pytest.mark.thorough
 
 RIGHT = "import torch\ndef causal_mask(length):\n    return torch.ones(length, length, dtype=torch.bool).tril()\n"
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+
+
+def test_a_server_that_is_lent_has_the_limits_and_walls_of_its_borrower(lender):
+    with lender.lend(Limits(seconds=0.5), ()) as short, lender.lend(Limits(seconds=7.0), ("limits",)) as long:
+        assert (short.limits.seconds, long.limits.seconds) == (0.5, 7.0)
+        assert (short.walls.up, long.walls.up) == ((), ("limits",))
 
 
 def test_one_that_is_alone_waits_for_the_others_and_they_for_it():

@@ -440,3 +440,13 @@ def test_only_learned_positions_have_a_longest_sequence(positions):
             continue
         with pytest.raises(ValueError, match=r"at most max_length = 11 positions long, got 12"):
             model(torch.full((2, 12), 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_lower_precision_is_near_the_float64_result(dtype):
+    model = Transformer(SMALL).to(dtype)
+    exact = copy.deepcopy(model).double()(SOURCE, TARGET)
+    # Four layers of about twenty roundings in a row, each eps / 2 of numbers up to about 4, of random sign:
+    # √80 · 2 eps, with room for the largest of 255 logits (three standard deviations).
+    tolerance = 3 * math.sqrt(80) * 2 * torch.finfo(dtype).eps
+    assert_close(model(SOURCE, TARGET).double(), exact, rtol=0, atol=tolerance)

@@ -181,7 +181,7 @@ def test_the_weights_are_tied_and_have_their_stated_start():
     assert model.source_embedding.positions.embedding.weight.std().item() == pytest.approx(1, rel=0.1)
     for name, weight in build(d_model=64).named_parameters():
         if "embedding" in name:
-            assert weight.std().item() == pytest.approx(1 / 8, rel=0.1) or name.endswith("bias")
+            assert weight.std().item() == pytest.approx(1 / 8, rel=0.1)
         elif name.endswith("bias") or "norm" in name:
             assert (weight == (not name.endswith("bias"))).all()
         else:
