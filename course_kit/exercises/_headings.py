@@ -27,6 +27,7 @@ TITLES = {
     "attention_as_explanation": "Is attention an explanation?",
     "attention_bugs": "Bugs in attention code",
     "attention_recurrence_convolution": "Attention, recurrence and convolution compared",
+    "attention_scores": "Additive, dot-product and scaled dot-product attention compared",
     "attention_rollout": "Attention rollout against gradients and leaving tokens out",
     "batches_by_tokens": "Batches by tokens",
     "beam_search": "Beam search",
