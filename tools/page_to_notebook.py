@@ -158,9 +158,10 @@ class _Converter:
 
     def _included(self, path: str, options: dict[str, str]) -> str:
         file = (self.page.source.parent / path).resolve()
-        code = _python_object(file, options["pyobject"]) if "pyobject" in options else file.read_text("utf-8").rstrip()
-        where = file.relative_to(self.page.root)
-        return f"```python\n# {where.as_posix()}\n{code}\n```"
+        code = _python_object(file, options["pyobject"]) if "pyobject" in options else _part(file, options)
+        where, language = file.relative_to(self.page.root).as_posix(), options.get("language", "python")
+        comment = "//" if language == "javascript" else "#"
+        return f"```{language}\n{comment} {where}\n{code}\n```"
 
     def _role(self, match: re.Match) -> str:
         name, text = match["name"], match["text"]
@@ -197,6 +198,21 @@ class _Converter:
         raise ValueError(
             f"{self.page.source.name}: {message}; extend tools/page_to_notebook.py, or write it another way"
         )
+
+
+def _part(file: Path, options: dict[str, str]) -> str:
+    """From the first line that contains `start-at` to the one before `end-before`, as in Sphinx; or all of it."""
+    lines = file.read_text("utf-8").splitlines()
+    first = _line_with(options["start-at"], lines, file) if "start-at" in options else 0
+    last = _line_with(options["end-before"], lines, file) if "end-before" in options else len(lines)
+    return "\n".join(lines[first:last]).rstrip()
+
+
+def _line_with(words: str, lines: list[str], file: Path) -> int:
+    found = [number for number, line in enumerate(lines) if words in line]
+    if len(found) != 1:
+        raise ValueError(f"expected one line with {words!r} in {file}, found {len(found)}")
+    return found[0]
 
 
 def _python_object(file: Path, name: str) -> str:
