@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks import attention, decoding, efficiency, encoder, training_step
+from benchmarks import attention, decoding, efficiency, encoder, language_model, training_step
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
     print(
         f"torch {torch.__version__}, {torch.get_num_threads()} threads; ours / theirs, median of 30 pairs (quartiles)"
     )
-    for module in (attention, efficiency, training_step, decoding, encoder):
+    for module in (attention, efficiency, training_step, decoding, encoder, language_model):
         print(f"\n{module.__doc__.strip().splitlines()[0]}")
         for name, value, (low, high) in module.rows():
             print(f"  {name:88} {value:.2f}  ({low:.2f} – {high:.2f})", flush=True)

@@ -1,4 +1,4 @@
-"""The command `course-lib`: grading for teachers; training, translating and inspecting for everyone."""
+"""The command `course-lib`: grading for teachers; training, translating, inspecting and generating for everyone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import torch
 from course_grade import cli as grading
 from course_kit._files import why
 from course_kit.bert import commands as inspecting
+from course_kit.language_model import commands as generating
 from course_kit.translator import commands as translating
 from course_lib._version import __version__
 
@@ -74,7 +75,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 def _main(arguments: list[str] | None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        if options.command not in (*translating.COMMANDS, *inspecting.COMMANDS):
+        if options.command not in (*translating.COMMANDS, *inspecting.COMMANDS, *generating.COMMANDS):
             warnings.simplefilter("ignore", SyntaxWarning)  # about students' code
             torch.set_num_threads(1)  # many small tensors; several submissions run side by side
         status = options.run(options)
@@ -104,13 +105,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="course-lib",
         description="Commands of the course “Attention, Proven”: grade its exercises; train and use its translator; "
-        "look inside a trained encoder.",
+        "look inside a trained encoder; let a language model write.",
     )
     parser.add_argument("--version", action="version", version=f"course-lib {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     grading.add_commands(commands)
     translating.add_commands(commands)
     inspecting.add_commands(commands)
+    generating.add_commands(commands)
     return parser
 
 

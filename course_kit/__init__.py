@@ -14,6 +14,7 @@ Import everything else from its module:
     exercises, checker      the exercises, and what judges a solution and names its mistake
     workshop                small tasks, and models from a learner's own parts
     data, translator        corpora and vocabulary; training, batched decoding, the translator and its commands
+    language_model          published language models in the course's blocks, and the command generate
     bert, interpret         trained encoders in the course's blocks, and ways to examine them
     costs                   what layers and training cost, by formula and counted
     diagnosing              all measurements of the chapter on debugging, on any model

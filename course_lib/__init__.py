@@ -14,6 +14,7 @@ itself, `attention` to `transformer`, takes an hour to read. Each chapter is a m
     decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
     inspection              attention_entropy, attention_rollout, head_scores, head_switched_off
     efficiency              tiled_attention, grouped_query_attention, cache_bytes, linear_attention
+    language_model          (import it from its module) rms_norm, SwiGLU, RotaryAttention, LanguageModel …
 
 Every mask is a bool tensor with True = may attend. Signatures state the expected shapes, and every call is compared
 with them (`_checks.checked`). The package needs only PyTorch. Two packages build on it: `course_kit` has the same

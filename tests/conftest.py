@@ -12,6 +12,7 @@ import torch
 # purpose, to read the library's own error, it takes the fixture `unchecked`.
 # The grader meets whatever people write, so its own calls are not checked this way.
 _ROOT = Path(__file__).parents[1]
+_ROOMS = ("bert", "costs", "diagnosing", "interpret", "language_model", "nn", "translator", "viz", "workshop")
 _CHECKED = [
     *(
         f"{p}.{file.stem}"
@@ -19,10 +20,7 @@ _CHECKED = [
         for file in (_ROOT / p).glob("*.py")
         if file.stem not in ("__init__", "_checks")  # the checks are called with what they refuse
     ),
-    *(
-        f"course_kit.{room}"
-        for room in ("bert", "costs", "diagnosing", "interpret", "nn", "translator", "viz", "workshop")
-    ),
+    *(f"course_kit.{room}" for room in _ROOMS),
 ]
 _HOOK = jaxtyping.install_import_hook(_CHECKED, "typechecker.checked")
 

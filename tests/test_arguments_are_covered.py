@@ -21,7 +21,7 @@ ROOMS = (
         f"course_lib.{chapter}"
         for chapter in (
             *("attention", "scaled_dot_product", "multi_head", "masking", "positional_encoding"),
-            *("transformer", "training", "decoding", "inspection", "efficiency", "debugging"),
+            *("transformer", "training", "decoding", "inspection", "efficiency", "debugging", "language_model"),
         )
     ),
     "course_kit",
@@ -34,6 +34,7 @@ ROOMS = (
     ),
     "course_kit.chunked_linear_attention",
     *(f"course_kit.{room}" for room in ("shared_key_attention", "window_cache", "data", "bert", "viz", "diagnosing")),
+    "course_kit.language_model",
     *(f"course_kit.costs.{part}" for part in ("activations", "counting", "formulas", "layers", "training")),
     *(f"course_kit.translator{part}" for part in ("", ".search", ".recipe", ".trainer")),
 )
@@ -51,7 +52,12 @@ ELSEWHERE = {
     "BertEncoder": BY_EXAMPLE + "tests/bert/test_encoder.py",
     "SentenceTokenizer": "is built by load_encoder; tests/bert/test_checkpoint.py damages its file",
     "counted_steps": "takes a graph of autograd, which is no value to copy: tests/costs/test_formulas.py",
-    "EncoderUnavailable": "is an error",
+    **dict.fromkeys(("EncoderUnavailable", "LanguageModelUnavailable"), "is an error"),
+    **dict.fromkeys(
+        ("find_language_model", "load_language_model"), BY_EXAMPLE + "tests/language_model/test_loading.py"
+    ),
+    "CausalLM": BY_EXAMPLE + "tests/language_model/test_causal_lm.py",
+    "LanguageModelConfig": BY_EXAMPLE + "tests/language_model/test_loading.py",
     "use_style": "takes no arguments",
     "AttentionPosition": "is a base class; RotaryPosition and AlibiPosition have rows",
     "broadcasts_to": "compares two shapes for check_mask, which has a row",

@@ -17,6 +17,7 @@ from course_kit.nn import named_attentions
 from course_kit.nn.attention import attention_with_bias, check_mask, unmask_empty_rows
 from course_kit.stats import bootstrap_interval, rank_correlation
 from course_kit.translator.alignments import alignment_counts, alignment_error_rate, attention_alignment
+from course_lib import language_model as block
 
 IDS = torch.tensor([[3, 4, 0], [3, 3, 4]])
 OPEN = torch.tensor([True, False, True])
@@ -28,6 +29,7 @@ BATCHES, DOUBLE = dict.fromkeys(NAMES, "one axis (more|less)"), dict.fromkeys(NA
 ANY_DTYPE = "complex|integers|bool"
 QUERY, KEY, VALUE = floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 6)
 WEIGHTS = weights(2, 2, 3, 3)  # (B, H, L, L)
+BLOCK = {"d_model": 8, "num_heads": 4, "num_kv_heads": 2, "d_ff": 5}
 ATTENTION = {"query": QUERY, "key": KEY, "value": VALUE}
 BIASED = {**ATTENTION, "mask": torch.ones(3, 5).bool(), "bias": floats(3, 5), "dropout": 0.0}
 DECODED = {
@@ -75,6 +77,44 @@ CALLS = {
         cl.softmax_backward, {"weights": weights(3, 4), "grad_weights": floats(3, 4)}, open=BATCHES
     ),
     "attention_flops": Call(cl.attention_flops, {"len_q": 2, "len_k": 3, "d_k": 4, "d_v": 5}),
+    # language model
+    "rms_norm": Call(block.rms_norm, {"x": floats(2, 3, 4), "gain": floats(4), "eps": 1e-5}, open=BATCHES),
+    "swiglu": Call(
+        block.swiglu,
+        {"x": floats(2, 3, 4), "w_gate": floats(5, 4), "w_up": floats(5, 4), "w_down": floats(4, 5)},
+        open=BATCHES,
+    ),
+    "RMSNorm": Call(block.RMSNorm, {"d_model": 4, "eps": 1e-5}),
+    "SwiGLU": Call(block.SwiGLU, {"d_model": 4, "d_ff": 5}, draws=True),
+    "RotaryAttention": Call(
+        block.RotaryAttention, {"d_model": 8, "num_heads": 4, "num_kv_heads": 2, "base": 100.0}, draws=True
+    ),
+    "LanguageBlock": Call(block.LanguageBlock, {**BLOCK, "base": 100.0, "eps": 1e-5}, draws=True),
+    "LanguageModel": Call(
+        block.LanguageModel, {"vocab_size": 7, "num_layers": 1, **BLOCK, "base": 100.0, "eps": 1e-5}, draws=True
+    ),
+    "RotaryAttention.forward": Call(block.RotaryAttention(8, 4, 2), {"x": floats(2, 3, 8)}, open=DOUBLE),
+    "LanguageBlock.forward": Call(block.LanguageBlock(**BLOCK), {"x": floats(2, 3, 8)}, open=DOUBLE),
+    "LanguageModel.forward": Call(block.LanguageModel(7, num_layers=1, **BLOCK), {"tokens": IDS}),
+    "next_token_loss": Call(
+        block.next_token_loss,
+        {"logits": floats(2, 3, 7), "tokens": IDS, "counted": torch.ones(2, 3).bool()},
+        called={"logits": "logits|tokens"},
+    ),
+    "dequantise": Call(
+        block.dequantise,
+        {"blocks": torch.zeros(3, 18, dtype=torch.uint8), "kind": "Q4_0"},
+        open={"blocks": "negative"},  # as bytes of a scale, they are NaN
+    ),
+    "induction_score": Call(block.induction_score, {"weights": weights(2, 5, 5), "period": 2}, open=BATCHES),
+    "lora": Call(
+        block.lora,
+        {"x": floats(2, 3, 4), "weight": floats(5, 4), "a": floats(2, 4), "b": floats(5, 2), "alpha": 2.0},
+        open=BATCHES,
+    ),
+    "load_balancing_loss": Call(
+        block.load_balancing_loss, {"router_probs": weights(3, 4), "chosen": torch.tensor([0, 3, 3])}
+    ),
     # efficiency
     "convolution_layers": Call(cl.convolution_layers, {"length": 9, "kernel_size": 3, "dilated": False}),
     "online_softmax_step": Call(

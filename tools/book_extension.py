@@ -14,7 +14,7 @@ from sphinx.config import Config
 from sphinx.util import logging
 
 from course_kit.exercises import Exercise
-from tools import figures, formulas, navigation, site_search, title_page
+from tools import figures, formulas, live_translator, navigation, site_search, title_page
 from tools.api_reference import anchor, api_sources
 from tools.exercise_sections import fold, sources_of
 from tools.notebooks import OutOfStepError, render, write_notebook
@@ -134,10 +134,10 @@ def _remove_unused(app: Sphinx, pagename: str, templatename: str, context: dict,
 
 def _mend_roles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """docutils calls a bibliography a list, and gives its entries a role that no list has: assistive software then
-    finds a list without entries."""
+    finds a list without entries. Folded code is called by the words that are seen, and not by others."""
     if body := context.get("body"):
         body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
-        context["body"] = body.replace(' role="doc-biblioentry"', "")
+        context["body"] = body.replace(' role="doc-biblioentry"', "").replace(' aria-label="Toggle hidden content"', "")
 
 
 def _name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -154,6 +154,7 @@ def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     figures.setup(app)
     formulas.setup(app)
+    live_translator.setup(app)
     navigation.setup(app)
     title_page.setup(app)
     site_search.setup(app)

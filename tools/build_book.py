@@ -1,4 +1,5 @@
-"""Build the book: put the notebooks' verified outputs into the cache, run Jupyter Book, check that every page is there.
+"""Build the book: put the notebooks' verified outputs into the cache, run Jupyter Book, check that every page is there,
+and add the translator's weights.
 
 python -m tools.build_book [--output DIR] [--quiet]
 """
@@ -20,6 +21,7 @@ from jupyter_cache.base import CacheBundleIn
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 
+from tools import export_translator
 from tools.notebooks import code_cells
 from tools.pages import Page, all_pages, notebook_pages
 from tools.publisher import ROOT, find_publisher
@@ -84,6 +86,7 @@ def build(output: Path = BUILD, *, quiet: bool = False) -> Path:
             f"The book was not built: Jupyter Book ended with status {done.returncode}"
             + (f", pages not written: {', '.join(missing)}" if missing else "; the warnings above are errors")
         )
+    export_translator.write(html / "_static/translator")
     stamp.write_text(look)
     return html
 

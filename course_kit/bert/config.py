@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["ACTIVATIONS", "BertConfig", "Pooling", "read_config", "read_pooling"]
+__all__ = ["ACTIVATIONS", "BertConfig", "Pooling", "read_config", "read_json", "read_pooling"]
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -135,7 +135,7 @@ def read_config(path: Path) -> BertConfig:
         FileNotFoundError: there is no such file.
         ValueError: it is damaged, of another architecture, or has an option that the course's blocks do not compute.
     """
-    content = _read_json(path)
+    content = read_json(path)
     family = content.get("model_type")
     if not isinstance(family, str) or family not in _FAMILIES:
         raise ValueError(
@@ -167,18 +167,24 @@ def read_pooling(folder: Path) -> Pooling:
     """
     mode, max_length = "mean", None
     if (path := folder / "1_Pooling" / "config.json").is_file():
-        content = _read_json(path)
+        content = read_json(path)
         chosen = [name for name, value in content.items() if name.startswith("pooling_mode_") and value]
         if chosen != ["pooling_mode_mean_tokens"]:
             mode = " and ".join(name.removeprefix("pooling_mode_") for name in chosen) or "none"
     if (path := folder / "sentence_bert_config.json").is_file():
-        max_length = _read_json(path).get("max_seq_length")
+        max_length = read_json(path).get("max_seq_length")
         if max_length is not None and (type(max_length) is not int or max_length < 1):
             raise ValueError(f"{path}: max_seq_length must be a positive integer, got {max_length!r}")
     return Pooling(mode, max_length)
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it holds something else.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; expected it beside model.safetensors and tokenizer.json; fetch it")
     try:

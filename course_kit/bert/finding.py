@@ -11,7 +11,16 @@ from pathlib import Path
 
 from course_kit._checks import check_instance
 
-__all__ = ["PINNED", "EncoderUnavailable", "HubModel", "available", "find_encoder"]
+__all__ = [
+    "FOLDER_VARIABLE",
+    "PINNED",
+    "EncoderUnavailable",
+    "HubModel",
+    "available",
+    "find_encoder",
+    "in_models_folder",
+    "in_package",
+]
 
 FOLDER_VARIABLE = "COURSE_LIB_MODELS"
 
@@ -82,18 +91,14 @@ def find_encoder(source: str | Path | HubModel, *, download: bool = True) -> Pat
     pinned = source if isinstance(source, HubModel) else _pinned(source)
     names = [pinned.repository, pinned.name] if pinned else [source]
     looked = [f"a folder {names[-1]}"]
-    models = os.environ.get(FOLDER_VARIABLE)
-    looked.append(f"{FOLDER_VARIABLE}={models or '(not set)'}")
-    for name in names if models else ():
-        if (folder := Path(models, name)).is_dir():
-            return folder
+    looked.append(f"{FOLDER_VARIABLE}={os.environ.get(FOLDER_VARIABLE) or '(not set)'}")
+    if folder := in_models_folder(*names):
+        return folder
     if pinned in PINNED.values() and pinned.name in _PACKAGES:
         package, inside = _PACKAGES[pinned.name]
         looked.append(f"the package {package.replace('_', '-')}")
-        spec = importlib.util.find_spec(package)
-        for place in spec.submodule_search_locations or () if spec else ():
-            if (folder := Path(place, inside)).is_dir():
-                return folder
+        if folder := in_package(package, inside):
+            return folder
     if pinned:
         looked.append("the hub" if download else "the hub's cache")
         return _from_hub(pinned, download, looked)
@@ -101,6 +106,20 @@ def find_encoder(source: str | Path | HubModel, *, download: bool = True) -> Pat
         f"the encoder {source!r} was not found; looked for {', '.join(looked)}; pass a folder with its files, or a "
         f"name that can be downloaded: {', '.join(PINNED)}"
     )
+
+
+def in_models_folder(*names: str) -> Path | None:
+    """What the folder that COURSE_LIB_MODELS names has under the first of these names that is there."""
+    models = os.environ.get(FOLDER_VARIABLE)
+    found = (Path(models, name) for name in names if models)
+    return next((path for path in found if path.exists()), None)
+
+
+def in_package(package: str, inside: str) -> Path | None:
+    """A file or folder of an installed package, which is not imported; None where the package is not installed."""
+    spec = importlib.util.find_spec(package)
+    places = (Path(place, inside) for place in (spec.submodule_search_locations or () if spec else ()))
+    return next((path for path in places if path.exists()), None)
 
 
 def available(source: str | Path | HubModel = "all-MiniLM-L6-v2", *, download: bool = True) -> bool:

@@ -30,6 +30,13 @@ attention-view .told :is(.won text,text.won){fill:var(--on)}
 attention-view .told path.won{stroke-width:3;stroke:var(--weight)}
 attention-view .sum{pointer-events:none}
 attention-view :is(.pick[aria-pressed=false] .mine,.step:not(.told) .sum){display:none}
+/* Steps stand beside each other and scroll. Those to come have their height, so that nothing below the view moves. */
+attention-view .panels:has(>.step){flex-wrap:nowrap;gap:0;overflow-x:auto;container-type:inline-size}
+attention-view .step{--w:min(320px,94cqw);flex:0 0 var(--w);margin-right:16px}
+attention-view .step svg{width:var(--w)}
+attention-view .step[hidden]{display:block!important;visibility:hidden;flex-basis:0;margin:0;overflow:hidden}
+attention-view .step[hidden]{white-space:nowrap}
+attention-view .step[hidden]:last-child{padding-bottom:1.4em}
 </style>"""
 
 
@@ -188,10 +195,10 @@ def _step(
             element(
                 "g", box,
                 words(x + 10, y, "●", class_="small mine"),
-                words(_TOKEN_AT, y, cut(token, 9), class_="start"),
+                words(_TOKEN_AT, y, cut(token, 9), class_="start"), " ",  # so that these are two words, when read
                 words(_LOG_AT, y, fixed(scores[i]), class_="end small"),
                 class_=f"pick{kept}", role="button", aria_pressed="false", tabindex=-1,
-                aria_label=f"“{token}”{after}, log-probability {fixed(scores[i])}",
+                aria_label=f"“{token}” {fixed(scores[i])}, log-probability{after}",
             ),
             words(_SUM_AT, y, fixed(sums[i]), class_=f"end small sum{kept}"),
             words(_TICK_AT, y, "✓", class_="sum won") if won else "",

@@ -155,7 +155,8 @@ def _bar(y: float, name: str, before: float, after: float, probability: float, o
 def _in_columns(labelled: str) -> str:
     """A slider's label, its handle and its value, below those of the next."""
     return labelled.replace(
-        "<label>", '<label style="display:grid;grid-template-columns:6.2rem 10rem auto;gap:.4rem;align-items:center">'
+        "<label>",
+        '<label style="display:grid;grid-template-columns:6.2rem minmax(0,10rem) auto;gap:.4rem;align-items:center">',
     )
 
 

@@ -30,11 +30,12 @@ _MAPS_STYLE = """<style>
 attention-view .maps{display:grid;grid-template-columns:repeat(var(--n),minmax(24px,1fr));gap:2px}
 attention-view .maps{max-width:calc(var(--n)*60px);overflow-x:auto;padding:2px}
 attention-view .maps button{padding:1px;min-height:0;border:1px solid var(--grid);border-radius:3px;line-height:1.15}
-attention-view .maps button[hidden]{display:none}
+/* Maps that are left out keep their room, behind the others, so that nothing below moves. */
+attention-view .maps button[hidden]{display:block!important;visibility:hidden;order:1}
 attention-view .maps button::after{content:attr(data-t);white-space:pre;font-size:10px;display:block;overflow:hidden}
 attention-view .maps [aria-pressed=true]{background:none;color:inherit;border-color:var(--output)}
 attention-view .maps [aria-pressed=true]{box-shadow:0 0 0 2px var(--output)}
-attention-view .maps:not(:has(button:not([hidden])))::before{content:"no head";grid-column:1/-1;padding:1rem 0}
+attention-view .maps:not(:has(button:not([hidden])))::before{content:"no head";position:absolute;padding:1rem 0}
 attention-view .maps i{display:block;background:var(--weight);image-rendering:pixelated;aspect-ratio:var(--a)}
 </style>"""
 

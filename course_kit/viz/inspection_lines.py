@@ -24,6 +24,7 @@ _FACTS_STYLE = """<style>
 attention-view .facts{margin:0;padding:0;list-style:none;font-size:.92em}
 attention-view .track{fill:var(--grid)}
 attention-view .fill{fill:var(--weight)}
+attention-view [data-k=strongest][hidden]{display:block!important;visibility:hidden}
 </style>"""
 
 _STYLE = """<style>

@@ -210,7 +210,7 @@ def _keys_picture(drawn: _Drawn, names: list[str], query: str, best: int) -> str
                     class_="cell high" if weight > HIGH else "cell", data_k=f"w{j}",
                 ),
                 class_="row chosen" if j == best else "row", role="button", tabindex=0 if j == 0 else -1,
-                aria_label=f"key {name}", aria_pressed=str(j == best).lower(),
+                aria_pressed=str(j == best).lower(),
             )
         )  # fmt: skip
     strips = [

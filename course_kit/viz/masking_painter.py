@@ -23,6 +23,8 @@ attention-view .paint>[aria-pressed=true]>rect{fill-opacity:.35}
 attention-view .paint>[aria-pressed=false]>rect{fill-opacity:0}
 attention-view .paint>[aria-pressed=true]>.shut,attention-view .paint>[aria-pressed=false]>.score{display:none}
 attention-view :is(.paint,.weights) text{font-size:12px}
+attention-view [data-k=empty]{min-height:2.8em}
+@media(max-width:600px){attention-view [data-k=empty]{min-height:5.6em}}
 </style>"""
 
 
@@ -89,7 +91,7 @@ def mask_painter(
                 words(left + size * (j + 0.5), top + size * (i + 0.5), "×", class_="shut"),
                 class_="cell", role="button", tabindex=-1 if i or j else 0,
                 aria_pressed=opened[i, j].item(),
-                aria_label=f"Query “{queries[i]}”, key “{names[j]}”, score {fixed(s)}",
+                aria_label=f"Query “{queries[i]}”, key “{names[j]}”, score {fixed(s, 2 if size > 38 else 1)}",
             )
             for j, s in enumerate(row)
         ]  # fmt: skip
@@ -119,11 +121,7 @@ def mask_painter(
         data={
             "scores": numbers(scores),
             "digits": digits,
-            "empty": [
-                f"No key is open for “{name}”: its weights are zeros here; torch.softmax, over nothing but −∞, would "
-                f"give NaN."
-                for name in queries
-            ],
+            "queries": [f"“{name}”" for name in queries],
         },
         hint="Tap a cell to open or close it, predict the weights, and then show them.",
         note="A filled cell is open: its query may attend to its key. A cell with × is closed. With the keyboard, "

@@ -133,7 +133,7 @@ def _step(number: int, title: str, step: Tensor, below: str) -> str:
                     "g", element("rect", x=x, y=y, width=_CELL, height=_ROW, fill_opacity=shade),
                     words(x + _CELL / 2, y + _ROW / 2, fixed(result), class_="small"),
                     class_="cell high" if shade > HIGH else "cell", data_k=f"c{i}", role="button",
-                    aria_label=f"{_STEPS[number]} q{i + 1},{label(j)}",
+                    aria_label=f"{_STEPS[number]} q{i + 1},{label(j)}: {fixed(result)}",
                 )
             )  # fmt: skip
     for j in range(step.shape[1]):

@@ -176,7 +176,10 @@ attention-view .note{color:var(--muted);font-size:.88em}
 /* What is said stays in sight, once a view is used, while the picture above it is taller than the screen. */
 attention-view .foot{display:flex;gap:.8rem;align-items:flex-start;bottom:0;z-index:1}
 attention-view:is(:hover,:focus-within) .foot{position:sticky}
-attention-view .foot{background:var(--paper);border-top:1px solid var(--grid);margin-top:.6rem;padding:.4rem 0}
+attention-view .foot{background:var(--paper);border-top:1px solid var(--grid);padding:.4rem 0}
+/* It sticks no higher than its margin lets it: below what there is to do. */
+attention-view .foot{margin-top:10rem}
+attention-view :has(+.foot){margin-bottom:-9.4rem!important}
 attention-view .say{flex:1;min-width:0;margin:0}
 attention-view .say:not(:empty){min-height:2.8em}
 attention-view svg{display:block;width:100%;height:auto;overflow:visible;font-family:inherit}

@@ -5,6 +5,9 @@ from axe_playwright_python.sync_playwright import Axe
 # What axe reports, and why it stands: rule -> reason. None so far.
 KNOWN: dict[str, str] = {}
 
+# Of what is in order only the count comes back: half the time. The rule is one that axe does not ask for by itself.
+OPTIONS = {"resultTypes": ["violations"], "rules": {"label-content-name-mismatch": {"enabled": True}}}
+
 # The contrast of thousands of coloured words of code takes most of the time, although they have a dozen colours. Of the
 # blocks of code, those are marked that show a combination of colours for the first time; the others are left out.
 MARK_REPEATED_CODE = """() => {
@@ -28,8 +31,7 @@ def faults(page, *, without=()):
     """The faults of a page at every level, minor ones too, in words; parts of it can be left out, as CSS selectors."""
     page.evaluate(MARK_REPEATED_CODE)
     context = {"exclude": [["pre[data-repeats]"], *([part] for part in without)]}
-    # Of what is in order only the count comes back: half the time.
-    violations = Axe().run(page, context=context, options={"resultTypes": ["violations"]}).response["violations"]
+    violations = Axe().run(page, context=context, options=OPTIONS).response["violations"]
     return [
         f"{v['id']} ({v['impact']}): {v['help']}: {[node['target'] for node in v['nodes']][:4]}"
         for v in violations

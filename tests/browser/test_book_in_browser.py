@@ -67,6 +67,32 @@ def test_on_paper_the_page_is_light_answers_are_open_and_figures_are_whole(visit
     assert page.evaluate(seen) == [theme, closed]
 
 
+# Uses each control of a view, and gives the heights that the view has had.
+_HEIGHTS = """async view => {
+  const heights = new Set(), controls = "input, select, .controls button, .chips button, [role=button]";
+  for (let n = 0; n < Math.min(view.querySelectorAll(controls).length, 30); n++) {
+    const node = view.querySelectorAll(controls)[n];
+    for (const end of node.tagName === "INPUT" ? [node.max, node.min] : [0]) {
+      if (node.tagName === "INPUT") node.value = end;
+      else if (node.options) node.selectedIndex = node.options.length - 1;
+      else { node.focus({preventScroll: true}); node.dispatchEvent(new MouseEvent("click", {bubbles: true})); }
+      node.dispatchEvent(new Event("input", {bubbles: true}));
+      await new Promise(done => setTimeout(done, 130));
+      heights.add(Math.round(view.getBoundingClientRect().height));
+    }
+  }
+  return [...heights];
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("page", ["decoding", "efficiency", "multi_head", "inspection"])
+def test_views_keep_their_height_while_they_are_used(visit, page, width):
+    for view in visit(f"book/{page}.html", width=width).page.locator("attention-view").all():
+        heights = view.evaluate(_HEIGHTS)
+        assert max(heights) - min(heights) <= 8, view.get_attribute("kind")
+
+
 def test_a_wide_formula_shrinks_on_a_phone(visit):
     page = visit("book/transformer.html", width=390, height=844).page
     sizes = page.locator("article div.math math").evaluate_all("list => list.map(m => m.style.fontSize)")
@@ -151,9 +177,12 @@ def test_a_page_can_be_read_without_scripts(browser, site):
     assert page.locator(".math > math").count() > 10
     assert page.locator("article img").count() >= 4
     assert page.locator(".prev-next-area a.right-next").count() == 1
+    title = page.locator("attention-view .title").first  # what cannot be used says so
+    assert "JavaScript" in title.evaluate("n => getComputedStyle(n, '::after').content")
+    assert page.locator("attention-view .hint:visible, .do-it input:visible, .search-button-field:visible").count() == 0
     page.set_viewport_size({"width": 390, "height": 844})  # where a button that needs scripts would open the contents
     assert page.locator(".header-article-items button:visible").count() == 0
-    page.get_by_role("link", name="All chapters").click()
+    page.get_by_role("link", name="All chapters", exact=True).click()
     page.locator("a.page-card").last.wait_for()
     assert page.locator("a.page-card:visible").count() == len(STEMS) + 1  # and the sentence that goes through all
     context.close()

@@ -85,7 +85,7 @@ def tree():
 
 
 def pick(page, token, after=""):
-    return page.locator(f"[aria-label^='“{token}”{f' after “{after}”' if after else ','}']")
+    return page.locator(f"[aria-label^='“{token}” '][aria-label$='probability{f' after “{after}”' if after else ''}']")
 
 
 def seen_steps(page):

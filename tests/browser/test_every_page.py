@@ -56,7 +56,58 @@ def a_page_needs_nothing_from_outside(opened):
 
 
 def no_sideways_scroll(opened):
+    """Nor on the narrowest phone."""
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= opened.width
+    if opened.width == PHONE[0]:
+        opened.page.set_viewport_size({"width": 320, "height": PHONE[1]})
+        wide = opened.page.evaluate("document.documentElement.scrollWidth")
+        opened.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        assert wide <= 320
+
+
+# Stops of the Tab key before the article, and the links of the sidebar after it.
+_STOPS = """() => {
+  const article = document.querySelector("article"), all = "a[href], button, input, select, summary, [tabindex]";
+  const stops = [...document.querySelectorAll(all)].filter(n => n.tabIndex >= 0 && n.checkVisibility());
+  const before = stops.filter(n => n.compareDocumentPosition(article) & Node.DOCUMENT_POSITION_FOLLOWING);
+  return [before.length, stops.filter(n => n.closest("#pst-primary-sidebar") && !before.includes(n)).length];
+}"""
+
+
+def tab_reaches_the_article_soon_and_the_chapters_after_it(opened):
+    before, chapters = opened.page.evaluate(_STOPS)
+    assert before <= 15
+    assert chapters >= 15 or opened.width < 768  # a phone's menu opens with a button
+
+
+# Mean number of characters of the full lines of the long paragraphs, and left and right edges of what stands below
+# each other.
+_LINES = """() => {
+  const range = document.createRange(), found = [];
+  for (const p of document.querySelectorAll("article section > p")) {
+    if (p.textContent.length < 250 || p.querySelector("math, img")) continue;
+    const walker = document.createTreeWalker(p, NodeFilter.SHOW_TEXT), rows = new Map();
+    while (walker.nextNode()) for (let i = 0; i < walker.currentNode.length; i++) {
+      range.setStart(walker.currentNode, i);
+      range.setEnd(walker.currentNode, i + 1);
+      const box = range.getBoundingClientRect(), y = Math.round(box.y / 20);
+      if (box.width) rows.set(y, (rows.get(y) || 0) + 1);
+    }
+    found.push(...[...rows.values()].slice(0, -1).filter(n => n > 20));
+  }
+  return found.reduce((a, b) => a + b, 0) / found.length;
+}"""
+_EDGES = """() => [...document.querySelectorAll("section > p, section > .cell :is(figcaption, attention-view)")].filter(
+  n => n.checkVisibility()).map(n => n.getBoundingClientRect()).map(box => `${box.left | 0} ${box.right | 0}`)"""
+
+
+def lines_are_easy_to_read_and_edges_agree(opened):
+    if opened.address in CHAPTERS and opened.width == DESK[0]:
+        opened.page.set_viewport_size({"width": 1440, "height": DESK[1]})
+        characters, edges = opened.page.evaluate(_LINES), set(opened.page.evaluate(_EDGES))
+        opened.page.set_viewport_size({"width": DESK[0], "height": DESK[1]})
+        assert 65 <= characters <= 75
+        assert len(edges) == 1, edges
 
 
 def mathematics_is_typeset(opened):
@@ -202,6 +253,7 @@ def no_fault_of_accessibility(opened):
 # What depends on the build is asked of both; the article is the same in both.
 OF_BOTH_BUILDS = (
     a_page_needs_nothing_from_outside,
+    tab_reaches_the_article_soon_and_the_chapters_after_it,
     no_sideways_scroll,
     every_button_of_the_header_is_in_the_header,
     a_colab_button_only_where_somebody_publishes,
@@ -214,6 +266,7 @@ OF_A_PAGE = (
     a_wide_formula_can_be_seen_to_its_end,
     tables_of_shapes_fit_a_phone,
     no_code_scrolls_sideways_on_a_desk,
+    lines_are_easy_to_read_and_edges_agree,
     a_page_is_light,
     every_figure_is_shown_with_its_text,
     text_in_figures_is_legible_on_a_phone,

@@ -80,7 +80,7 @@ def test_a_mask_is_painted_with_the_mouse_after_a_prediction(page_of, width, sch
     assert weights(page) == ["?"] * 25
     assert large_enough(cell_at(page, 2, 1))
     cell_at(page, 2, 1).click()
-    assert said(page, "Query “sat”, key “cat”, score 1.500: closed.").endswith("closed.")
+    assert said(page, "Query “sat”, key “cat”, score 1.50: closed.").endswith("closed.")
     assert weights(page) == ["?"] * 25  # painting does not give them away
     part(page, "show").click()
     assert not painted(page)[2, 1]
@@ -89,7 +89,7 @@ def test_a_mask_is_painted_with_the_mouse_after_a_prediction(page_of, width, sch
     cell_at(page, 1, 4).click()
     assert painted(page)[1, 4]
     agree(page)
-    said(page, "Query “cat”, key “it”, score 1.000: open. Query “cat” has the weights " + weights(page)[5])
+    said(page, "Query “cat”, key “it”, score 1.00: open. Query “cat” has the weights " + weights(page)[5])
     part(page, "show").click()
     assert weights(page) == ["?"] * 25
 
@@ -147,7 +147,7 @@ def test_a_closed_row_gets_zeros_and_is_told_of_nan(page_of):
     assert told.inner_text() == ""  # not before the weights are shown
     part(page, "show").click()
     agree(page)
-    assert told.inner_text().startswith("No key is open for “the”: its weights are zeros here; torch.softmax, ")
+    assert told.inner_text().startswith("No key is open for “the”: the weights are zeros here; torch.softmax, ")
     cell_at(page, 0, 3).click()
     assert told.inner_text() == ""
 
@@ -159,7 +159,7 @@ def test_a_mask_is_painted_with_the_keyboard(page_of, width, scheme):
     assert page.evaluate("getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth") == "4px"
     press(page, " ")
     assert (~painted(page)).nonzero().tolist() == [[2, 1]]
-    said(page, "Query “sat”, key “cat”, score 1.500: closed.")
+    said(page, "Query “sat”, key “cat”, score 1.50: closed.")
     press(page, "Shift+Tab", "Enter")
     agree(page)
     press(page, "Tab", " ")  # one stop for all cells, where one was

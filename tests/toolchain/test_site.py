@@ -35,8 +35,9 @@ def test_a_section_is_found_with_its_own_text(tmp_path):
 def test_what_tells_nothing_is_not_searched(tmp_path):
     page = tmp_path / "a.html"
     page.write_text(
-        "<html><body><article><section id='top'><h1>Top</h1><details><summary aria-label='Toggle hidden content'>"
-        "<p>Show the code</p></summary><p>Before.</p></details><div class='course-lib-report'>Not attempted</div>"
+        "<html><body><article><section id='top'><h1>Top</h1><details><summary>"
+        "<p class='collapsed'>Show the code</p></summary><p>Before.</p></details>"
+        "<div class='course-lib-report'>Not attempted</div>"
         "<p><strong>Chapter</strong> One <strong>Used in</strong> two</p><p><strong>Source:</strong> three</p>"
         "</section></article></body></html>"
     )

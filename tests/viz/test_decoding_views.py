@@ -117,12 +117,12 @@ def test_the_largest_sums_survive():
 def test_candidates_stand_with_their_hypothesis_the_most_probable_first():
     labels = [node.get("aria-label") for node in classed(search(), "pick")]
     assert labels[:6] == [
-        "“a”, log-probability −0.400",
-        "“c”, log-probability −1.000",
-        "“b”, log-probability −2.000",
-        "“x” after “a”, log-probability −1.500",
-        "“<eos>” after “a”, log-probability −2.000",
-        "“<eos>” after “c”, log-probability −0.200",
+        "“a” −0.400, log-probability",
+        "“c” −1.000, log-probability",
+        "“b” −2.000, log-probability",
+        "“x” −1.500, log-probability after “a”",
+        "“<eos>” −2.000, log-probability after “a”",
+        "“<eos>” −0.200, log-probability after “c”",
     ]
 
 

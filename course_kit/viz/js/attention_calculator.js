@@ -16,14 +16,16 @@
     };
   // the cell looked at last: its query, and its place among the numbers of that query
   let at = 0, cell = 0;
+  // a number is called by its name and what it shows
+  const name = node => node.ariaLabel.split(":")[0];
   const tell = (i, j) => {
     const [x, f] = steps(query[at = i])[cell = j];
-    ui.say([rows[i][j].ariaLabel, f, fix(x)].join(" = "));
+    ui.say([name(rows[i][j]), f, fix(x)].join(" = "));
   };
   ui.grid(rows, tell);
   el.oninput = el.onchange = ({type, target: t}) => {
     // an empty or unfinished field counts as 0; when it is left it shows what counts
-    const [name, i, j] = t.dataset.k.split(" "), numbers = data[name][i], fits = Math.abs(t.value) <= 10, K = key.length;
+    const [what, i, j] = t.dataset.k.split(" "), numbers = data[what][i], fits = Math.abs(t.value) <= 10, K = key.length;
     t.ariaInvalid = type == "input" && !fits;
     if (type == "change") return t.value = numbers[j];
     if (!fits) return ui.say(`The number must lie between −10 and 10: ${minus(t.value)} is not used, and ${t.ariaLabel} stays ${minus(numbers[j])}.`);
@@ -31,8 +33,9 @@
     rows.map((row, i) => steps(query[i]).map(([x, , w = 0], j) => {
       row[j].classList.toggle("changed", row[j].textContent != fix(x));
       ui.cell(row[j], w, fix(x));
+      row[j].ariaLabel = `${name(row[j])}: ${fix(x)}`;
     }));
     // the formula looked at last, or its neighbour that contains the new number
-    tell(name[0] == "q" ? +i : at, name[0] == "v" ? 3 * K + +i : name[0] == "k" && cell < 3 * K ? cell - cell % K + +i : cell);
+    tell(what[0] == "q" ? +i : at, what[0] == "v" ? 3 * K + +i : what[0] == "k" && cell < 3 * K ? cell - cell % K + +i : cell);
   };
 }

@@ -14,6 +14,7 @@
     const won = nodes.filter(n => n.matches(".won")), left = won.length - nodes.filter(picked).length;
     if (next.hidden = left > 0) return ui.say(`${left} more to pick.`);
     steps[s].className += " told";
+    next.parentNode.scrollLeft = next.offsetLeft;
     ui.say(`You picked ${won.filter(picked).length} of ${won.length}. ${told[s]}`);
   }));
   ui.input("penalty", a => {

@@ -15,7 +15,8 @@
       if (node) node.textContent = now;
       mark.style.display = zero && (own == head || now != was) ? "" : "none";
     });
-    ui.text("how", zero ? "" : data.how[token][head]);
+    ui.text("how", data.how[token][head]);
+    ui.$("how").style.visibility = zero ? "hidden" : "";
     ui.say(data[zero ? "zeroed" : "said"][token][head]);
   };
   parts.forEach(node => node.onclick = () => { head = node.dataset.h; draw() });

@@ -66,7 +66,7 @@
         }));
       ui.say(at ? on.slice(0, 3).map(h => {
         const row = (at[0] ? q : k).map((name, n) => [at[0] ? of(h, n, at[1]) : of(h, at[1], n), name])
-          .sort((a, b) => b[0] - a[0]).slice(0, 3).map(([x, name]) => `“${name}” ${fix(x / 1e3)}`).join(", ");
+          .sort((a, b) => b[0] - a[0]).slice(0, on.length > 1 ? 1 : 3).map(([x, name]) => `“${name}” ${fix(x / 1e3)}`).join(", ");
         return `Head ${h + 1}: ` + (at[0] ? `“${k[at[1]]}” gets most from ` : `“${q[at[1]]}” looks most at `) + row + ".";
       }).join(" ") : on.length > 1 ? `Layer ${layer + 1} shows heads ${chips.flatMap((_, h) => on.includes(h) ? h + 1 : []).join(", ")}, and the bars of head ${on[0] + 1}`
         + (on.length > 3 ? "; lines start at 0.5 until a token is chosen." : ".")

@@ -4,11 +4,12 @@
     // what was done: to the cell (i, j), or to the whole mask
     draw = (i, j) => {
       const seen = on(ui.$("show"));
-      ui.text("empty", data.empty.filter((_, a) => {
+      const empty = data.queries.filter((_, a) => {
         const w = softmax(data.scores[a].map((s, b) => on(rows[a][b]) ? s : -Infinity));
         w.forEach((x, b) => ui.cell(out[a][b], x * seen, seen ? fix(x, data.digits) : "?"));
         return seen && !sum(w);
-      }).join(" "));
+      });
+      ui.text("empty", empty.length ? `No key is open for ${empty.join(", ")}: the weights are zeros here; torch.softmax, over nothing but −∞, would give NaN.` : "");
       if (j >= 0) at = rows[i][j];
       ui.say((j >= 0 ? `${at.ariaLabel}: ${on(at) ? "open" : "closed"}.`
         : cells.filter(node => !on(node)).length + ` of ${cells.length} cells are closed.`)
