@@ -128,7 +128,7 @@ def test_a_chapter_has_a_view_and_each_stands_behind_a_question_to_answer_first(
     assert views
     for n in views:
         before = next(cell.source for cell in reversed(cells[:n]) if cell.cell_type == "markdown")
-        assert "Before you touch it" in before, cells[n].source
+        assert "Before you touch the view" in before, cells[n].source
         kind = cells[n].source
         script_of_it = next(o["data"]["text/html"] for o in cells[n].outputs if "<attention-view" in str(o))
         name = re.search(r'<attention-view kind="(\w+)-', script_of_it)[1]

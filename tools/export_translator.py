@@ -21,7 +21,8 @@ least 990 and 970 are required, in 7 MB for everything. It was measured in Pytho
 | Huffman codes, step 1/200 | 9.7 | 997 | 990 |
 | Huffman codes, step 1/240 | 10.0 | 995 | 989 |
 
-`engine.js` itself keeps 995 and BEAMCOUNT translations with these files.
+With these files, `engine.js` itself keeps 995 and 991. Its BLEU is 39.95 and 41.44; the original weights have 39.97 and
+41.41 in Python.
 """
 
 from __future__ import annotations

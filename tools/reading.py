@@ -71,7 +71,7 @@ def code_lines(source: str) -> int:
 def figures_and_views(source: str) -> tuple[int, int]:
     """How many figures a page's source draws, and how many views it asks a question about."""
     cells = [block.body for block in blocks(source) if block.is_directive("code-cell")]
-    return sum("plt.show()" in cell for cell in cells), source.count("*Before you touch it")
+    return sum("plt.show()" in cell for cell in cells), source.count("*Before you touch the view")
 
 
 def reading_minutes(source: str) -> int:

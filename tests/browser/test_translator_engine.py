@@ -187,7 +187,8 @@ def test_length_penalty_and_width_are_those_of_python(page):
     for beam_size, penalty, captions in ((2, 0.0, CAPTIONS[8:9]), (3, -1.0, CAPTIONS[9:10]), (4, 2.0, ["Hund."])):
         expected = translator().hypotheses(captions, beam_size=beam_size, length_penalty=penalty)
         found = translated(page, captions, "beam", beamSize=beam_size, lengthPenalty=penalty)
-        assert [tokens for tokens, *_ in found] == [best.tokens for [best] in expected]
+        close = [[best.tokens, pytest.approx(best.score, abs=1e-3)] for [best] in expected]
+        assert [[tokens, score] for tokens, _, score in found] == close
 
 
 def test_what_begins_with_a_prefix_goes_on_from_it(page):
@@ -216,15 +217,16 @@ def test_draws_come_from_the_seed_and_from_the_distribution(page):
 @pytest.mark.thorough
 @pytest.mark.parametrize(("search", "beam_size", "share"), [("greedy", 1, 0.99), ("beam", 5, 0.97)])
 @pytest.mark.parametrize("corpus", [built_in_corpus, multi30k])
-def test_nearly_all_translations_are_those_of_the_weights_in_half_precision(page, corpus, search, beam_size, share):
+def test_nearly_all_translations_are_those_of_python(page, corpus, search, beam_size, share):
     if corpus is multi30k and "COURSE_LIB_DATA" not in os.environ:
         pytest.skip("COURSE_LIB_DATA is not set")
     pairs = built_in_corpus()["test"][:200] if corpus is built_in_corpus else multi30k()["test_2016_flickr"]
+    python = translator() if corpus is built_in_corpus else pretrained()  # rounded weights, and those in half precision
     sentences, references = zip(*pairs, strict=True)
     found = [translated(page, [sentence], search)[0][0] for sentence in sentences]
-    expected = [best for [best] in pretrained().hypotheses(sentences, beam_size=beam_size)]
+    expected = [best for [best] in python.hypotheses(sentences, beam_size=beam_size)]
     assert sum(map(eq, found, (best.tokens for best in expected))) >= share * len(sentences)
-    texts = [pretrained().vocabulary.decode(ids) for ids in found], [best.text for best in expected]
+    texts = [python.vocabulary.decode(ids) for ids in found], [best.text for best in expected]
     ours, theirs = (sacrebleu.corpus_bleu(each, [references]).score for each in texts)
     assert ours == pytest.approx(theirs, abs=0.2)
 

@@ -45,7 +45,8 @@ async function weights(address, { sha256, bytes }, onProgress) {
 async function load({ base }, post) {
   if (!globalThis.DecompressionStream) throw new Error("This browser is too old to run the translator. Update it.");
   const folder = base.endsWith("/") ? base : `${base}/`;
-  const about = await (await fetched(`${folder}model.json`, { cache: "no-cache" })).json(); // says which weights it needs
+  const answer = await fetched(`${folder}model.json`, { cache: "no-cache" }); // it names the weights that it needs
+  const about = await answer.json();
   const content = await weights(`${folder}weights.bin`, about, progress => post({ progress }));
   return { model: await engine.loadModel(about, content), tokens: engine.tokenizer(about), about };
 }
