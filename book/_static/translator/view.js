@@ -13,13 +13,15 @@ const element = (tag, attributes = {}, ...children) => {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node[name] = value;
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value != null) node.setAttribute(name, value);
+    else if (name.startsWith("aria-") || (value != null && typeof value != "boolean")) node.setAttribute(name, value);
+    else node.toggleAttribute(name, !!value);
   }
   node.append(...children);
   return node;
 };
 const readable = token => token.replaceAll("▁", "") || "␣";
+// How much of the colour a weight gets, in percent: either little enough for dark text on it or enough for light text.
+const tint = weight => Math.round(weight > .6 ? 88 + 30 * (weight - .6) : 66 * weight);
 const fixed = (x, digits = 2) => x.toFixed(digits).replace("-", "−");
 const largest = (row, count) => [...row.keys()].sort((a, b) => row[b] - row[a]).slice(0, count);
 
@@ -159,7 +161,7 @@ export function start(root) {
       [...$(side).children].forEach((chip, i) => {
         const own = i - shifted(side), is = side == at.side && own == at.at;
         const known = side == other && i < values.length && !(shifted(side) && own >= at.at), value = known ? values[i] : 0;
-        chip.style.setProperty("--weight", `${Math.round(100 * value)}%`);
+        chip.style.setProperty("--weight", `${tint(value)}%`);
         chip.classList.toggle("chosen", is);
         chip.classList.toggle("strong", value > .6);
         if (chip.type) chip.setAttribute("aria-pressed", side == chosen.side && own == chosen.at);
@@ -187,7 +189,7 @@ export function start(root) {
     words("source");
     words("target");
     if (full) $("panels").hidden = !!(next.running || next.prepared);
-    $("more").hidden = !!next.running;
+    if ($("more")) $("more").hidden = !!next.running;
     if (next.running) { $("told").textContent = ""; return }
     shade();
     panel();
