@@ -5,8 +5,8 @@
 
 `short` is for the title page: the field, the words, and where the model looked. `full` adds what lies behind. Both show
 a prepared sentence until `book/_static/translator/view.js` moves them. The script is asked for once a reader touches
-the field, and the weights once something is typed or translated. Readers without scripts get the view that is named: a page
-and a kind.
+the field, and the weights once something is typed or translated. Readers without scripts get the view that is named: a
+page and a kind.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def live_translator(mode: str, view: str = "", static: str = "../_static/") -> s
     example, examples = prepared(), json.loads(EXAMPLES.read_text(encoding="utf-8"))
     data = json.dumps({"prepared": example, "examples": examples}, ensure_ascii=False).replace("<", "\\u003c")
     template = Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return template.render(
-        full=mode == "full", view=view, static=static, prepared=example, examples=examples, data=data, row=_row(example)
-    )
+    titles = {stem: Page(f"book/{stem}").title for stem in ("decoding", "inspection", "scaled_dot_product")}
+    about = {"prepared": example, "examples": examples, "data": data, "row": _row(example), "titles": titles}
+    return template.render(full=mode == "full", view=view, static=static, **about)
 
 
 def _row(example: dict[str, Any]) -> list[float]:

@@ -347,7 +347,6 @@ export function start(root) {
     if (!$("search").value) $("search").value = "greedy";
     seed = (number("seed", 2 ** 31) ?? 0) + 1;
     wanted.prefix = (state.get("f") ?? "").split(".").filter(Boolean).map(Number).filter(Number.isInteger);
-    [$("kind").value, $("layer").value, $("which").value] = [kind, layer, head];
     sampling();
     note("Press “Translate” to see this sentence.");
   }
@@ -370,7 +369,7 @@ export function start(root) {
     if (!example) return;
     wanted.prefix = wanted.t = null;
     field.value = example.text;
-    note(example.why);
+    note(`It means “${example.english}” ${example.why}`);
     if (loading) translate();
   };
   if (full) {
@@ -395,5 +394,6 @@ export function start(root) {
     new MutationObserver(() => panel()).observe(document.documentElement, {attributes: true, attributeFilter: ["data-theme"]});
   }
   recall();
+  if (full) [$("kind").value, $("layer").value, $("which").value] = [kind, layer, head];
   show(result);
 }
