@@ -81,11 +81,12 @@ def card(number: int, stem: str, line: str) -> str:
     """The card of a chapter: its picture, number, title, what it is about, and its minutes."""
     page = Page(f"book/{stem}")
     reading, exercises = minutes_of(page)
+    practice = f"{exercises} min of exercises" if exercises else "no exercises"
     return (
         f'<li><a class="page-card" href="{stem}.html">{(CARDS / f"{stem}.svg").read_text(encoding="utf-8")}'
         f'<span class="card-title"><span class="card-number">{number}</span> {html.escape(page.title)}</span> '
         f'<span class="card-line">{html.escape(line)}</span> '
-        f'<span class="card-time">{reading} min to read, {exercises} min of exercises</span></a></li>'
+        f'<span class="card-time">{reading} min to read, {practice}</span></a></li>'
     )
 
 

@@ -54,7 +54,7 @@ export function start(root) {
   const $ = key => root.querySelector(`[data-k="${key}"]`), full = root.dataset.mode == "full", form = $("form"), field = $("text");
   const {examples, prepared} = JSON.parse($("data").textContent);
   let result = {...prepared, prepared: true}, chosen = {side: "target", at: prepared.start}, over = null, prefix = [];
-  let kind = "cross", layer = prepared.cross.layers - 1, head = -1, tab = "next", seed = 1, turn = 0, lastTarget = 0, ask, loading;
+  let shown = result, kind = "cross", layer = prepared.cross.layers - 1, head = -1, tab = "next", seed = 1, turn = 0, lastTarget = 0, ask, loading;
 
   // Loading and translating
 
@@ -63,6 +63,7 @@ export function start(root) {
     const bar = $("bar");
     ask ??= client(new URL("worker.js", import.meta.url));
     bar.hidden = false;
+    if ($("note").textContent.startsWith("The model")) note("What you type stays in your browser.");
     try {
       await ask({do: "load", base: new URL(".", import.meta.url).href}, ({progress}) => {
         bar.value = progress;
@@ -83,6 +84,7 @@ export function start(root) {
     if (!text.trim()) { note("Type a German sentence first.", true); field.focus(); return }
     root.setAttribute("aria-busy", "true");
     try {
+      show({...result, target: {tokens: ["…"]}, running: true});
       await load();
       if (mine != turn) return;
       const {ids, tokens, cut} = await ask({do: "tokenize", text});
@@ -102,7 +104,7 @@ export function start(root) {
       $("say").textContent = `Translation: ${done.text || "(nothing)"}` + (done.finished ? "" : " … (cut: the model did not end the sentence)");
       remember();
     } catch (error) {
-      if (mine == turn) note(error.message, true);
+      if (mine == turn) { show(shown); note(error.message, true) }
     } finally {
       if (mine == turn) root.removeAttribute("aria-busy");
     }
@@ -186,6 +188,7 @@ export function start(root) {
 
   function show(next) {
     result = next;
+    if (!next.running) shown = next;
     words("source");
     words("target");
     if (full) $("panels").hidden = !!(next.running || next.prepared);
@@ -300,6 +303,7 @@ export function start(root) {
   function open(one) {
     tab = one;
     if (tab == "next" && kind == "encoder") look("cross", layer, head);
+    if (tab == "head" && head < 0) look(kind, layer, 0);
     panel();
     remember();
   }
