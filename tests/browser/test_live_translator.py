@@ -114,9 +114,7 @@ def test_the_maps_and_one_head_show_what_python_computes(visit):
     assert shown == pytest.approx(weights[2, 1].tolist(), abs=0.011)
     assert "k=cross&l=2&h=3&t=2&v=head" in page.url
     part(page, "kind").select_option("decoder")
-    page.wait_for_function(
-        "document.querySelectorAll('[data-k=head-rows] tr').length == 2"
-    )
+    page.wait_for_function("document.querySelectorAll('[data-k=head-rows] tr').length == 2")
     assert part(page, "target").locator(".chip").first.text_content().startswith("<bos>")
 
 
@@ -140,11 +138,38 @@ def test_it_works_by_keyboard_alone_and_axe_finds_nothing(visit):
         assert faults(page) == []
 
 
+def test_a_shared_address_shows_the_find_in_a_new_tab_and_in_this_one(visit):
+    state = "&k=encoder&l=2&h=2&t=3&v=maps"
+    seen = visit(f"{PAGE}#s=Ein+Hund+l%C3%A4uft+nicht.{state}")
+    page = seen.page
+    assert text_of(page) == []  # of no other sentence
+    part(page, "form").locator(".go").click()
+    page.wait_for_function("document.querySelector('[data-k=panels]').checkVisibility()")
+    assert "Press" not in part(page, "note").text_content()
+    assert [part(page, key).input_value() for key in ("kind", "layer", "which")] == ["encoder", "1", "1"]
+    assert part(page, "source").locator(".chosen span").first.text_content() == "läuft"
+    assert part(page, "panel-maps").is_visible()
+    page.evaluate(f"location.hash = '#s=Zwei+Katzen.{state}'")
+    page.wait_for_function(
+        "document.querySelector('[data-k=say]').textContent.includes('cats')"
+    )  # it has the model now
+    assert (seen.errors, seen.outside, seen.failed) == ([], [], [])
+
+
+def test_on_a_phone_the_translation_comes_into_sight(visit):
+    page = visit("book/index.html", width=390, height=844).page
+    part(page, "form").locator(".go").evaluate(
+        "n => scrollTo(0, n.getBoundingClientRect().bottom + scrollY - innerHeight)"
+    )
+    translated(page)
+    assert part(page, "target").evaluate("n => n.getBoundingClientRect().bottom <= innerHeight")
+
+
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
         ("", "Type a German sentence first."),
-        ("🐶🐶 \U0001f469‍\U0001f469‍\U0001f467", ""),
+        ("🐶🐶 \U0001f469‍\U0001f469‍\U0001f467", "does not know"),
         ("Two dogs play in the snow.", ""),
         ("Hund " * 1000, "only its first 255 tokens"),
     ],

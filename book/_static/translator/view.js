@@ -9,6 +9,8 @@ const KINDS = {
   decoder: {query: "target", key: "target"},
 };
 
+const NAMES = {cross: "cross-attention", encoder: "encoder self-attention", decoder: "decoder self-attention"};
+
 const element = (tag, attributes = {}, ...children) => {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -58,12 +60,16 @@ export function start(root) {
 
   // Loading and translating
 
-  const note = (text, bad) => { $("note").textContent = text; $("note").classList.toggle("bad", !!bad) };
+  // A note about a text goes when another text is translated.
+  const note = (text, {about = null, bad = false} = {}) => {
+    $("note").textContent = text;
+    $("note").classList.toggle("bad", bad);
+    note.about = about;
+  };
   const load = () => loading ??= (async () => {
     const bar = $("bar");
     ask ??= client(new URL("worker.js", import.meta.url));
     bar.hidden = false;
-    if ($("note").textContent.startsWith("The model")) note("What you type stays in your browser.");
     try {
       await ask({do: "load", base: new URL(".", import.meta.url).href}, ({progress}) => {
         bar.value = progress;
@@ -81,20 +87,23 @@ export function start(root) {
   };
   async function translate(forced = []) {
     const text = field.value, mine = ++turn;
-    if (!text.trim()) { note("Type a German sentence first.", true); field.focus(); return }
+    if (!text.trim()) { note("Type a German sentence first.", {bad: true}); field.focus(); return }
     root.setAttribute("aria-busy", "true");
+    if (note.about != text) note("What you type stays in your browser.");
     try {
       show({...result, target: {tokens: ["…"]}, running: true});
+      root.querySelector(".words").scrollIntoView({block: "nearest"});
       await load();
       if (mine != turn) return;
       const {ids, tokens, cut} = await ask({do: "tokenize", text});
       if (mine != turn) return;
-      if (cut) note(`Your text is longer than the model can read: only its first ${ids.length - 1} tokens are translated.`);
-      else if ($("note").classList.contains("bad")) note("");
+      const unknown = tokens.filter(token => token == "<unk>").length;
+      if (cut) note(`Your text is longer than the model can read: only its first ${ids.length - 1} tokens are translated.`, {about: text});
+      else if (unknown) note(`The model does not know ${unknown} of these ${tokens.length - 1} tokens (<unk>), so expect nonsense.`, {about: text});
       prefix = forced;
       show({source: {ids, tokens}, target: {ids: [], tokens: []}, running: true});
       const done = await ask({do: "translate", text, prefix, ...settings()}, ({step}) => {
-        if (mine == turn) words("target", result.target = {tokens: step.tokens});
+        if (mine == turn) written(step.tokens);
       });
       if (done == null || mine != turn) return;
       const at = Math.min(forced.length ? forced.length - 1 : wanted.t ?? 0, done.target.tokens.length - 1);
@@ -103,8 +112,9 @@ export function start(root) {
       show({...done, text: done.text, sentence: text});
       $("say").textContent = `Translation: ${done.text || "(nothing)"}` + (done.finished ? "" : " … (cut: the model did not end the sentence)");
       remember();
+      if (forced.length && full) $("target").children[chosen.at + shifted("target")]?.focus({preventScroll: true});
     } catch (error) {
-      if (mine == turn) { show(shown); note(error.message, true) }
+      if (mine == turn) { show(shown); note(error.message, {bad: true}) }
     } finally {
       if (mine == turn) root.removeAttribute("aria-busy");
     }
@@ -131,12 +141,22 @@ export function start(root) {
   const shifted = side => kind == "decoder" && side == "target" && !result.running ? 1 : 0;
   const keyTokens = () => kind == "decoder" ? ["<bos>", ...result.target.tokens] : result[sides().key].tokens;
 
+  /** The English words so far: those that are there already stay. */
+  function written(tokens) {
+    const row = $("target"), known = result.target.tokens;
+    if (known.some((token, i) => token != tokens[i])) { result.target = {tokens}; words("target"); return }
+    tokens.slice(known.length).forEach((token, i) => row.append(element("span", {class: chipClass(token, known.length + i)},
+      element("span", {}, readable(token)), element("small"))));
+    result.target = {tokens: [...tokens]};
+  }
+  const chipClass = (token, i) => "chip" + (token.startsWith("▁") || i == 0 || token.startsWith("<") ? " first" : "");
+
   function words(side) {
     const {tokens} = result[side], row = $(side), first = shifted(side), inert = !result.running && kind != "cross" && side != sides().query;
     const old = row.contains(document.activeElement);
     row.replaceChildren(...tokens.map((token, i) => {
       const chip = element("button", {
-        type: "button", class: "chip" + (token.startsWith("▁") || i == 0 || token.startsWith("<") ? " first" : ""), disabled: inert || result.running,
+        type: "button", class: chipClass(token, i), disabled: inert || result.running,
         tabindex: i == (chosen.side == side ? chosen.at : 0) ? 0 : -1,
         onclick: () => choose(side, i),
         onpointerenter: event => { if (event.pointerType == "mouse") { over = {side, at: i}; shade() } },
@@ -172,7 +192,7 @@ export function start(root) {
     }
     const name = readable(result[at.side].tokens[at.at] ?? ""), names = asks ? keyTokens() : result[other].tokens;
     const best = largest(values, 3).map(i => `“${readable(names[i])}” ${fixed(values[i])}`);
-    const where = `${head < 0 ? "mean of the heads" : `head ${head + 1}`}, layer ${layer + 1}`;
+    const where = `${NAMES[kind]}, layer ${layer + 1}, ${head < 0 ? "mean of the heads" : `head ${head + 1}`}`;
     if (!over) $("told").textContent = `${asks ? `“${name}” attends most to` : `Most of the weight on “${name}” comes from`} ${best.join(", ")} (${where}).`;
   }
 
@@ -223,48 +243,36 @@ export function start(root) {
       return element("li", {}, element("button", {
         type: "button", "aria-pressed": is, disabled: end && !is, style: `--weight:${Math.round(100 * probability)}%`,
         onclick: () => { if (!is) translate([...result.target.ids.slice(0, at), id]) },
-      }, element("span", {}, end ? "(end of the sentence)" : readable(token)), element("span", {}, fixed(probability, 3))));
+      }, element("span", {}, end ? "(end of the sentence)" : (/^\p{L}/u.test(token) ? "+" : "") + readable(token)), element("span", {}, fixed(probability, 3))));
     }));
     $("beams").replaceChildren(...(result.beams ?? []).map(({text, score}) => element("li", {}, `${text} (${fixed(score, 3)})`)));
     $("beams-title").hidden = !result.beams;
   }
 
-  const colours = () => {
-    const style = getComputedStyle(root);
-    return {ink: style.getPropertyValue("--ink"), weight: style.getPropertyValue("--live-weight"), low: style.getPropertyValue("--query"), high: style.getPropertyValue("--key")};
-  };
-  const surface = (canvas, width, height) => {
-    const ratio = Math.min(devicePixelRatio || 1, 2), context = canvas.getContext("2d");
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    canvas.style.aspectRatio = `${width} / ${height}`;
-    context.scale(ratio, ratio);
-    return context;
-  };
-  function drawMap(canvas, l, h, size) {
-    const {heads: H, len_q, len_k, weights} = maps(), cell = size / Math.max(len_q, len_k), context = surface(canvas, size, size);
-    context.fillStyle = colours().weight;
-    for (let i = 0; i < len_q; i++) for (let j = 0; j < len_k; j++) {
-      context.globalAlpha = weights[((l * H + h) * len_q + i) * len_k + j];
-      context.fillRect(j * cell, i * cell, Math.ceil(cell), Math.ceil(cell));
+  /** A canvas of width × height pixels, which CSS enlarges; `paint(i)` gives the colour, #rrggbb, and opacity of pixel i. */
+  function pixels(width, height, attributes, paint) {
+    const canvas = element("canvas", {width, height, ...attributes}), context = canvas.getContext("2d"), image = context.createImageData(width, height);
+    for (let i = 0; i < width * height; i++) {
+      const [colour, opacity] = paint(i);
+      image.data.set([1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 16)), 4 * i);
+      image.data[4 * i + 3] = 255 * opacity;
     }
-    context.globalAlpha = 1;
-    if (chosen.side == sides().query) {
-      context.strokeStyle = colours().ink;
-      context.strokeRect(.5, chosen.at * cell + .5, len_k * cell - 1, cell - 1);
-    }
+    context.putImageData(image, 0, 0);
+    return canvas;
   }
+  const colour = name => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 
   function allMaps() {
     const {layers, heads: H} = maps();
     $("maps").style.setProperty("--heads", H);
+    const {len_q, len_k, weights} = maps(), strong = colour("output"), asks = chosen.side == sides().query;
+    const frame = `top:${100 * chosen.at / len_q}%;height:${100 / len_q}%`;
     $("maps").replaceChildren(...Array.from({length: layers * H}, (_, n) => {
-      const l = n / H | 0, h = n % H, canvas = element("canvas");
-      drawMap(canvas, l, h, 120);
+      const l = n / H | 0, h = n % H, canvas = pixels(len_k, len_q, {}, i => [strong, weights[n * len_q * len_k + i]]);
       return element("button", {
         type: "button", "aria-pressed": l == layer && h == head,
         onclick: () => { look(kind, l, h); $("maps").children[n].focus() },
-      }, canvas, element("small", {}, `layer ${l + 1}, head ${h + 1}`));
+      }, element("span", {class: "map"}, canvas, asks ? element("i", {style: frame}) : ""), element("small", {}, `layer ${l + 1}, head ${h + 1}`));
     }));
   }
 
@@ -272,19 +280,13 @@ export function start(root) {
     const asking = ++oneHead.turn, {query} = sides(), at = chosen.side == query ? chosen.at : 0, h = Math.max(head, 0);
     const found = await ask({
       do: "head", kind, layer, head: h, query: at, source: result.source.ids, target: result.target.ids,
-    }).catch(error => note(error.message, true));
+    }).catch(error => note(error.message, {bad: true}));
     if (!found || asking != oneHead.turn) return;
     const tokens = keyTokens(), size = found.query.length;
     const limit = Math.max(...[found.query, ...found.keys, ...found.values].flat().map(Math.abs));
-    const strip = (values, label) => {
-      const canvas = element("canvas", {class: "strip", role: "img", "aria-label": label}), context = surface(canvas, size * 2, 14), {low, high} = colours();
-      Array.from(values).forEach((x, d) => {
-        context.fillStyle = x < 0 ? low : high;
-        context.globalAlpha = Math.min(1, Math.abs(x) / limit);
-        context.fillRect(d * 2, 0, 2, 14);
-      });
-      return canvas;
-    };
+    const below = colour("query"), above = colour("key");
+    const strip = (values, label) => pixels(size, 1, {class: "strip", role: "img", "aria-label": label},
+      d => [values[d] < 0 ? below : above, Math.min(1, Math.abs(values[d]) / limit)]);
     const cell = (tag, ...children) => element(tag, tag == "th" ? {scope: "row"} : {}, ...children);
     $("head-title").textContent = `“${readable(result[query].tokens[at])}” in layer ${layer + 1}, head ${h + 1}`;
     $("head-query").replaceChildren(strip(found.query, `query, ${size} numbers`));
@@ -302,7 +304,7 @@ export function start(root) {
 
   function open(one) {
     tab = one;
-    if (tab == "next" && kind == "encoder") look("cross", layer, head);
+    if (tab == "next" && kind != "cross") look("cross", layer, head);
     if (tab == "head" && head < 0) look(kind, layer, 0);
     panel();
     remember();
@@ -352,8 +354,14 @@ export function start(root) {
     seed = (number("seed", 2 ** 31) ?? 0) + 1;
     wanted.prefix = (state.get("f") ?? "").split(".").filter(Boolean).map(Number).filter(Number.isInteger);
     sampling();
+    for (const name of ["temperature", "top_p"]) $(`${name}-value`).textContent = (+$(name).value).toFixed(2);
+    [$("kind").value, $("layer").value, $("which").value] = [kind, layer, head];
+    // Only a browser that has the model already translates unasked.
+    result = {source: {tokens: []}, target: {tokens: []}, running: true};
     note("Press “Translate” to see this sentence.");
+    globalThis.caches?.open("translator").then(kept => kept.keys()).then(keys => keys.length && form.requestSubmit()).catch(() => null);
   }
+  addEventListener("hashchange", () => { recall(); show(result) });
   const sampling = () => { $("sampling").hidden = $("search").value != "sample" };
 
   // Wiring
@@ -364,7 +372,11 @@ export function start(root) {
     wanted.prefix = null;
     translate(forced);
   };
-  field.oninput = () => { wanted.prefix = wanted.t = null; load().catch(error => note(error.message, true)) };
+  field.oninput = () => {
+    wanted.prefix = wanted.t = null;
+    $("examples").value = "";
+    load().catch(error => note(error.message, {bad: true}));
+  };
   field.onkeydown = event => {
     if (event.key == "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit() }
   };
@@ -373,7 +385,7 @@ export function start(root) {
     if (!example) return;
     wanted.prefix = wanted.t = null;
     field.value = example.text;
-    note(`It means “${example.english}” ${example.why}`);
+    note(`It means “${example.english}” ${example.why}`, {about: example.text});
     if (loading) translate();
   };
   if (full) {
