@@ -92,7 +92,7 @@ def test_all_that_can_be_moved_is_reached_by_tab(show, name):
     page = show(VIEWS[name]()).page
     wanted = page.evaluate(
         "[...document.querySelectorAll('button,input,select,summary,[tabindex=\"0\"]')]"
-        ".filter(n => n.checkVisibility() && !n.disabled && n.tabIndex >= 0).length"
+        ".filter(n => n.checkVisibility({visibilityProperty: true}) && !n.disabled && n.tabIndex >= 0).length"
     )
     reached = set()
     for _ in range(wanted + 1):

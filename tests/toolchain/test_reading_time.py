@@ -43,7 +43,7 @@ def test_code_is_counted_where_it_is_seen(source, lines):
 def test_the_minutes_of_a_page_by_hand():
     """260 words at 130 a minute, 2 lines at 10 a minute, a figure and a view: 6.7; `softmax` takes 10 minutes."""
     figure = "```{code-cell}\n:tags: [hide-input]\nplt.show()\n```\n\n*Before you touch the view: why?*\n"
-    source = "# A title\n\n" + "word " * 253 + f"\n\n{CELL}\n{figure}\n```{{exercise}} softmax\n```\n"
+    source = "# A title\n\n" + "word " * 252 + f"\n\n{CELL}\n{figure}\n```{{exercise}} softmax\n```\n"
     assert prose_words(source) == 260
     assert (reading_minutes(source), exercise_minutes(source)) == (7, 10)
     line = "# A title\n\n*Optional: 7 minutes to read, 10 minutes of exercises*\n\nword"
