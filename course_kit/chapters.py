@@ -17,4 +17,5 @@ STEMS = (
     "decoding",
     "inspection",
     "efficiency",
+    "language_model",
 )

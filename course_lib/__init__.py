@@ -14,7 +14,7 @@ itself, `attention` to `transformer`, takes an hour to read. Each chapter is a m
     decoding                greedy_decode, beam_search, top_p_filter, corpus_bleu, cached_attention
     inspection              attention_entropy, attention_rollout, head_scores, head_switched_off
     efficiency              tiled_attention, grouped_query_attention, cache_bytes, linear_attention
-    language_model          (import it from its module) rms_norm, SwiGLU, RotaryAttention, LanguageModel …
+    language_model          rms_norm, swiglu, RotaryAttention, LanguageModel, next_token_loss, induction_score, lora …
 
 Every mask is a bool tensor with True = may attend. Signatures state the expected shapes, and every call is compared
 with them (`_checks.checked`). The package needs only PyTorch. Two packages build on it: `course_kit` has the same
@@ -51,6 +51,20 @@ from course_lib.inspection import (
     head_switched_off,
     previous_token_score,
 )
+from course_lib.language_model import (
+    LanguageBlock,
+    LanguageModel,
+    RMSNorm,
+    RotaryAttention,
+    SwiGLU,
+    dequantise,
+    induction_score,
+    load_balancing_loss,
+    lora,
+    next_token_loss,
+    rms_norm,
+    swiglu,
+)
 from course_lib.masking import causal_mask, decoder_mask, masked_softmax, padding_mask, sliding_window_mask
 from course_lib.multi_head import MultiHeadAttention, merge_heads, multi_head_parameter_count, split_heads
 from course_lib.positional_encoding import (
@@ -80,7 +94,7 @@ from course_lib.transformer import (
 _MOVED = {
     "": "RecurrentEncoderDecoder Recipe Translator anomaly assemble assemble_set_encoder check copy diagnose hint "
     "pretrained progress reversal solution sort train_on",
-    ".nn": "AlibiPosition LanguageModel RotaryPosition SinusoidalPositionalEncoding TransformerConfig "
+    ".nn": "AlibiPosition RotaryPosition SinusoidalPositionalEncoding TransformerConfig "
     "TransformerEncoder fused_attention record_attention",
 }
 
@@ -97,8 +111,13 @@ __all__ = [
     "DecoderLayer",
     "EncoderLayer",
     "FeedForward",
+    "LanguageBlock",
+    "LanguageModel",
     "LearnedPositionalEmbedding",
     "MultiHeadAttention",
+    "RMSNorm",
+    "RotaryAttention",
+    "SwiGLU",
     "Transformer",
     "additive_score",
     "alibi_bias",
@@ -115,21 +134,27 @@ __all__ = [
     "convolution_layers",
     "corpus_bleu",
     "decoder_mask",
+    "dequantise",
     "dot_product_score",
     "greedy_decode",
     "grouped_query_attention",
     "head_scores",
     "head_switched_off",
+    "induction_score",
     "kernel_regression",
     "label_smoothing_loss",
     "layer_norm",
     "linear_attention",
+    "load_balancing_loss",
+    "lora",
     "masked_softmax",
     "merge_heads",
     "multi_head_parameter_count",
+    "next_token_loss",
     "online_softmax_step",
     "padding_mask",
     "previous_token_score",
+    "rms_norm",
     "scaled_dot_product_attention",
     "self_attention",
     "shift_matrix",
@@ -139,6 +164,7 @@ __all__ = [
     "softmax_backward",
     "speculative_acceptance",
     "split_heads",
+    "swiglu",
     "teacher_forcing_pair",
     "tiled_attention",
     "token_batches",

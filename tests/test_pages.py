@@ -74,7 +74,7 @@ def test_a_chapter_is_read_in_one_sitting(page):
 def test_a_page_says_below_its_title_how_long_it_takes(page):
     """The minutes of exercises are those that the exercises of the page state, one by one."""
     title = nbformat.read(page.notebook, as_version=4).cells[0].source
-    line = r"^# .+\n+\*(?:Chapter \d+ of 12|Optional): (\d+) minutes to read(?:, (\d+) minutes of exercises)?\*$"
+    line = r"^# .+\n+\*(?:Chapter \d+ of 13|Optional): (\d+) minutes to read(?:, (\d+) minutes of exercises)?\*$"
     reading, exercises = re.search(line, title, re.MULTILINE).groups()
     assert int(reading) == reading_minutes(page.source.read_text(encoding="utf-8"))
     stated = re.findall(r"^\*`\w+`: difficulty \d of 5, about (\d+) minutes\*$", page.text, re.M)
@@ -274,9 +274,9 @@ def test_the_title_page_says_how_long_the_chapters_take():
         source = page.source.read_text(encoding="utf-8")
         minutes += reading_minutes(source) + exercise_minutes(source)
     text = (ROOT / "book/index.md").read_text(encoding="utf-8")
-    assert "The twelve chapters take about thirteen hours, exercises included" in text
-    assert len(chapters) == 12
-    assert abs(minutes / 60 - 13) < 0.5
+    assert "The thirteen chapters take about fourteen hours, exercises included" in text
+    assert len(chapters) == 13
+    assert abs(minutes / 60 - 14) < 0.5
 
 
 def test_every_page_of_the_toc_exists():

@@ -64,7 +64,11 @@ class Entry:
 
 
 def anchor(name: str) -> str:
-    """What stands behind the # of an entry's address: `causal-mask`, `multiheadattention-from-torch`."""
+    """What stands behind the # of an entry's address: `causal-mask`, `multiheadattention-from-torch`.
+
+    Several capitals after a small letter begin a word, so that `SwiGLU` is not where `swiglu` is.
+    """
+    name = re.sub(r"(?<=[a-z])(?=[A-Z]{2})", "-", name)
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 

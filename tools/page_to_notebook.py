@@ -35,7 +35,7 @@ IMPORTED_BY = {
     "models": ("tokenizers", "safetensors", "huggingface_hub"),
     "training": ("pytorch_lightning", "tokenizers", "safetensors", "sacrebleu", "yaml", "platformdirs"),
 }
-MODULES_OF = {"models": "bert", "training": "data|translator"}
+MODULES_OF = {"models": "bert|language_model", "training": "data|translator"}
 
 
 def to_notebook(page: Page, publisher: Publisher | None) -> nbformat.NotebookNode:

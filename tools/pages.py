@@ -55,7 +55,7 @@ class Page:
 
     @property
     def standing(self) -> str:
-        """Of a lesson, where it stands in the course: "Chapter 3 of 12", or "Optional"."""
+        """Of a lesson, where it stands in the course: "Chapter 3 of 13", or "Optional"."""
         if self.is_deeper:
             return "Optional"
         if not self.is_lesson:

@@ -26,7 +26,9 @@ def learners_code(source: str) -> str:
 
 
 def imports_of(code: str, names: Mapping[str, object]) -> str:
-    """The lines that import what the code takes from `course_lib`, empty or with two empty lines at the end.
+    """The lines that import what the code takes from `course_lib` and PyTorch's functions as `F`, if any.
+
+    Two empty lines follow them.
 
     Args:
         code: of a solution.
@@ -37,13 +39,14 @@ def imports_of(code: str, names: Mapping[str, object]) -> str:
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - own
     homes = {name: getattr(names.get(name), "__module__", None) or "" for name in used}
     ours = sorted(name for name, home in homes.items() if home.startswith("course_lib."))
+    functional = ["import torch.nn.functional as F"] if "F" in used else []
     if not ours:
-        return ""
+        return "\n".join([*functional, "", "", ""]) if functional else ""
     face = importlib.import_module("course_lib").__all__
     public = [name for name in ours if name in face]
     lines = [f"from course_lib import {', '.join(public)}"] if public else []
     lines += [f"from {homes[name]} import {name}" for name in ours if name not in public]
-    return "\n".join(lines) + "\n\n\n"
+    return "\n".join([*functional, *([""] if functional else []), *lines]) + "\n\n\n"
 
 
 def _changes(source: str, lines: list[str]) -> Iterator[tuple[int, int, list[str]]]:

