@@ -21,7 +21,7 @@ def course_prose() -> tuple[list[str], list[str]]:
     Returns:
         The documents for training, and those for validation.
 
-    Source: the pages of this book, CC BY 4.0; `tools/course_prose.py` made the file.
+    Source: the pages of this book as of November 2026, CC BY 4.0.
     """
     documents = read_whole(PATH).decode("ascii").strip().split(SEPARATOR)
     held_out = documents[4::10]

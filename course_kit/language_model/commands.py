@@ -6,6 +6,8 @@ import argparse
 import math
 import sys
 
+from course_kit.translator.commands import count
+
 __all__ = ["COMMANDS", "add_commands"]
 
 COMMANDS = ("generate",)
@@ -34,7 +36,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     generate.add_argument(
         "--top-p", type=_number(0.0, 1.0), default=1.0, metavar="P", help="draw from this much probability (default: 1)"
     )
-    generate.add_argument("--max-tokens", type=_count, default=200, metavar="N", help="at most N tokens (default: 200)")
+    generate.add_argument("--max-tokens", type=count, default=200, metavar="N", help="at most N tokens (default: 200)")
     generate.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
     generate.set_defaults(run=_generate)
 
@@ -50,12 +52,6 @@ def _number(low: float, high: float):
         return value
 
     return number
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
-    return int(text)
 
 
 def _generate(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["COMMANDS", "add_commands"]
+__all__ = ["COMMANDS", "add_commands", "count"]
 
 COMMANDS = ("train", "translate", "evaluate")
 BUILT_IN = {"vocab_size": 2000, "warmup_steps": 200}  # of the default recipe, for a small corpus
@@ -29,10 +29,10 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     train.add_argument("--out", type=_folder, required=True, metavar="DIR", help="checkpoints, history, translator")
     train.add_argument("--resume", action="store_true", help="continue from the last checkpoint in the folder")
     train.add_argument("--seed", type=int, help="instead of the recipe's")
-    train.add_argument("--epochs", type=_count, help="instead of the recipe's")
+    train.add_argument("--epochs", type=count, help="instead of the recipe's")
     train.add_argument("--accelerator", default="auto", help="auto, cpu, gpu, mps (default: auto)")
     train.add_argument(
-        "--devices", type=_count, default=1, help="processes, each with its share of a batch (default: 1)"
+        "--devices", type=count, default=1, help="processes, each with its share of a batch (default: 1)"
     )
     train.add_argument("--quiet", action="store_true", help="no progress bar")
     train.set_defaults(run=_train)
@@ -43,7 +43,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         description="Translate standard input, one sentence per line, to standard output. An empty line stays empty.",
     )
     _add_model(translate)
-    translate.add_argument("--n-best", type=_count, default=1, metavar="N", help="the N best, with their scores")
+    translate.add_argument("--n-best", type=count, default=1, metavar="N", help="the N best, with their scores")
     translate.add_argument(
         "--attention", type=_picture, metavar="FILE", help="cross-attention of the first sentence, as .png or .svg"
     )
@@ -84,7 +84,8 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 # Types of arguments: what is wrong is said before the work, not after it.
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A whole number of at least 1, as argparse reads it."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)
@@ -93,7 +94,7 @@ def _count(text: str) -> int:
 def _beam(text: str) -> int:
     from course_kit.translator.translator import MAX_BEAM
 
-    if _count(text) > MAX_BEAM:
+    if count(text) > MAX_BEAM:
         raise argparse.ArgumentTypeError(
             f"must be at most {MAX_BEAM}, got {text}; widths above 5 to 10 hardly improve the result"
         )

@@ -30,7 +30,7 @@ attention-view .told :is(.won text,text.won){fill:var(--on)}
 attention-view .told path.won{stroke-width:3;stroke:var(--weight)}
 attention-view .sum{pointer-events:none}
 attention-view :is(.pick[aria-pressed=false] .mine,.step:not(.told) .sum){display:none}
-/* Steps stand beside each other and scroll. Those to come have their height, so that nothing below the view moves. */
+/* Steps lie side by side and scroll. Later steps already take up their height, so nothing below the view moves. */
 attention-view .panels:has(>.step){flex-wrap:nowrap;gap:0;overflow-x:auto;container-type:inline-size}
 attention-view .step{--w:min(320px,94cqw);flex:0 0 var(--w);margin-right:16px}
 attention-view .step svg{width:var(--w)}

@@ -80,8 +80,7 @@ def tab_reaches_the_article_soon_and_the_chapters_after_it(opened):
     assert chapters >= 15 or opened.width < 768  # a phone's menu opens with a button
 
 
-# Mean number of characters of the full lines of the long paragraphs, and left and right edges of what stands below
-# each other.
+# Mean number of characters in the full lines of long paragraphs; left and right edges of paragraphs and views.
 _LINES = """() => {
   const range = document.createRange(), found = [];
   for (const p of document.querySelectorAll("article section > p")) {
