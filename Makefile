@@ -50,7 +50,7 @@ CHOSEN_OF_SITE := -m "site and not thorough"
 CHOSEN_CELLS := -m "not thorough"
 endif
 
-test: env lint test-package test-book test-notebooks  ## prove what users rely on, in about 8 minutes of two cores
+test: env lint test-package test-book test-notebooks  ## prove what users rely on, in about 9 minutes of two cores
 
 test-all:  ## the same, and every kept solution, attack, notebook and page, in about 45 minutes; what CI runs
 	@$(MAKE) --no-print-directory test ALL=1
