@@ -15,7 +15,8 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -34,6 +35,7 @@ CHANGES = ("rms norm", "no biases", "swiglu", "rotary", "grouped query")
 VARIANTS = {"2017": (), **{change: (change,) for change in CHANGES}, "all five": CHANGES}
 VOCAB, D_MODEL, HEADS, LAYERS, D_FF = 1024, 96, 4, 2, 384
 LENGTH, ROWS, STEPS, RATE, WARM_UP = 64, 8, 600, 4e-3, 50
+BETAS, DECAY = (0.9, 0.98), 0.1
 STD = 0.02  # of the embedding at the start
 
 
@@ -121,21 +123,39 @@ def packed_prose() -> tuple[Vocabulary, Tensor, Tensor, int]:
     return vocabulary, packed(train), packed(val), sum(len(document) + 1 for document in val)
 
 
-def train(changes: Sequence[str], seed: int, tokens: Tensor) -> Decoder:
-    """A trained model; seed and step alone decide the batches."""
+def adamw(model: nn.Module) -> list[torch.optim.Optimizer]:
+    """One rate for all parameters, as in the ablation."""
+    return [torch.optim.AdamW(model.parameters(), lr=RATE, betas=BETAS, weight_decay=DECAY)]
+
+
+def training(
+    changes: Sequence[str],
+    seed: int,
+    tokens: Tensor,
+    optimisers_of: Callable[[nn.Module], list[torch.optim.Optimizer]] = adamw,
+    steps: int = STEPS,
+) -> Iterator[Decoder]:
+    """The model after each step; seed and step alone decide the batches."""
     torch.manual_seed(seed)
     model = Decoder(changes, equal_width(changes))
-    torch.manual_seed(seed)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.1)
-    for step in range(STEPS):
-        for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1, (step + 1) / WARM_UP) * (1 - step / STEPS)
-        rows = torch.randint(len(tokens) - LENGTH, (ROWS, 1)) + torch.arange(LENGTH)
+    batches = torch.Generator().manual_seed(seed)
+    optimisers = optimisers_of(model)
+    groups = [(group, group["lr"]) for optimiser in optimisers for group in optimiser.param_groups]
+    for step in range(steps):
+        for group, rate in groups:
+            group["lr"] = rate * min(1, (step + 1) / WARM_UP) * (1 - step / steps)
+        rows = torch.randint(len(tokens) - LENGTH, (ROWS, 1), generator=batches) + torch.arange(LENGTH)
         loss = next_token_loss(model(tokens[rows]), tokens[rows])
-        optimiser.zero_grad()
+        model.zero_grad()
         loss.backward()
-        optimiser.step()
-    return model
+        for optimiser in optimisers:
+            optimiser.step()
+        yield model
+
+
+def train(changes: Sequence[str], seed: int, tokens: Tensor) -> Decoder:
+    """The model after the last step."""
+    return deque(training(changes, seed, tokens), maxlen=1).pop()
 
 
 @torch.no_grad()
