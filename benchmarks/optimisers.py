@@ -2,8 +2,8 @@
 
     python -m benchmarks.optimisers  measure what is missing, one line of results per run
 
-The processor time of a step is measured first. Then both rates of each optimiser are chosen on a separate seed, with the
-same grid for both, and five seeds run. Results are kept as they come. The page `training_recipes` shows them.
+The processor time of a step is measured first. Then both rates of each optimiser are chosen on a separate seed, with
+the same grid for both, and five seeds run. Results are kept as they come. The page `training_recipes` shows them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from course_kit._files import write_whole
 
 RESULTS = blocks.RESULTS.with_name("optimisers.json")
 OPTIMISERS = ("AdamW", "Muon")
-MATRIX_RATES, OTHER_RATES = (2e-3, 4e-3, 8e-3, 16e-3), (2e-3, 4e-3, 8e-3)
+MATRIX_RATES, OTHER_RATES = (1e-3, 2e-3, 4e-3, 8e-3), (8e-3, 16e-3, 32e-3)
 GRID_SEED = 100
 ROUNDS, STEPS_PER_ROUND = 11, 30
 

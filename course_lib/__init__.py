@@ -22,73 +22,40 @@ layers with all that practice needs (`course_kit.nn`), the exercises and their `
 translator; `course_grade` grades classes.
 """
 
+# ruff: noqa: F403 -- the names of a chapter are those in its own `__all__`
 import importlib
 
+from course_lib import (
+    attention,
+    decoding,
+    efficiency,
+    inspection,
+    language_model,
+    masking,
+    multi_head,
+    positional_encoding,
+    scaled_dot_product,
+    training,
+    transformer,
+)
 from course_lib._version import __version__ as __version__
-from course_lib.attention import (
-    AdditiveScore,
-    additive_score,
-    attend,
-    dot_product_score,
-    kernel_regression,
-    softmax,
+from course_lib.attention import *
+from course_lib.decoding import *
+from course_lib.efficiency import *
+from course_lib.inspection import *
+from course_lib.language_model import *
+from course_lib.masking import *
+from course_lib.multi_head import *
+from course_lib.positional_encoding import *
+from course_lib.scaled_dot_product import *
+from course_lib.training import *
+from course_lib.transformer import *
+
+_CHAPTERS = (
+    *(attention, scaled_dot_product, multi_head, masking, positional_encoding, transformer, training, decoding),
+    *(inspection, efficiency, language_model),
 )
-from course_lib.decoding import beam_search, cached_attention, corpus_bleu, greedy_decode, top_p_filter
-from course_lib.efficiency import (
-    cache_bytes,
-    convolution_layers,
-    grouped_query_attention,
-    linear_attention,
-    online_softmax_step,
-    speculative_acceptance,
-    tiled_attention,
-)
-from course_lib.inspection import (
-    attention_between_words,
-    attention_entropy,
-    attention_rollout,
-    head_scores,
-    head_switched_off,
-    previous_token_score,
-)
-from course_lib.language_model import (
-    LanguageBlock,
-    LanguageModel,
-    RMSNorm,
-    RotaryAttention,
-    SwiGLU,
-    dequantise,
-    induction_score,
-    load_balancing_loss,
-    lora,
-    next_token_loss,
-    rms_norm,
-    swiglu,
-)
-from course_lib.masking import causal_mask, decoder_mask, masked_softmax, padding_mask, sliding_window_mask
-from course_lib.multi_head import MultiHeadAttention, merge_heads, multi_head_parameter_count, split_heads
-from course_lib.positional_encoding import (
-    LearnedPositionalEmbedding,
-    alibi_bias,
-    apply_rotary,
-    shift_matrix,
-    sinusoidal_encoding,
-)
-from course_lib.scaled_dot_product import (
-    attention_flops,
-    scaled_dot_product_attention,
-    self_attention,
-    softmax_backward,
-)
-from course_lib.training import label_smoothing_loss, teacher_forcing_pair, token_batches, warmup_rate
-from course_lib.transformer import (
-    DecoderLayer,
-    EncoderLayer,
-    FeedForward,
-    Transformer,
-    layer_norm,
-    transformer_parameter_count,
-)
+__all__ = sorted(name for chapter in _CHAPTERS for name in chapter.__all__)
 
 # Names that have moved to `course_kit`: notebooks that ask for them here keep working.
 _MOVED = {
@@ -104,71 +71,3 @@ def __getattr__(name: str):
         if name in names.split():
             return getattr(importlib.import_module(f"course_kit{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-__all__ = [
-    "AdditiveScore",
-    "DecoderLayer",
-    "EncoderLayer",
-    "FeedForward",
-    "LanguageBlock",
-    "LanguageModel",
-    "LearnedPositionalEmbedding",
-    "MultiHeadAttention",
-    "RMSNorm",
-    "RotaryAttention",
-    "SwiGLU",
-    "Transformer",
-    "additive_score",
-    "alibi_bias",
-    "apply_rotary",
-    "attend",
-    "attention_between_words",
-    "attention_entropy",
-    "attention_flops",
-    "attention_rollout",
-    "beam_search",
-    "cache_bytes",
-    "cached_attention",
-    "causal_mask",
-    "convolution_layers",
-    "corpus_bleu",
-    "decoder_mask",
-    "dequantise",
-    "dot_product_score",
-    "greedy_decode",
-    "grouped_query_attention",
-    "head_scores",
-    "head_switched_off",
-    "induction_score",
-    "kernel_regression",
-    "label_smoothing_loss",
-    "layer_norm",
-    "linear_attention",
-    "load_balancing_loss",
-    "lora",
-    "masked_softmax",
-    "merge_heads",
-    "multi_head_parameter_count",
-    "next_token_loss",
-    "online_softmax_step",
-    "padding_mask",
-    "previous_token_score",
-    "rms_norm",
-    "scaled_dot_product_attention",
-    "self_attention",
-    "shift_matrix",
-    "sinusoidal_encoding",
-    "sliding_window_mask",
-    "softmax",
-    "softmax_backward",
-    "speculative_acceptance",
-    "split_heads",
-    "swiglu",
-    "teacher_forcing_pair",
-    "tiled_attention",
-    "token_batches",
-    "top_p_filter",
-    "transformer_parameter_count",
-    "warmup_rate",
-]

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from course_kit._packages import OURS
 from course_kit.checker.blocked_by_sandbox import refused
 from course_kit.checker.forbidden_calls import CallWatcher
+from course_kit.checker.memory_layout import copied
 from course_kit.checker.tensor_limit import TensorSizeLimit
 from course_kit.exercises import Case, Exercise
 from course_kit.exercises._language_model import NextLogProbs
@@ -236,7 +237,7 @@ def _followed(name: str, arg: Any, inputs: dict[str, Tensor]) -> Any:
     if not isinstance(arg, Tensor) or not arg.is_floating_point():
         return arg
     inputs[name] = arg.requires_grad_()
-    return arg.clone()  # a leaf may not be changed in place, a copy may, and knows where it comes from
+    return copied(arg)  # a leaf may not be changed in place, a copy may, and knows where it comes from
 
 
 def plain(value: Any, *, detach: bool = True, depth: int = 0) -> Any:
@@ -281,7 +282,7 @@ def _copy(arg: Any) -> Any:
         return arg.function()
     if isinstance(arg, list | tuple):
         return type(arg)(map(_copy, arg))
-    return arg.clone() if isinstance(arg, Tensor) else arg
+    return copied(arg) if isinstance(arg, Tensor) else arg
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from course_kit.checker import sanitize as texts
+from course_kit.checker.memory_layout import copied, laid_out
 from course_kit.checker.observing import (
     DEEPEST,
     LARGEST_INT,
@@ -240,7 +241,7 @@ def pack_case(case: Case, cotangents: tuple, train_too: bool) -> tuple[dict[str,
     pack = _Packer()
     message = {
         "args": [pack(arg) for arg in case.args],
-        "orders": [_order(arg) for arg in case.args],
+        "layouts": [_layout(arg) for arg in case.args],
         "init": [pack(arg) for arg in case.init],
         "state": {name: pack(parameter) for name, parameter in case.state.items()},
         "cotangents": [pack(tensor) for tensor in cotangents],
@@ -256,24 +257,19 @@ def unpack_case(message: dict[str, Any], blobs: bytes) -> tuple[Case, tuple, boo
     args, init, cotangents = (
         tuple(_argument(spec, blobs) for spec in message[key]) for key in ("args", "init", "cotangents")
     )
-    args = tuple(_laid_out(arg, order) for arg, order in zip(args, message["orders"], strict=True))
+    # As they lie in memory in a notebook, so that `view` works or fails here as it does there.
+    args = tuple(laid_out(arg, *layout) if layout else arg for arg, layout in zip(args, message["layouts"], strict=True))
     state = {name: _unpack(spec, blobs) for name, spec in message["state"].items()}
     case = Case(args=args, init=init, state=state, max_numel=message["largest"])
     return case, cotangents, message["train_too"]
 
 
-def _order(arg: Any) -> list[int] | None:
-    """Axes of a tensor from the slowest to the fastest in memory; None where that is their own order."""
+def _layout(arg: Any) -> tuple[Sequence[int], int] | None:
+    """Strides and offset of the copy that a solution gets; None where the numbers follow each other in their order."""
     if not isinstance(arg, Tensor) or arg.is_contiguous():
         return None
-    return sorted(range(arg.dim()), key=arg.stride, reverse=True)
-
-
-def _laid_out(arg: Any, order: list[int] | None) -> Any:
-    """The argument in the order of memory that it had, so that `view` works or fails here as it does in a notebook."""
-    if order is None:
-        return arg
-    return arg.permute(order).contiguous().permute([order.index(axis) for axis in range(len(order))])
+    copy = copied(arg)
+    return copy.stride(), copy.storage_offset()
 
 
 def _argument(spec: dict[str, Any], blobs: _Blobs) -> Any:

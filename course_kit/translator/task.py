@@ -223,7 +223,7 @@ class TranslationTask(TokenTask):
         return self._pad((pairs + pairs)[start : start + size])
 
     def loss(self, model: nn.Module, batch: SequencePairs) -> Float[Tensor, ""]:
-        """Cross-entropy with label smoothing, the mean over the tokens that are not padding; `r_drop_loss` in training."""
+        """Cross-entropy with label smoothing, the mean over all tokens but padding; `r_drop_loss` in training."""
         if self.r_drop and model.training:
             logits = model(batch.source.repeat(2, 1), batch.inputs.repeat(2, 1))  # (2 B, L, V), the dropout differs
             passes = logits.view(2, -1, logits.shape[-1])  # (2, B · L, V)

@@ -9,7 +9,7 @@ from course_kit.checker.observing import observe
 from course_kit.checker.verdict.diagnose import diagnose
 from course_kit.checker.verdict.judge import findings_of, judge
 from course_kit.checker.verdict.sheet import sheet_of
-from course_kit.exercises import find
+from course_kit.exercises import Case, find
 
 SOFTMAX = find("softmax")
 SHEET = sheet_of(SOFTMAX, 5)
@@ -59,6 +59,24 @@ def off_by(error):
         return torch.softmax(scores, dim) + error * (scores - scores.detach())
 
     return softmax
+
+
+def test_what_lies_apart_in_memory_does_so_in_every_call():
+    seen = []
+
+    def noting(scores, dim=-1):
+        seen.append((scores.stride(), scores.storage_offset()))
+        return scores.mul(2)
+
+    x = torch.arange(60.0).reshape(5, 12)
+    inputs = (x[:, 2:9], x.T[1:8:2], x[:, 2:5].mT, x[1:, :], x[0, 3].expand(5, 7), x.unfold(1, 4, 1)[0])
+    for scores in inputs:
+        observed = observe(noting, SOFTMAX, Case(args=(scores,)), (torch.full_like(scores, 3.0),))
+        assert torch.equal(observed.value, 2 * scores)
+        assert torch.equal(observed.gradients["scores"], torch.full_like(scores, 6.0))
+    apart = [((12, 1), 2), ((2, 12), 1), ((1, 12), 2)]
+    whole = [((12, 1), 0), ((7, 1), 0), ((4, 1), 0)]  # as `clone` leaves it: without gaps, or with shared numbers
+    assert seen == [layout for layout in apart + whole for _ in ("values", "gradients")]
 
 
 @pytest.mark.parametrize(("error", "is_found"), [(0.0, False), (1e-5, False), (0.005, True), (-0.005, True)])

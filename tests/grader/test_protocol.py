@@ -185,13 +185,17 @@ def test_a_case_arrives_with_its_arguments_state_and_cotangents():
     assert train_too is True
 
 
-def test_arguments_keep_their_order_in_memory():
+def test_arguments_keep_their_order_in_memory_and_the_gaps_between_rows():
     x = torch.arange(24.0).reshape(2, 3, 4)
-    args = (x, x.mT, x.permute(2, 0, 1))
+    args = (x, x.mT, x.permute(2, 0, 1), x[..., 1:], x.mT[1:, ::2])
     arrived, _, _ = unpack_case(*framed(*pack_case(Case(args=args), (), False)))
     for mine, its in zip(args, arrived.args, strict=True):
         assert torch.equal(mine, its)
-        assert mine.stride() == its.stride()
+        assert (mine.stride(), mine.storage_offset()) == (its.stride(), its.storage_offset())
+    for mine in (x[:, :1].expand(2, 5, 4), x.mT.unfold(1, 2, 1)):  # numbers that share memory get their own
+        arrived, _, _ = unpack_case(*framed(*pack_case(Case(args=(mine,)), (), False)))
+        assert torch.equal(mine, arrived.args[0])
+        assert mine.clone().stride() == arrived.args[0].stride()
 
 
 def test_a_case_does_not_tell_what_is_expected():

@@ -41,6 +41,10 @@ def tip(code: str, message: str, type_: str = "RuntimeError", *, args=None, name
         ("scores = query * key.transpose(-2, -1)", "a matrix product is `@`", "keepdim"),
         ("scores = query * key.mT", "a matrix product is `@`", "unsqueeze"),
         ("x = scores / math.sqrt(k)", "Write the shape of each", "keepdim"),
+        # The operator that fails may stand inside the reduction.
+        ("return n * torch.sum(weights * value)", "Write the shape of each", "keepdim"),
+        ("return n * (weights * value).sum(-1)", "Write the shape of each", "keepdim"),
+        ("weights /= torch.sum(weights, -1)", "`sum` drops the axis", "unsqueeze"),
     ],
 )
 def test_the_learners_line_chooses_the_tip(code, message, never):
@@ -48,6 +52,10 @@ def test_the_learners_line_chooses_the_tip(code, message, never):
     assert "length 5 (len_k) at axis 1, the other 7 (d_v)" in text
     assert message in text
     assert never not in text
+
+
+def test_no_axis_was_dropped_where_lengths_differ_at_the_first_one():
+    assert "keepdim" not in tip("return (share * probs.mean(0)).sum()", SIZES.replace("dimension 1", "dimension 0"))
 
 
 def test_a_matrix_product_or_a_layer_is_not_called_entry_by_entry():
@@ -69,7 +77,7 @@ def test_none_is_said_of_the_argument_that_is_none():
 def test_lines_that_are_no_statement_are_read_all_the_same():
     assert CodeLine("for x in y.unsqueeze(0):").inserts_an_axis == "unsqueeze"
     assert CodeLine("return e / e.sum(-1)").drops_an_axis == "sum"
-    assert CodeLine("e.sum(-1, True)").drops_an_axis == ""
+    assert CodeLine("return e / e.sum(-1, True)").drops_an_axis == ""
     for code in ("", "((((", "\\", "x = 'a\\d'", "(" * 5000):
         assert CodeLine(code).drops_an_axis == ""
 
@@ -220,6 +228,20 @@ def test_a_label_in_float32_is_right_to_the_accuracy_of_float32():
     assert report(exercise, partial(by_label, dtype=torch.float64)).diagnosis.key == "any/dtype"
     worse = report(exercise, partial(by_label, wrong=1e-3)).diagnosis
     assert worse is None or worse.key != "any/precision"
+
+
+def test_an_exception_in_float64_is_not_called_inaccurate():
+    def refused(scores, dim=-1):
+        if scores.dtype == torch.float64:
+            raise ValueError("no float64")
+        return scores.softmax(dim)
+
+    def dotted(router_probs, chosen):
+        counts = torch.bincount(chosen, minlength=router_probs.shape[1]).float()
+        return router_probs.shape[1] / len(chosen) * (counts @ router_probs.mean(0))
+
+    assert said("softmax", refused) == ""
+    assert "two tensors of different dtypes. The arguments are float64 in this" in said("load_balancing_loss", dotted)
 
 
 @pytest.mark.parametrize(

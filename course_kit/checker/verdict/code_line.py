@@ -80,12 +80,18 @@ class CodeLine:
 
     @property
     def drops_an_axis(self) -> str:
-        """The name of a reduction along some axis without keepdim; "" if there is none."""
-        for name, call in self.calls.items():
-            axis = bool(call.args) or any(k.arg in {"dim", "axis"} for k in call.keywords)
-            kept = any(k.arg in {"keepdim", "keepdims"} for k in call.keywords)
+        """The name of a reduction along some axis without keepdim that an operator combines with something else; "" if
+        there is none. With an operator inside the reduction, it is not certain which of the two has failed."""
+        operators = [node for node in self.nodes if isinstance(node, ast.BinOp | ast.AugAssign)]
+        for call in (inner for operator in operators for inner in ast.walk(operator) if isinstance(inner, ast.Call)):
+            function = call.func
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            first = [] if isinstance(function, ast.Attribute) and not _is_torch(function.value) else call.args[:1]
+            args = call.args[len(first) :]  # without the tensor, for a function
+            axis = bool(args) or any(k.arg in {"dim", "axis"} for k in call.keywords)
             # A second positional number after the axis is keepdim, too.
-            if name in REDUCTIONS and axis and not kept and len(call.args) < 2:
+            kept = any(k.arg in {"keepdim", "keepdims"} for k in call.keywords) or len(args) > 1
+            if name in REDUCTIONS and axis and not kept and not any(isinstance(n, ast.BinOp) for n in ast.walk(call)):
                 return name
         return ""
 
