@@ -24,7 +24,8 @@ from course_kit._files import write_whole
 
 RESULTS = blocks.RESULTS.with_name("optimisers.json")
 OPTIMISERS = ("AdamW", "Muon")
-MATRIX_RATES, OTHER_RATES = (1e-3, 2e-3, 4e-3, 8e-3), (8e-3, 16e-3, 32e-3)
+MATRIX_RATES = (1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3)
+OTHER_RATES = (8e-3, 16e-3, 32e-3, 64e-3, 128e-3)
 GRID_SEED = 100
 ROUNDS, STEPS_PER_ROUND = 11, 30
 

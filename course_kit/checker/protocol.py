@@ -258,13 +258,15 @@ def unpack_case(message: dict[str, Any], blobs: bytes) -> tuple[Case, tuple, boo
         tuple(_argument(spec, blobs) for spec in message[key]) for key in ("args", "init", "cotangents")
     )
     # As they lie in memory in a notebook, so that `view` works or fails here as it does there.
-    args = tuple(laid_out(arg, *layout) if layout else arg for arg, layout in zip(args, message["layouts"], strict=True))
+    args = tuple(
+        laid_out(arg, *layout) if layout else arg for arg, layout in zip(args, message["layouts"], strict=True)
+    )
     state = {name: _unpack(spec, blobs) for name, spec in message["state"].items()}
     case = Case(args=args, init=init, state=state, max_numel=message["largest"])
     return case, cotangents, message["train_too"]
 
 
-def _layout(arg: Any) -> tuple[Sequence[int], int] | None:
+def _layout(arg: Any) -> tuple[tuple[int, ...], int] | None:
     """Strides and offset of the copy that a solution gets; None where the numbers follow each other in their order."""
     if not isinstance(arg, Tensor) or arg.is_contiguous():
         return None

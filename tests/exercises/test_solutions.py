@@ -131,6 +131,28 @@ def test_an_exercise_refuses_unseen_mistakes(exercise, outcomes):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("kind", "key", "name"),
+    [
+        ("held_out", "lora/3", "update_not_transposed"),
+        ("held_out", "swiglu/8", "gate_clamped_at_50"),
+        ("held_out_2", "swiglu/7", "gate_clamped_at_50"),
+        ("held_out_2", "swiglu/6", "cut_along_axis_1"),
+        ("held_out", "induction_score/2", "token_before"),
+        ("held_out_2", "induction_score/10", "token_before"),
+        ("held_out", "load_balancing_loss/1", "experts_up_to_the_largest"),
+        ("held_out", "load_balancing_loss/8", "any/RuntimeError"),
+        ("held_out_2", "load_balancing_loss/4", "repeated_index_counts_once"),
+        ("held_out_2", "load_balancing_loss/9", "share_weighted_by_probability"),
+    ],
+)
+def test_a_solution_that_led_to_a_better_diagnosis_gets_it(kind, key, name, seed, outcomes):
+    exercise = find(key.partition("/")[0])
+    assert outcomes(kind, seed, exercise)[f"{exercise.stem}/{key}"] == ["right", name]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", WRONG)
 def test_unseen_mistakes_are_named_rightly_or_called_unknown(kind, seed, outcomes, capsys):
     """The tests before this one, on all workers, have found them out."""

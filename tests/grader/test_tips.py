@@ -44,7 +44,7 @@ def tip(code: str, message: str, type_: str = "RuntimeError", *, args=None, name
         # The operator that fails may stand inside the reduction.
         ("return n * torch.sum(weights * value)", "Write the shape of each", "keepdim"),
         ("return n * (weights * value).sum(-1)", "Write the shape of each", "keepdim"),
-        ("weights /= torch.sum(weights, -1)", "`sum` drops the axis", "unsqueeze"),
+        ("weights /= torch.sum(weights, dim=-1)", "`sum` drops the axis", "unsqueeze"),
     ],
 )
 def test_the_learners_line_chooses_the_tip(code, message, never):

@@ -40,9 +40,7 @@ class CodeLine:
         found = {}
         for node in self.nodes:
             if isinstance(node, ast.Call):
-                function = node.func
-                name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-                found[name] = node
+                found[_name(node)] = node
         return found
 
     @cached_property
@@ -81,18 +79,11 @@ class CodeLine:
     @property
     def drops_an_axis(self) -> str:
         """The name of a reduction along some axis without keepdim that an operator combines with something else; "" if
-        there is none. With an operator inside the reduction, it is not certain which of the two has failed."""
+        there is none, or if an operator inside it may have failed."""
         operators = [node for node in self.nodes if isinstance(node, ast.BinOp | ast.AugAssign)]
         for call in (inner for operator in operators for inner in ast.walk(operator) if isinstance(inner, ast.Call)):
-            function = call.func
-            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-            first = [] if isinstance(function, ast.Attribute) and not _is_torch(function.value) else call.args[:1]
-            args = call.args[len(first) :]  # without the tensor, for a function
-            axis = bool(args) or any(k.arg in {"dim", "axis"} for k in call.keywords)
-            # A second positional number after the axis is keepdim, too.
-            kept = any(k.arg in {"keepdim", "keepdims"} for k in call.keywords) or len(args) > 1
-            if name in REDUCTIONS and axis and not kept and not any(isinstance(n, ast.BinOp) for n in ast.walk(call)):
-                return name
+            if _drops_an_axis(call) and not any(isinstance(node, ast.BinOp) for node in ast.walk(call)):
+                return _name(call)
         return ""
 
     @property
@@ -109,6 +100,20 @@ class CodeLine:
     def reads_a_shape(self) -> bool:
         """Whether the line unpacks or reads a tensor's shape."""
         return "size" in self.calls or any(isinstance(n, ast.Attribute) and n.attr == "shape" for n in self.nodes)
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _drops_an_axis(call: ast.Call) -> bool:
+    if _name(call) not in REDUCTIONS:
+        return False
+    options = {keyword.arg for keyword in call.keywords}
+    is_method = isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") not in {"torch", "np"}
+    args = call.args if is_method else []  # the first argument of a function is the tensor
+    # A second positional number after the axis is keepdim, too.
+    return bool(args or options & {"dim", "axis"}) and len(args) < 2 and not options & {"keepdim", "keepdims"}
 
 
 def _turned(node: ast.AST) -> bool:

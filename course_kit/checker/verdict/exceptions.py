@@ -68,7 +68,7 @@ def _sizes_differ(m: re.Match, at: Context) -> str:
         return f"{facts} `*` multiplies entry by entry; a matrix product is `@`."
     if ".T" in line.code or "np.transpose" in line.code:
         return f"{facts} `.T` and `np.transpose` reverse all axes; `transpose(-2, -1)` exchanges only the last two."
-    if line.drops_an_axis:
+    if line.drops_an_axis and m[3] != "0":  # a tensor that lacks an axis does not reach the first one
         return f"{facts} `{line.drops_an_axis}` drops the axis that it reduces, unless it has `keepdim=True`."
     if line.inserts_an_axis:
         return (
@@ -287,6 +287,7 @@ EXPLANATIONS: dict[str, str | Explanation] = {
         )
     ),
     r"expected (?:m1 and m2|scalar type|mat1 and mat2)[^\n]*(?:dtype|Double|Float|Half|BFloat16)": _dtypes_meet,
+    r"expected both vectors to have same dtype": _dtypes_meet,
     r"a leaf Variable that requires grad is being used in an in-place operation|modified by an inplace operation": (
         _changed_in_place
     ),

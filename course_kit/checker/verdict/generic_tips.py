@@ -264,7 +264,8 @@ def _counted(numbers: Iterable[int]) -> str:
 def _by_dtype(evidence: Evidence) -> Diagnosis | None:
     failing, passing = {}, set()
     for trial in evidence.sheet.trials:
-        if trial.case.dtype is not None and trial.case.raises is None:
+        ended = evidence.seen(trial).problem is not None and evidence.seen(trial).stage != "gradients"
+        if trial.case.dtype is not None and trial.case.raises is None and not ended:
             if rank_of(evidence.facets(trial)) == 2:
                 failing.setdefault(trial.case.dtype, []).append(trial)
             else:

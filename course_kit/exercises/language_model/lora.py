@@ -23,9 +23,10 @@ def lora(x, weight, a, b, alpha):
 )
 
 
-def _adapted(draw: Draw, batch=(), dtype=torch.float32, rank: int | None = None):
-    """x, weight, a and b, of four different sizes."""
+def _adapted(draw: Draw, batch=(), dtype=torch.float32, rank: int | None = None, *, square=False):
+    """x, weight, a and b, of four different sizes, or with d_in and d_out equal."""
     d_in, d_out, drawn = draw.sizes(3, 2, 11, but=(*batch, rank or 0))
+    d_out = d_in if square else d_out
     r = rank or drawn
     shapes = ((*batch, d_in), (d_out, d_in), (r, d_in), (d_out, r))
     return tuple(draw.normal(*shape, dtype=dtype) for shape in shapes)
@@ -60,6 +61,9 @@ def _(draw):
     x, *matrices = _adapted(draw, (13,))
     args = (x.mT.contiguous().mT, *(m.mT.contiguous().mT for m in matrices), float(len(matrices[1])))
     yield Case(args=args, note="transposed in memory")
+    square = "d_in and d_out are equal, as they often are in a model"
+    args = _adapted(draw, (13,), rank=2, square=True)
+    yield Case(args=(*args, 3.0), note="a square weight", degenerate_because=square)
 
 
 @exercise.holds("With b zero, as at the start of training, it is the product with the weight alone")
