@@ -2,10 +2,11 @@
 
 Of wrong ones a third person has said which names are right. The judges of `held_out` saw no diagnosis; the judge of
 `held_out_2` compared each diagnosis with the code. So did the author of both sets of `inspection`, the author of the
-second set of `efficiency`, and the authors of those of `self_attention` and `language_model`, who also wrote their
-mistakes. One person judged both sets of `debugging`, before any of its solutions was diagnosed. Two names were added
-to the judgement of `held_out_2` afterwards, each to the one solution that had led to it:
-`keys_transposed_by_axes_1_and_2` and `exponentials_overflow`.
+second set of `efficiency`, and the author of those of `self_attention`, who also wrote their mistakes. One person
+judged both sets of `debugging`, before any of its solutions was diagnosed, and another one both sets of
+`language_model`, with the diagnoses in view. Names were added afterwards only for the solutions that had led to them:
+`keys_transposed_by_axes_1_and_2` and `exponentials_overflow`, each to one of `held_out_2`, and those in
+`test_a_solution_that_led_to_a_better_diagnosis_gets_it`.
 """
 
 import dataclasses
