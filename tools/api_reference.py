@@ -326,6 +326,10 @@ def _tree(file: Path) -> ast.Module:
 
 @cache
 def _listed(file: Path) -> list[str]:
+    """What a module offers; of a package that offers all that its modules offer, the names of these."""
+    stars = [node.module for node in _tree(file).body if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
+    if stars:
+        return sorted(name for module in stars for name in _listed(_file(module)))
     for node in _tree(file).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return ast.literal_eval(node.value)
