@@ -303,16 +303,19 @@ def test_a_device_that_the_machine_lacks_is_named(change):
 
 
 def test_the_best_precision_is_the_fastest_that_trains_well(monkeypatch):
-    for cuda, bf16, matrix_unit, accelerator, expected in (
-        (False, False, False, "auto", "32-true"),
-        (False, False, True, "auto", "bf16-mixed"),
-        (True, True, False, "auto", "bf16-mixed"),
-        (True, False, False, "gpu", "16-mixed"),
-        (True, True, False, "cpu", "32-true"),
+    amx, avx = "_is_amx_tile_supported", "_is_avx512_bf16_supported"
+    for cuda, bf16, instructions, accelerator, expected in (
+        (False, False, "", "auto", "32-true"),
+        (False, False, amx, "auto", "bf16-mixed"),
+        (False, False, avx, "auto", "bf16-mixed"),
+        (True, True, "", "auto", "bf16-mixed"),
+        (True, False, "", "gpu", "16-mixed"),
+        (True, True, "", "cpu", "32-true"),
     ):
         monkeypatch.setattr(torch.cuda, "is_available", lambda cuda=cuda: cuda)
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, bf16=bf16: bf16)
-        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda unit=matrix_unit: unit)
+        for name in (amx, avx):
+            monkeypatch.setattr(torch.cpu, name, lambda has=name == instructions: has)
         assert best_precision(accelerator) == expected
 
 
