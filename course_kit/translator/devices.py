@@ -45,8 +45,8 @@ def fabric(*, accelerator: str, devices: int | str, strategy: str, precision: st
 def best_precision(accelerator: str = "auto") -> str:
     """Lightning's name of the fastest precision that this machine trains well in.
 
-    bfloat16 where a GPU or the processor multiplies it (AMX, or AVX-512 with BF16, which takes a third less time for the
-    translator's step than float32); float16 on older GPUs; else float32.
+    bfloat16 where a GPU or the processor multiplies it (AMX, or AVX-512 with BF16, which saves a third of the
+    time of the translator's step); float16 on older GPUs; else float32.
 
     Args:
         accelerator: as in Lightning; with "cpu", a GPU is not looked at.
