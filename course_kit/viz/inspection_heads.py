@@ -88,6 +88,9 @@ def head_view(
     )
 
 
+LEAST_PATTERN = 150  # thousandths: a head with lower scores does something that no pattern describes; head_view.js, too
+
+
 def _status(attention: Attention, patterns: Patterns, layer: int, heads: Sequence[int]) -> str:
     """What the script says of the chosen heads."""
     numbers = [str(head + 1) for head in sorted(heads)]
@@ -99,7 +102,10 @@ def _status(attention: Attention, patterns: Patterns, layer: int, heads: Sequenc
         return f"Layer {layer + 1} shows heads {', '.join(numbers)}, and the bars of head {heads[0] + 1}{few}."
     scores = thousandths(patterns.scores[number])
     name, score = max(zip(patterns.names, scores, strict=True), key=lambda pair: pair[1])
-    return f"Layer {layer + 1}, head {heads[0] + 1} follows the pattern “{name}” most ({fixed(score / 1000)})."
+    head = f"Layer {layer + 1}, head {heads[0] + 1}"
+    if score < LEAST_PATTERN:
+        return f"{head} follows none of the patterns; the highest score is {fixed(score / 1000)}, “{name}”."
+    return f"{head} follows the pattern “{name}” most ({fixed(score / 1000)})."
 
 
 _LINES_NOTE = (

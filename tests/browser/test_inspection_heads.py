@@ -138,6 +138,16 @@ def test_small_maps_and_tokens_are_reached_with_the_keyboard(show):
     clean(seen)
 
 
+def test_a_head_that_follows_no_pattern_is_not_said_to_follow_one(show):
+    """The first line is Python's, the second the script's."""
+    three_on = torch.eye(8).roll(3, dims=1)  # each letter attends to the one three places on
+    seen = show(head_view(three_on.expand(2, 2, 8, 8), list("abcdefgh")))
+    none = "follows none of the patterns; the highest score is 0.000, “"
+    assert said(seen.page, "Layer 1, head 1").startswith(f"Layer 1, head 1 {none}")
+    head(seen.page, 2).click()
+    assert said(seen.page, "Layer 1, head 2").startswith(f"Layer 1, head 2 {none}")
+
+
 @layouts
 def test_several_heads_tokens_and_sentences_are_filtered(show, width, scheme, touch):
     weights = given()

@@ -70,7 +70,9 @@
         return `Head ${h + 1}: ` + (at[0] ? `“${k[at[1]]}” gets most from ` : `“${q[at[1]]}” looks most at `) + row + ".";
       }).join(" ") : on.length > 1 ? `Layer ${layer + 1} shows heads ${chips.flatMap((_, h) => on.includes(h) ? h + 1 : []).join(", ")}, and the bars of head ${on[0] + 1}`
         + (on.length > 3 ? "; lines start at 0.5 until a token is chosen." : ".")
-        : `Layer ${layer + 1}, head ${on[0] + 1} follows the pattern “${names[p]}” most (${fix(own[p] / 1e3)}).`);
+        : `Layer ${layer + 1}, head ${on[0] + 1} ` + (own[p] < 150
+          ? `follows none of the patterns; the highest score is ${fix(own[p] / 1e3)}, “${names[p]}”.`
+          : `follows the pattern “${names[p]}” most (${fix(own[p] / 1e3)}).`));
     },
     title = n => `layer ${(n / H | 0) + 1}, head ${n % H + 1}`,
     // small maps: those with the score, best first
