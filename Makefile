@@ -52,7 +52,7 @@ endif
 
 test: env lint test-package test-book test-notebooks  ## prove what users rely on, in about 9 minutes of two cores
 
-test-all:  ## the same, and every kept solution, attack, notebook and page, in about 45 minutes; what CI runs
+test-all:  ## the same, and every kept solution, attack, notebook and page, in about 55 minutes; what CI runs
 	@$(MAKE) --no-print-directory test ALL=1
 
 test-package: env  ## the package, the exercises and the grader (ALL=1: thoroughly, with coverage)
