@@ -42,7 +42,6 @@ BASE = Recipe(
     warmup_steps=400,
 )
 PAPER = dataclasses.replace(BASE, norm="post", schedule="inverse_sqrt", learning_rate=1.5e-3)
-LONG = dataclasses.replace(BASE, epochs=12, positions="rotary")
 FIXED = {"schedule": "constant", "warmup_steps": 1, "learning_rate": 5e-4}
 # group, what is switched, recipe
 RUNS = (
@@ -63,11 +62,6 @@ RUNS = (
     ("one switch each", "rotary positions", dataclasses.replace(BASE, positions="rotary")),
     ("one switch each", "post-norm", dataclasses.replace(BASE, norm="post")),
     ("one switch each", "BPE-dropout 0.1", dataclasses.replace(BASE, bpe_dropout=0.1)),
-    ("longer", "none: rotary, 12 epochs", LONG),
-    ("longer", "R-Drop, 6 epochs", dataclasses.replace(LONG, r_drop=5.0, epochs=6)),
-    ("longer", "embeddings not tied", dataclasses.replace(LONG, tie_embeddings=False)),
-    ("longer", "dropout 0.2", dataclasses.replace(LONG, dropout=0.2)),
-    ("longer", "BPE-dropout 0.1", dataclasses.replace(LONG, bpe_dropout=0.1)),
 )
 
 
