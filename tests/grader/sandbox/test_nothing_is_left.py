@@ -128,6 +128,23 @@ def test_where_the_fork_server_was_killed_that_is_said_and_nothing_is_left(tempo
     assert list(temporary.iterdir()) == []
 
 
+def test_nothing_is_left_by_a_grader_that_is_killed_before_it_reads_an_answer(temporary, capfd):
+    server = ForkServer(SMALL, ())
+    session = Session(server)
+    session.load(code_of("x = 1"))
+    process = Path(f"/proc/{session.pid}")
+    server._control.sendall(b'{"do": "time", "pid": 0}\n')
+    assert server._control.recv(1, socket.MSG_PEEK)  # it is there, and stays unread
+    server._control.close()
+    assert server._process.wait(timeout=30) == 0
+    assert not process.exists()
+    assert list(temporary.iterdir()) == []
+    assert capfd.readouterr().err == ""
+    server.close()
+    with contextlib.suppress(ServerGone):
+        session.close()
+
+
 @pytest.mark.thorough
 def test_a_fork_server_that_answers_no_more_is_ended():
     with ForkServer(SMALL, ()) as server:
