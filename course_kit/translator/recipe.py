@@ -61,6 +61,7 @@ class Recipe:
     epochs: int = 26  # passes over the training set
     max_tokens: int = 1024  # in a batch, padding included
     learning_rate: float = 2e-3  # the highest one
+    embedding_rate: float = 1.0  # of the embeddings, as a multiple of the rate of all else
     warmup_steps: int = 600  # over which the rate rises
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"  # inverse_sqrt is the paper's
     betas: tuple[float, float] = (0.9, 0.98)  # of Adam, after the paper
@@ -77,7 +78,7 @@ class Recipe:
             check_whole(**{name: getattr(self, name)})
         check_seed(self.seed)
         check_shares(label_smoothing=self.label_smoothing, bpe_dropout=self.bpe_dropout)
-        for name in ("learning_rate", "eps", "clip_norm", "weight_decay", "r_drop"):
+        for name in ("learning_rate", "embedding_rate", "eps", "clip_norm", "weight_decay", "r_drop"):
             value, may_be_zero = getattr(self, name), name in ("clip_norm", "weight_decay", "r_drop")
             if not isinstance(value, Real):
                 raise TypeError(f"{name} must be a number, got {value!r}")

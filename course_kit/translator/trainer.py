@@ -80,7 +80,8 @@ def train(
         FileNotFoundError: there is nothing to resume, or the best epoch's checkpoint is missing.
         FileExistsError: `out` holds another run's checkpoints, and `resume` is False.
         ValueError: the machine has no such accelerator or too few devices; what is to be resumed was begun with
-            another recipe, task, precision or number of devices, or its checkpoint is damaged.
+            another recipe, task, precision or number of devices, or its checkpoint is damaged; a rate for embeddings,
+            and the model has none.
         FloatingPointError: the loss became NaN or infinite. On a GPU this is seen at the end of the epoch only.
     """
     check_instance(Task, task=task)
@@ -181,13 +182,14 @@ def _optimizer(
     model: nn.Module, recipe: Recipe, *, total_steps: int
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
     """Adam (with decoupled weight decay, none by default), and the recipe's rate for each step."""
-    optimizer = torch.optim.AdamW(
-        model.parameters(),
-        lr=recipe.learning_rate,
-        betas=recipe.betas,
-        eps=recipe.eps,
-        weight_decay=recipe.weight_decay,
-    )
+    modules = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    embeddings = dict.fromkeys(module.weight for module in modules)  # each once, in a fixed order
+    if not embeddings and recipe.embedding_rate != 1:
+        raise ValueError(f"embedding_rate must be 1 for a model without nn.Embedding, got {recipe.embedding_rate}")
+    others = [weight for weight in model.parameters() if weight not in embeddings]
+    rates = ((others, recipe.learning_rate), (list(embeddings), recipe.learning_rate * recipe.embedding_rate))
+    groups = [{"params": weights, "lr": rate} for weights, rate in rates]
+    optimizer = torch.optim.AdamW(groups, betas=recipe.betas, eps=recipe.eps, weight_decay=recipe.weight_decay)
 
     def factor(steps_done: int) -> float:
         return recipe.rate(steps_done + 1, total_steps) / recipe.learning_rate

@@ -44,13 +44,19 @@ def by_hand(task: TranslationTask, recipe: Recipe) -> nn.Module:
         torch.manual_seed(recipe.seed)
         model = Transformer(recipe.model_config())
     task = task.by_recipe(recipe)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), betas=recipe.betas, eps=recipe.eps, weight_decay=recipe.weight_decay
+    embeddings, others = (
+        [weight for name, weight in model.named_parameters() if ("embedding" in name) == wanted]
+        for wanted in (True, False)
     )
+    optimizer = torch.optim.AdamW(
+        [{"params": others, "factor": 1.0}, {"params": embeddings, "factor": recipe.embedding_rate}],
+        betas=recipe.betas, eps=recipe.eps, weight_decay=recipe.weight_decay,
+    )  # fmt: skip
     epochs = [list(task.epoch(number, seed=recipe.seed)) for number in range(recipe.epochs)]
     total_steps = recipe.epochs * len(epochs[0])
     for step, batch in enumerate((batch for epoch in epochs for batch in epoch), 1):
-        optimizer.param_groups[0]["lr"] = recipe.rate(step, total_steps)
+        for group in optimizer.param_groups:
+            group["lr"] = group["factor"] * recipe.rate(step, total_steps)
         optimizer.zero_grad()
         task.loss(model, batch).backward()
         if recipe.clip_norm:
@@ -62,7 +68,7 @@ def by_hand(task: TranslationTask, recipe: Recipe) -> nn.Module:
 @pytest.mark.parametrize(
     "change",
     [
-        {"seed": 3, "bpe_dropout": 0.3, "eps": 0.1, "clip_norm": 0.05, "r_drop": 2.0},
+        {"seed": 3, "bpe_dropout": 0.3, "eps": 0.1, "clip_norm": 0.05, "r_drop": 2.0, "embedding_rate": 3.0},
         *(
             pytest.param(change, marks=pytest.mark.thorough)
             for change in (
@@ -70,7 +76,13 @@ def by_hand(task: TranslationTask, recipe: Recipe) -> nn.Module:
                 {"betas": (0.5, 0.7), "weight_decay": 0.5},
                 {"eps": 0.1, "clip_norm": 0.0},
                 {"schedule": "inverse_sqrt", "label_smoothing": 0.6},
-                {"schedule": "constant", "tie_embeddings": False, "norm": "post", "positions": "rotary"},
+                {
+                    "schedule": "constant",
+                    "tie_embeddings": False,
+                    "norm": "post",
+                    "positions": "learned",
+                    "embedding_rate": 0.2,
+                },
             )
         ),
     ],
@@ -171,6 +183,12 @@ class Pulled:
     def correct(self, prediction, batch):
         right = (prediction > torch.arange(-10, 10) / 10)[None]
         return right, torch.arange(20)[None] % 2 == 0
+
+
+def test_a_rate_for_embeddings_needs_embeddings():
+    recipe = dataclasses.replace(PULLING, embedding_rate=3.0)
+    with pytest.raises(ValueError, match=r"embedding_rate must be 1 for a model without nn\.Embedding, got 3\.0"):
+        train(Pulled([1.0] * 3), recipe, model=Pull(), **QUIET)
 
 
 def loss_of(model):
