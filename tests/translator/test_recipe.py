@@ -1,12 +1,14 @@
 """A recipe: its file, its schedule, and what it refuses."""
 
 import dataclasses
+import json
 import math
 
 import pytest
 import torch
 import yaml
 
+from benchmarks import ablations
 from course_kit.nn import Transformer
 from course_kit.translator.recipe import Recipe
 from course_lib.training import warmup_rate
@@ -18,6 +20,16 @@ def test_the_rate_rises_in_a_straight_line_and_falls_along_a_cosine():
     rates = [recipe.rate(step, 110) for step in (1, 5, 10, 35, 60, 110, 500)]
     quarter, half = (0.01 + 0.99 * share for share in ((2 + math.sqrt(2)) / 4, 1 / 2))
     assert rates == pytest.approx([0.05, 0.25, 0.5, 0.5 * quarter, 0.5 * half, 0.005, 0.005])
+
+
+def test_the_runs_on_the_page_are_of_todays_recipes_though_a_setting_was_added_since(capsys, tmp_path):
+    kept = json.loads(ablations.RESULTS.read_text())
+    assert "embedding_rate" not in kept[0]["recipe"]
+    assert ablations.read_results(ablations.RESULTS) == kept
+    kept[0]["recipe"]["dropout"] = 0.7
+    (tmp_path / "changed.json").write_text(json.dumps(kept))
+    assert ablations.read_results(tmp_path / "changed.json") == kept[1:]
+    assert "left out, of another recipe: paper or BERT, the paper's recipe, seed 0" in capsys.readouterr().out
 
 
 def test_inverse_sqrt_is_the_papers_schedule_scaled_to_the_peak_and_constant_stays_there():
