@@ -87,12 +87,11 @@ def run_missing(path: Path = RESULTS, seeds: Sequence[int] = SEEDS) -> None:
 def read_results(path: Path) -> list[dict]:
     """The results in a file whose recipe is that of today; others are named, and left out."""
     results = json.loads(path.read_text()) if path.exists() else []
-    today = {(group, switch): recipe for group, switch, recipe in RUNS}
+    today = {(group, switch): recipe.to_dict() for group, switch, recipe in RUNS}
     kept = []
     for result in results:
-        recipe = today.get((result["group"], result["switch"]))
-        # A setting that is newer than the result had its default.
-        if recipe and Recipe.from_dict(result["recipe"]) == dataclasses.replace(recipe, seed=result["seed"]):
+        recipe = Recipe().to_dict() | result["recipe"]  # a setting that is newer than the result had its default
+        if recipe == {**today.get((result["group"], result["switch"]), {}), "seed": result["seed"]}:
             kept.append(result)
         else:
             print(f"left out, of another recipe: {result['group']}, {result['switch']}, seed {result['seed']}")

@@ -55,7 +55,6 @@ class Recipe:
     # the loss
     label_smoothing: float = 0.1  # as in the paper
     bpe_dropout: float = 0.0  # share of merges that are skipped at random, so that words split differently
-    r_drop: float = 0.0  # weight of the disagreement between two passes with different dropout; 0 for one pass
 
     # the schedule
     epochs: int = 26  # passes over the training set
@@ -78,8 +77,8 @@ class Recipe:
             check_whole(**{name: getattr(self, name)})
         check_seed(self.seed)
         check_shares(label_smoothing=self.label_smoothing, bpe_dropout=self.bpe_dropout)
-        for name in ("learning_rate", "embedding_rate", "eps", "clip_norm", "weight_decay", "r_drop"):
-            value, may_be_zero = getattr(self, name), name in ("clip_norm", "weight_decay", "r_drop")
+        for name in ("learning_rate", "embedding_rate", "eps", "clip_norm", "weight_decay"):
+            value, may_be_zero = getattr(self, name), name in ("clip_norm", "weight_decay")
             if not isinstance(value, Real):
                 raise TypeError(f"{name} must be a number, got {value!r}")
             if not 0 <= value < math.inf or (value == 0 and not may_be_zero):

@@ -20,12 +20,7 @@ from torch import Tensor, nn
 from course_kit._checks import check_instance, check_sequence, check_whole
 from course_kit.data.corpus import Pairs, ParallelCorpus
 from course_kit.data.vocabulary import Vocabulary
-from course_kit.translator.fast_loss import (
-    check_weight,
-    chunked_label_smoothing_loss,
-    masked_label_smoothing_loss,
-    r_drop_loss,
-)
+from course_kit.translator.fast_loss import chunked_label_smoothing_loss, masked_label_smoothing_loss
 from course_kit.translator.recipe import Recipe, check_shares
 from course_kit.workshop.tasks import SequencePairs, Task, TokenTask
 from course_lib._typing import Float
@@ -80,8 +75,6 @@ class TranslationTask(TokenTask):
         vocabulary: of both languages.
         max_tokens: of a batch, padding included: number of sentences times the length of the longest.
         label_smoothing: share of the target probability that is spread over all tokens in the training loss.
-        r_drop: weight, in the training loss, of the disagreement between two passes with different dropout; 0 for one
-            pass.
         bpe_dropout: probability of leaving out a merge in training, so that words come in several spellings.
         max_length: training pairs with more tokens per side are left out, since they would stretch a batch.
     """
@@ -97,14 +90,12 @@ class TranslationTask(TokenTask):
         max_tokens: int = 2048,
         label_smoothing: float = 0.1,
         bpe_dropout: float = 0.0,
-        r_drop: float = 0.0,
         max_length: int = 100,
     ):
         check_instance(ParallelCorpus, corpus=corpus)
         check_instance(Vocabulary, vocabulary=vocabulary)
         check_whole(max_tokens=max_tokens, max_length=max_length)
         check_shares(label_smoothing=label_smoothing, bpe_dropout=bpe_dropout)
-        check_weight(r_drop)
         if max_length + 1 > max_tokens:
             raise ValueError(
                 f"a batch must hold the longest sentence and its eos, max_length + 1 = {max_length + 1} tokens, got "
@@ -114,7 +105,7 @@ class TranslationTask(TokenTask):
         self.vocabulary = vocabulary
         self.max_tokens = max_tokens
         self.label_smoothing = label_smoothing
-        self.bpe_dropout, self.r_drop = bpe_dropout, r_drop
+        self.bpe_dropout = bpe_dropout
         self.max_length = max_length
         self.pad_id, self.bos_id, self.eos_id = vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id
         self.name = f"{corpus.name} {corpus.source_language}→{corpus.target_language}"
@@ -130,7 +121,6 @@ class TranslationTask(TokenTask):
         task = copy.copy(self)  # what is encoded already is shared
         task.max_tokens = recipe.max_tokens
         task.label_smoothing, task.bpe_dropout = recipe.label_smoothing, recipe.bpe_dropout
-        task.r_drop = recipe.r_drop
         return task
 
     def epoch(self, number: int, *, seed: int) -> Sequence[SequencePairs]:
@@ -223,11 +213,7 @@ class TranslationTask(TokenTask):
         return self._pad((pairs + pairs)[start : start + size])
 
     def loss(self, model: nn.Module, batch: SequencePairs) -> Float[Tensor, ""]:
-        """Cross-entropy with label smoothing, the mean over all tokens but padding; `r_drop_loss` in training."""
-        if self.r_drop and model.training:
-            logits = model(batch.source.repeat(2, 1), batch.inputs.repeat(2, 1))  # (2 B, L, V), the dropout differs
-            passes = logits.view(2, -1, logits.shape[-1])  # (2, B · L, V)
-            return r_drop_loss(passes, batch.labels.flatten(), self.label_smoothing, self.pad_id, self.r_drop)
+        """Cross-entropy with label smoothing, the mean over the tokens that are not padding."""
         logits = model(batch.source, batch.inputs)  # (B, L, V)
         rows, labels = logits.flatten(0, 1), batch.labels.flatten()
         if rows.device.type == "cpu":

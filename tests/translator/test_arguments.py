@@ -33,9 +33,9 @@ TEXTS = "another text.*|empty"
 OF_SENTENCES = {"called": {"sentences": "sentence"}, "open": {"sentences": TEXTS}}
 OF_SEARCH = {"called": {"source": "tokens"}, "open": {"source": "bool|bytes"}}
 SHARES = {"label_smoothing": 0.1, "bpe_dropout": 0.1}
-SETTINGS = dataclasses.asdict(dataclasses.replace(RECIPE, **SHARES, weight_decay=0.1, r_drop=0.5))
+SETTINGS = dataclasses.asdict(dataclasses.replace(RECIPE, **SHARES, weight_decay=0.1))
 del SETTINGS["precision"]  # Lightning refuses what it does not know
-SIZES = {"corpus": CORPUS, "vocabulary": VOCABULARY, "max_tokens": 64, **SHARES, "r_drop": 0.5, "max_length": 50}
+SIZES = {"corpus": CORPUS, "vocabulary": VOCABULARY, "max_tokens": 64, **SHARES, "max_length": 50}
 TRAIN = {
     "task": TASK, "recipe": RECIPE, "model": Transformer(RECIPE.model_config()), "accelerator": "cpu", "devices": 1,
     "strategy": "auto", "show_progress": False, "stop_after": 1,

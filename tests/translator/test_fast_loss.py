@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_kit.translator.fast_loss import ROWS, chunked_label_smoothing_loss, masked_label_smoothing_loss, r_drop_loss
+from course_kit.translator.fast_loss import ROWS, chunked_label_smoothing_loss, masked_label_smoothing_loss
 from course_lib.training import label_smoothing_loss
 
 PAD = 0
@@ -51,39 +51,6 @@ def test_bfloat16_logits_lose_only_what_bfloat16_loses():
     (expected,) = torch.autograd.grad(F.cross_entropy(logits, targets, **options), logits)
     # bfloat16 has 8 bits: logits rounded on the way in, the gradient on the way out.
     torch.testing.assert_close(grad.float(), expected, rtol=2**-5, atol=2e-4)
-
-
-def r_drop_by_hand(logits, targets, smoothing, weight):
-    """From PyTorch's cross-entropy and Kullback–Leibler divergence."""
-    first, second = (x[targets != PAD] for x in logits.log_softmax(-1))
-    loss = F.cross_entropy(logits.flatten(0, 1), targets.repeat(2), ignore_index=PAD, label_smoothing=smoothing)
-    of = {"reduction": "batchmean", "log_target": True}
-    return loss + weight / 4 * (F.kl_div(first, second, **of) + F.kl_div(second, first, **of))
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.3, 5.0])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [2, ROWS // 2, ROWS // 2 + 1, 2 * ROWS + 7])
-def test_two_passes_are_compared_as_pytorch_compares_them(rows, smoothing, weight):
-    _, targets = case(rows)
-    logits = torch.randn(2, rows, 13, dtype=torch.float64, requires_grad=True)
-    ours = r_drop_loss(logits, targets, smoothing, PAD, weight)
-    theirs = r_drop_by_hand(logits, targets, smoothing, weight)
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-    gradients = (torch.autograd.grad(3 * loss, logits)[0] for loss in (ours, theirs))
-    torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
-
-
-def test_two_equal_passes_cost_what_one_costs():
-    logits, targets = case(31)
-    both = r_drop_loss(logits.expand(2, -1, -1), targets, 0.1, PAD, 5.0)
-    torch.testing.assert_close(both, chunked_label_smoothing_loss(logits, targets, 0.1, PAD), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("weight", [-1.0, float("inf"), float("nan")])
-def test_a_weight_of_disagreement_is_not_negative(weight):
-    with pytest.raises(ValueError, match="r_drop must be finite and not negative"):
-        r_drop_loss(torch.zeros(2, 3, 5), torch.tensor([1, 2, 3]), 0.1, PAD, weight)
 
 
 @FAST

@@ -12,7 +12,6 @@ from course_kit.data import Vocabulary, built_in_corpus
 from course_kit.data.corpus import ParallelCorpus
 from course_kit.nn import Transformer, TransformerConfig
 from course_kit.translator import TranslationTask
-from course_kit.translator.fast_loss import r_drop_loss
 from course_kit.translator.slices import padded, slices
 from course_kit.workshop.tasks import Task
 from course_kit.workshop.train_on import train_on
@@ -217,29 +216,11 @@ def test_the_fingerprint_is_that_of_the_training_pairs_as_tokens(tiny):
     assert fingerprint(Vocabulary.learn(corpus.sentences("train"), 8)) != first
 
 
-def test_with_r_drop_the_loss_is_of_two_passes_in_training_and_of_one_otherwise(captions):
-    task = TranslationTask(*captions, r_drop=3.0)
-    once = TranslationTask(*captions)
-    sizes = {"vocab_size": len(task.vocabulary), "d_model": 8, "num_heads": 2, "num_layers": 1, "d_ff": 8}
-    model = Transformer(TransformerConfig(**sizes, dropout=0.4))
-    batch = task.held_out(7)
-    torch.manual_seed(1)
-    ours = task.loss(model, batch)
-    torch.manual_seed(1)
-    passes = model(torch.cat((batch.source, batch.source)), torch.cat((batch.inputs, batch.inputs))).chunk(2)
-    expected = r_drop_loss(torch.stack([x.flatten(0, 1) for x in passes]), batch.labels.flatten(), 0.1, 0, 3.0)
-    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-6)
-    assert ours > once.loss(model, batch) + 0.1  # the passes disagree
-    model.eval()
-    torch.testing.assert_close(task.loss(model, batch), once.loss(model, batch), rtol=0, atol=0)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"label_smoothing": 1.0}, "label_smoothing must lie in"),
         ({"bpe_dropout": 1.5}, "bpe_dropout must lie in"),
-        ({"r_drop": -1.0}, "r_drop must be finite and not negative"),
         ({"max_tokens": 50}, "a batch must hold the longest sentence and its eos, max_length . 1 = 101 tokens, got"),
     ],
 )
