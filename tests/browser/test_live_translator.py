@@ -106,8 +106,10 @@ def test_the_maps_and_one_head_show_what_python_computes(visit):
         .evaluate("n => { const r = n.getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight }")
     )
     part(page, "tab-head").click()
-    part(page, "target").locator(".chip").nth(1).click()
     page.wait_for_function("document.querySelector('[data-k=head-title]').textContent.includes('layer 2, head 3')")
+    first = part(page, "head-title").text_content()
+    part(page, "target").locator(".chip").nth(1).click()  # the title and the rows change together, a moment later
+    page.wait_for_function("t => document.querySelector('[data-k=head-title]').textContent != t", arg=first)
     page.wait_for_function("n => document.querySelectorAll('[data-k=head-rows] tr').length == n", arg=len(words))
     shown = [float(cell.text_content()) for cell in part(page, "head-rows").locator("td.weight").all()]
     assert shown == pytest.approx(weights[2, 1].tolist(), abs=0.011)
