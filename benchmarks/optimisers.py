@@ -3,7 +3,7 @@
     python -m benchmarks.optimisers  measure what is missing, one line of results per run
 
 The processor time of a step is measured first. Then both rates of each optimiser are chosen on a separate seed, with
-the same grid for both, and five seeds run. Results are kept as they come. The page `training_recipes` shows them.
+the same grid for both, and five seeds run. Results are kept as they come. The page `muon` shows them.
 """
 
 from __future__ import annotations
