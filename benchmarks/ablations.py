@@ -5,7 +5,8 @@
 
 Each run trains a model of about a million parameters for the same number of epochs and is measured on the validation
 set: perplexity per token, and BLEU of greedy translations. Results are kept as they come, so that a run of hours can be
-stopped and gone on with. The page `training` shows them.
+stopped and gone on with. The page `training_recipes` shows them. The last three rows were run later than the others, on
+another machine; there the base's first seed has 9.62 and 25.70 instead of 9.61 and 25.90.
 """
 
 from __future__ import annotations
@@ -35,11 +36,14 @@ BASE = Recipe(
     num_layers=2,
     d_ff=256,
     dropout=0.1,
+    positions="sinusoidal",
     bpe_dropout=0.0,
     epochs=3,
     max_tokens=1024,
     learning_rate=2e-3,
+    embedding_rate=1.0,
     warmup_steps=400,
+    precision="32-true",
 )
 PAPER = dataclasses.replace(BASE, norm="post", schedule="inverse_sqrt", learning_rate=1.5e-3)
 FIXED = {"schedule": "constant", "warmup_steps": 1, "learning_rate": 5e-4}
@@ -62,6 +66,9 @@ RUNS = (
     ("one switch each", "rotary positions", dataclasses.replace(BASE, positions="rotary")),
     ("one switch each", "post-norm", dataclasses.replace(BASE, norm="post")),
     ("one switch each", "BPE-dropout 0.1", dataclasses.replace(BASE, bpe_dropout=0.1)),
+    ("one switch each", "dropout 0.3", dataclasses.replace(BASE, dropout=0.3)),
+    ("one switch each", "embeddings at 3 × the rate", dataclasses.replace(BASE, embedding_rate=3.0)),
+    ("one switch each", "rotary, embeddings at 3 ×", dataclasses.replace(BASE, positions="rotary", embedding_rate=3.0)),
 )
 
 
@@ -90,7 +97,7 @@ def read_results(path: Path) -> list[dict]:
     today = {(group, switch): recipe.to_dict() for group, switch, recipe in RUNS}
     kept = []
     for result in results:
-        recipe = Recipe().to_dict() | result["recipe"]  # a setting that is newer than the result had its default
+        recipe = BASE.to_dict() | result["recipe"]  # a setting that is newer than the result had the base's value
         if recipe == {**today.get((result["group"], result["switch"]), {}), "seed": result["seed"]}:
             kept.append(result)
         else:

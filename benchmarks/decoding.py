@@ -22,7 +22,7 @@ BATCH, SOURCE_LENGTH, PAIRS = 64, 16, 5
 LENGTHS = 16, 32, 64, 128
 AGAINST_PEER = 32  # tokens a sentence
 CONFIG = TransformerConfig(
-    vocab_size=6000, d_model=256, num_heads=4, num_layers=3, d_ff=512, dropout=0.0, pad_id=0, max_length=max(LENGTHS)
+    vocab_size=6000, d_model=128, num_heads=4, num_layers=4, d_ff=512, dropout=0.0, pad_id=0, max_length=max(LENGTHS)
 )
 BOS, EOS = 1, 2
 
@@ -45,7 +45,7 @@ def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
     for beam_size in (1, 5):
         result = compare(_ours(model, source, beam_size), _theirs(source, beam_size), pairs=PAIRS)
         name = f"ours / transformers' generate, beam {beam_size}, batch {BATCH}, {AGAINST_PEER} tokens"
-        yield f"{name}, d_model 256, 3 + 3 layers", result.ratio, result.spread
+        yield f"{name}, d_model 128, 4 + 4 layers", result.ratio, result.spread
 
 
 def _test_sentences() -> tuple[str, Callable[..., None]]:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import os
+import platform
 import sys
 import time
 from pathlib import Path
@@ -178,6 +179,7 @@ def _train(options: argparse.Namespace) -> int:
         "cpu_minutes": round((time.process_time() - cpu) / 60, 1),
         "accelerator": "cpu" if on_cpu(options.accelerator) else options.accelerator,
         "threads": torch.get_num_threads(),
+        "machine": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}",
         "devices": options.devices,
         "resumed": options.resume,
     }

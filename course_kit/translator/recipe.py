@@ -43,13 +43,13 @@ class Recipe:
 
     # the model
     vocab_size: int = 6000  # subwords of both languages together
-    d_model: int = 256  # features of a token between layers
-    num_heads: int = 4  # of 64 features each
-    num_layers: int = 3  # in the encoder, and as many in the decoder
-    d_ff: int = 512  # twice d_model
+    d_model: int = 128  # features of a token between layers
+    num_heads: int = 4  # of 32 features each
+    num_layers: int = 4  # in the encoder, and as many in the decoder
+    d_ff: int = 512  # four times d_model
     dropout: float = 0.3  # high, because there is little data
     norm: Literal["post", "pre"] = "pre"  # "pre" is stable at a high learning rate
-    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # the position code
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "rotary"  # the position code
     tie_embeddings: bool = True  # one matrix for source, target and output
 
     # the loss
@@ -57,10 +57,10 @@ class Recipe:
     bpe_dropout: float = 0.0  # share of merges that are skipped at random, so that words split differently
 
     # the schedule
-    epochs: int = 26  # passes over the training set
+    epochs: int = 42  # passes over the training set
     max_tokens: int = 1024  # in a batch, padding included
-    learning_rate: float = 2e-3  # the highest one
-    embedding_rate: float = 1.0  # of the embeddings, as a multiple of the rate of all else
+    learning_rate: float = 3e-3  # the highest one
+    embedding_rate: float = 3.0  # of the embeddings, if there are any, as a multiple of all else's
     warmup_steps: int = 600  # over which the rate rises
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"  # inverse_sqrt is the paper's
     betas: tuple[float, float] = (0.9, 0.98)  # of Adam, after the paper

@@ -184,8 +184,6 @@ def _optimizer(
     """Adam (with decoupled weight decay, none by default), and the recipe's rate for each step."""
     modules = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     embeddings = dict.fromkeys(module.weight for module in modules)  # each once, in a fixed order
-    if not embeddings and recipe.embedding_rate != 1:
-        raise ValueError(f"embedding_rate must be 1 for a model without nn.Embedding, got {recipe.embedding_rate}")
     others = [weight for weight in model.parameters() if weight not in embeddings]
     rates = ((others, recipe.learning_rate), (list(embeddings), recipe.learning_rate * recipe.embedding_rate))
     groups = [{"params": weights, "lr": rate} for weights, rate in rates]

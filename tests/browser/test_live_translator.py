@@ -98,7 +98,7 @@ def test_the_maps_and_one_head_show_what_python_computes(visit):
     words, _, weights = translator().attention(SENTENCE, translator().translate([SENTENCE], beam_size=1)[0], layer=1)
     part(page, "tab-maps").click()
     maps = part(page, "maps").locator("button")
-    assert maps.count() == 12
+    assert maps.count() == 16
     maps.nth(6).click()  # layer 2, head 3; the words stay in sight above the map that was chosen
     assert (
         part(page, "target")

@@ -153,7 +153,7 @@ def test_logits_and_attention_are_those_of_python(page):
     assert read["encoded"] == read["encoder"]
     weights = maps["decoder.layers.1.cross_attention"][0, 2, 3]
     query, keys, values = (torch.tensor(read[name]) for name in ("query", "keys", "values"))
-    torch.testing.assert_close((keys @ query / 8).softmax(-1), weights, rtol=0, atol=1e-4)
+    torch.testing.assert_close((keys @ query / 32**0.5).softmax(-1), weights, rtol=0, atol=1e-4)
     torch.testing.assert_close(torch.tensor(read["output"]), weights @ values, rtol=0, atol=1e-4)
 
 
@@ -244,7 +244,7 @@ def ask(page):
 
 def test_the_worker_loads_once_and_answers_each_question(page, ask):
     assert "has not been loaded" in ask(do="translate", text="Hund", search="greedy")["error"]
-    about = {"vocabularySize": 6000, "layers": 3, "heads": 4, "dModel": 256, "maxSourceTokens": 256}
+    about = {"vocabularySize": 6000, "layers": 4, "heads": 4, "dModel": 128, "maxSourceTokens": 256}
     assert ask(do="load", base=f"{ADDRESS}nowhere")["error"]
     assert ask(do="load", base=ADDRESS)["done"] == about
     shares = page.evaluate("heard.map(one => one.progress).filter(share => share !== undefined)")

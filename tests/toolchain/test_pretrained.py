@@ -1,8 +1,10 @@
 """Putting a trained translator into the package: weights, scores of every run, card."""
 
 import json
+import shutil
 
 import pytest
+import torch
 import yaml
 
 from course_grade.command import main
@@ -56,6 +58,19 @@ def test_every_run_has_its_scores(published, runs):
         )
 
 
+def test_what_is_scored_already_is_not_scored_again(published, runs, monkeypatch, tmp_path):
+    folder, corpus = published
+    shutil.copytree(folder, tmp_path / "again")
+    monkeypatch.setattr(pretrained, "load_corpus", lambda name: corpus)
+    monkeypatch.setattr(pretrained, "SPLITS", ("val", "test"))
+    monkeypatch.setattr(Translator, "evaluate", None)
+    pretrained.publish(runs[:2], tmp_path / "again")
+    rows = json.loads((folder / "scores.json").read_text())
+    assert json.loads((tmp_path / "again/scores.json").read_text()) == rows[:2]
+    with pytest.raises(TypeError, match="not callable"):
+        pretrained.publish(runs[:1], tmp_path / "new")
+
+
 def test_the_card_says_what_was_measured(published):
     folder, _ = published
     card = (folder / "README.md").read_text()
@@ -65,6 +80,7 @@ def test_the_card_says_what_was_measured(published):
     assert "test, 2 seeds with 1 epochs: mean" in card
     assert "minutes on a CPU with " in card
     assert "in precision 32-true" in card
+    assert f"torch {torch.__version__}; " in card
 
 
 def test_a_run_that_was_resumed_or_was_on_a_gpu_says_so():

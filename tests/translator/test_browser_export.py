@@ -16,9 +16,9 @@ def test_every_weight_is_within_half_a_step_of_its_own():
         assert (weights()[name] - weight.float()).abs().max() <= 1.001 * half, name
 
 
-def test_weights_vocabulary_and_scripts_are_7_mb_at_most():
+def test_weights_vocabulary_and_scripts_are_3_5_mb_at_most():
     scripts = sum(path.stat().st_size for path in (ROOT / "book/_static/translator").iterdir())
-    assert sum(map(len, files().values())) + scripts < 7_000_000
+    assert sum(map(len, files().values())) + scripts < 3_500_000
 
 
 def test_files_that_differ_from_the_weights_are_replaced(tmp_path):

@@ -31,7 +31,7 @@ from course_kit.workshop.tasks import reversal
 from tools.publisher import ROOT
 
 TINY = {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24, "dropout": 0.1, "precision": "32-true"}
-REVERSAL = Recipe(vocab_size=13, epochs=3, warmup_steps=50, learning_rate=3e-3, **TINY)
+REVERSAL = Recipe(vocab_size=13, epochs=3, warmup_steps=50, learning_rate=3e-3, positions="sinusoidal", **TINY)
 CAPTIONS = Recipe(vocab_size=250, epochs=2, warmup_steps=10, max_tokens=256, **TINY)
 QUIET = {"accelerator": "cpu", "show_progress": False}
 

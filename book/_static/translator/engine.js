@@ -164,19 +164,35 @@ function splitHeads(x, num_heads) {
   return range(num_heads).map(h => x.map(row => row.subarray(h * d_k, (h + 1) * d_k)));
 }
 
+/** Rotary positions: turns features 2i and 2i + 1 of each vector by the angle position / 10000^(2i / d_k), in place. */
+function rotate(heads, positions) {
+  for (const [n, position] of positions.entries()) {
+    for (let i = 0; i < heads[0][n].length; i += 2) {
+      const angle = position * 10000 ** (-i / heads[0][n].length);
+      const cos = Math.cos(angle), sin = Math.sin(angle);
+      for (const { [n]: vector } of heads) {
+        const even = vector[i], odd = vector[i + 1];
+        vector[i] = even * cos - odd * sin;
+        vector[i + 1] = even * sin + odd * cos;
+      }
+    }
+  }
+  return heads;
+}
+
 /** Keys and values of x, (H, L, d_k) each, after those that were kept earlier. */
-function keysAndValues({ k_proj, v_proj }, x, num_heads, kept = { keys: [], values: [] }) {
+function keysAndValues({ k_proj, v_proj }, x, num_heads, positions = [], kept = { keys: [], values: [] }) {
   const append = (heads, more) => more.forEach((head, h) => (heads[h] ??= []).push(...head));
-  append(kept.keys, splitHeads(linear(k_proj, x), num_heads));
+  append(kept.keys, rotate(splitHeads(linear(k_proj, x), num_heads), positions));
   append(kept.values, splitHeads(linear(v_proj, x), num_heads));
   return kept;
 }
 
-/** The mask is `mayAttend`: for each query the places of the keys that it may attend to. `look`, if given, is called
- * with what each head computed for each query. */
-function multiHeadAttention({ q_proj, out_proj }, x, { keys, values }, mayAttend, look) {
+/** The mask is `mayAttend`: for each query the places of the keys that it may attend to. Without positions, as in
+ * cross-attention, nothing is turned. `look`, if given, is called with what each head computed for each query. */
+function multiHeadAttention({ q_proj, out_proj }, x, { keys, values }, positions, mayAttend, look) {
   const num_heads = keys.length;
-  const queries = splitHeads(linear(q_proj, x), num_heads); // (H, L_q, d_k)
+  const queries = rotate(splitHeads(linear(q_proj, x), num_heads), positions); // (H, L_q, d_k)
   const outputs = x.map(row => new Float32Array(row.length)); // (L_q, d_model)
   splitHeads(outputs, num_heads).forEach((output, h) => {
     mayAttend.forEach((places, i) => {
@@ -189,44 +205,35 @@ function multiHeadAttention({ q_proj, out_proj }, x, { keys, values }, mayAttend
 }
 
 /** Pre-norm: x + f(norm(x)), first with self-attention, then with the feed-forward network. */
-function encoderLayer(layer, x, mayAttend, num_heads, look) {
+function encoderLayer(layer, x, positions, mayAttend, num_heads, look) {
   const y = layerNorm(layer.norm1, x);
-  const kept = keysAndValues(layer.self_attention, y, num_heads);
-  x = add(x, multiHeadAttention(layer.self_attention, y, kept, mayAttend, look));
+  const kept = keysAndValues(layer.self_attention, y, num_heads, positions);
+  x = add(x, multiHeadAttention(layer.self_attention, y, kept, positions, mayAttend, look));
   return add(x, feedForward(layer.feed_forward, layerNorm(layer.norm2, x)));
 }
 
 /** Self-attention over `own` keys and values, to which those of x are added; cross-attention over the memory's. */
-function decoderLayer(layer, x, { own, cross }, mayAttend, lookOwn, lookCross) {
+function decoderLayer(layer, x, { own, cross }, positions, mayAttend, lookOwn, lookCross) {
   const y = layerNorm(layer.norm1, x);
-  keysAndValues(layer.self_attention, y, cross.keys.length, own);
-  x = add(x, multiHeadAttention(layer.self_attention, y, own, mayAttend, lookOwn));
+  keysAndValues(layer.self_attention, y, cross.keys.length, positions, own);
+  x = add(x, multiHeadAttention(layer.self_attention, y, own, positions, mayAttend, lookOwn));
   const everywhere = x.map(() => range(cross.keys[0].length));
-  x = add(x, multiHeadAttention(layer.cross_attention, layerNorm(layer.norm2, x), cross, everywhere, lookCross));
+  x = add(x, multiHeadAttention(layer.cross_attention, layerNorm(layer.norm2, x), cross, [], everywhere, lookCross));
   return add(x, feedForward(layer.feed_forward, layerNorm(layer.norm3, x)));
 }
 
 // -------------------------------------------------------------------------------------------------------- the model
 
-/** PE[2i] = sin(position / 10000^(2i / d_model)), PE[2i + 1] the cosine of the same angle. */
-function sinusoidalEncoding(position, d_model) {
-  const angle = c => position * 10000 ** (-(c - c % 2) / d_model);
-  return Float32Array.from({ length: d_model }, (_, c) => c % 2 ? Math.cos(angle(c)) : Math.sin(angle(c)));
-}
-
-function embed({ embedding, config: { d_model } }, ids, positions) {
-  return ids.map((id, i) => {
-    const code = sinusoidalEncoding(positions[i], d_model);
-    return code.map((value, c) => Math.sqrt(d_model) * embedding[id * d_model + c] + value);
-  });
+function embed({ embedding, config: { d_model } }, ids) {
+  return ids.map(id => embedding.subarray(id * d_model, (id + 1) * d_model).map(value => Math.sqrt(d_model) * value));
 }
 
 /** The memory (L_source, d_model). `look(kind, layer)` gives the function that each attention calls, or nothing. */
 function encoder(model, ids, look = () => undefined) {
-  const everywhere = ids.map(() => range(ids.length));
-  let x = embed(model, ids, range(ids.length)); // (L_source, d_model)
+  const positions = range(ids.length), everywhere = ids.map(() => positions);
+  let x = embed(model, ids); // (L_source, d_model)
   model.encoder.layers.forEach((layer, n) => {
-    x = encoderLayer(layer, x, everywhere, model.config.num_heads, look("encoder", n));
+    x = encoderLayer(layer, x, positions, everywhere, model.config.num_heads, look("encoder", n));
   });
   return layerNorm(model.encoder.norm, x);
 }
@@ -234,9 +241,9 @@ function encoder(model, ids, look = () => undefined) {
 /** Logits (L, V) of the next token after each of the ids. */
 function decoder(state, ids, positions, mayAttend, look = () => undefined) {
   const { model } = state;
-  let x = embed(model, ids, positions); // (L, d_model)
+  let x = embed(model, ids); // (L, d_model)
   model.decoder.layers.forEach((layer, n) => {
-    x = decoderLayer(layer, x, state.layers[n], mayAttend, look("decoder", n), look("cross", n));
+    x = decoderLayer(layer, x, state.layers[n], positions, mayAttend, look("decoder", n), look("cross", n));
   });
   return linear({ weight: model.embedding }, layerNorm(model.decoder.norm, x)); // (L, V)
 }
