@@ -7,6 +7,7 @@ precision of this machine, the loss in chunks and `ByteDropout`, against PyTorch
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Iterator
@@ -70,13 +71,14 @@ def rows() -> Iterator[tuple[str, float, tuple[float, float]]]:
     yield f"training step {shape}", *_of(result)
     yield from _shares(result, CONFIG, matmul_peak())
 
-    config, precision = Recipe().model_config(), best_precision("cpu")
+    config = dataclasses.replace(Recipe().model_config(), positions="sinusoidal")  # which the peer has too
+    precision = best_precision("cpu")
     dtype = torch.bfloat16 if precision == "bf16-mixed" else None
     ours = Transformer(config)
     batch = _batch(config)
     with ByteDropout.inside(ours):
         result = compare(_step(ours, batch, _chunked, dtype), _step(Theirs(config), batch, _smoothed, dtype))
-    yield f"the trainer's step, the recipe's model, {precision}", *_of(result)
+    yield f"the trainer's step, sizes of the recipe's model, {precision}", *_of(result)
     yield from _shares(result, config, matmul_peak(dtype=dtype or torch.float32))
 
     logits = torch.randn(BATCH * LENGTH, config.vocab_size, requires_grad=True)

@@ -88,7 +88,7 @@ def card(config: dict, rows: list[dict], translator: Translator) -> str:
         "Multi30k (Elliott, Frank, Sima'an and Specia, 2016, doi:10.18653/v1/W16-3210), from its public repository at "
         "a pinned commit. Its sentences describe photographs from Flickr and may be used for research and teaching; "
         "use these weights likewise. Vocabulary and model have seen the training set only; the validation set chose "
-        "the epoch and the recipe; the test set was read once, for the table below.",
+        "the epoch and the recipe; each run below was scored on the test set once.",
         "",
         "## Scores",
         "",

@@ -185,6 +185,12 @@ class Pulled:
         return right, torch.arange(20)[None] % 2 == 0
 
 
+def test_a_rate_for_embeddings_changes_nothing_without_embeddings():
+    recipes = [dataclasses.replace(PULLING, embedding_rate=rate) for rate in (1.0, 3.0)]
+    first, second = (train(Pulled([1.0] * 3), recipe, model=Pull(), **QUIET)[1] for recipe in recipes)
+    assert first == second
+
+
 def loss_of(model):
     """One minus the share of -1.0, -0.8, …, 0.8 that the number has passed."""
     return 1 - sum(model.number.item() > i / 5 for i in range(-5, 5)) / 10
