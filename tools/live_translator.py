@@ -43,7 +43,8 @@ def prepared() -> dict[str, Any]:
     sizes = dict(zip(("layers", "heads", "len_q", "len_k"), weights.shape, strict=True))
     cross = {**sizes, "weights": [round(x, 3) for x in weights.flatten().tolist()]}
     words = {"source": {"tokens": source}, "target": {"tokens": target}}
-    return {"sentence": sentence, "text": text, **words, "cross": cross, "start": target.index("▁snow")}
+    d_k = translator.model.config.d_model // translator.model.config.num_heads
+    return {"sentence": sentence, "text": text, **words, "cross": cross, "start": target.index("▁snow"), "d_k": d_k}
 
 
 def live_translator(mode: str, view: str = "", static: str = "../_static/") -> str:

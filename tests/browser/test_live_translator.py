@@ -111,6 +111,10 @@ def test_the_maps_and_one_head_show_what_python_computes(visit):
     part(page, "target").locator(".chip").nth(1).click()  # the title and the rows change together, a moment later
     page.wait_for_function("t => document.querySelector('[data-k=head-title]').textContent != t", arg=first)
     page.wait_for_function("n => document.querySelectorAll('[data-k=head-rows] tr').length == n", arg=len(words))
+    keys = translator().model.decoder.layers[1].cross_attention.k_proj
+    d_k = keys.out_features // translator().model.config.num_heads
+    assert f"query · key / √{d_k};" in part(page, "panel-head").text_content()
+    assert f"shows {d_k} numbers" in " ".join(part(page, "panel-head").text_content().split())
     shown = [float(cell.text_content()) for cell in part(page, "head-rows").locator("td.weight").all()]
     assert shown == pytest.approx(weights[2, 1].tolist(), abs=0.011)
     assert "k=cross&l=2&h=3&t=2&v=head" in page.url
