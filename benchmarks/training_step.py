@@ -1,7 +1,8 @@
 """A training step of `Transformer` against `nn.Transformer` between the same embedding and output projection.
 
-Once with the same loss and dropout for both, and once as the trainer takes it: the committed recipe's model in the
-precision of this machine, the loss in chunks and `ByteDropout`, against PyTorch's own. Then those two by themselves.
+Once with the same loss and dropout for both, and once as the trainer takes it: the sizes of the committed recipe (with
+sinusoidal positions, since the peer cannot rotate), the precision of this machine, the loss in chunks and
+`ByteDropout`, against PyTorch's own. Then those two by themselves.
 """
 
 from __future__ import annotations
