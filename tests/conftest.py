@@ -35,6 +35,7 @@ _UNTRACED = {
     "tests/translator/test_arguments.py",
     "tests/translator/search",
     "tests/translator/test_trainer.py",
+    "tests/translator/test_run_folder.py",
     "tests/data/test_grammar.py",
     "tests/costs/test_arguments_of_costs.py",
     "tests/diagnosing/test_arguments_of_diagnosing.py",

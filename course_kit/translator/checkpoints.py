@@ -187,9 +187,6 @@ def load_checkpoint(model: nn.Module, path: str | Path) -> None:
 def _read(path: Path) -> dict[str, Any]:
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        if "history" not in checkpoint:  # one of an earlier version, which left the epochs to Lightning's Trainer
-            scaler = checkpoint.get("MixedPrecision", {})
-            checkpoint |= {"history": checkpoint["callbacks"]["History"]["epochs"], "precision": scaler}
         return {name: checkpoint[name] for name in PARTS}
     except FileNotFoundError:
         raise
