@@ -23,21 +23,6 @@ translator; `course_grade` grades classes.
 """
 
 # ruff: noqa: F403 -- the names of a chapter are those in its own `__all__`
-import importlib
-
-from course_lib import (
-    attention,
-    decoding,
-    efficiency,
-    inspection,
-    language_model,
-    masking,
-    multi_head,
-    positional_encoding,
-    scaled_dot_product,
-    training,
-    transformer,
-)
 from course_lib._version import __version__ as __version__
 from course_lib.attention import *
 from course_lib.decoding import *
@@ -51,23 +36,7 @@ from course_lib.scaled_dot_product import *
 from course_lib.training import *
 from course_lib.transformer import *
 
-_CHAPTERS = (
-    *(attention, scaled_dot_product, multi_head, masking, positional_encoding, transformer, training, decoding),
-    *(inspection, efficiency, language_model),
+# The names that the chapters export; the chapters themselves are modules, and have no `__module__`.
+__all__ = sorted(
+    name for name, thing in globals().items() if getattr(thing, "__module__", "").startswith("course_lib.")
 )
-__all__ = sorted(name for chapter in _CHAPTERS for name in chapter.__all__)
-
-# Names that have moved to `course_kit`: notebooks that ask for them here keep working.
-_MOVED = {
-    "": "RecurrentEncoderDecoder Recipe Translator anomaly assemble assemble_set_encoder check copy diagnose hint "
-    "pretrained progress reversal solution sort train_on",
-    ".nn": "AlibiPosition RotaryPosition SinusoidalPositionalEncoding TransformerConfig "
-    "TransformerEncoder fused_attention record_attention",
-}
-
-
-def __getattr__(name: str):
-    for home, names in _MOVED.items():
-        if name in names.split():
-            return getattr(importlib.import_module(f"course_kit{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from course_lib._typing import Bounds, Shape
 
-__all__ = ["check_finite", "check_number", "check_sequence", "check_whole", "checked", "got"]
+__all__ = ["check_finite", "check_number", "check_sequence", "check_that", "check_whole", "checked", "got"]
 
 _LARGEST = 2**63 - 1  # what PyTorch takes for a size
 _OF_INSTANCE = "_checked_lengths"  # the attribute with the lengths that a constructor took
@@ -44,12 +44,13 @@ _MASK_ADVICE = "a padding mask is (B, 1, 1, L_k) for scores with heads and (B, 1
 
 
 def checked(function: Callable | type | None = None, **advice: str):
-    """Compare all arguments with their annotations, before a function or any public method of a class runs.
+    """Compare all arguments with their annotations, before a function, a constructor or a public method runs.
 
     Tensors: dtype, number of axes, and that axes of one name have one length. In a class, the whole numbers that its
     constructor took are lengths too: `d_model` in a method is the `d_model` of the instance. Floating-point tensors of
     a call have one dtype, except under autocast. Numbers: type and bounds. Functions, modules and sequences: their
-    kind. If the annotation of a function says what tensor it returns, every result is compared with that.
+    kind. What a decorated function returns is not checked. But an argument that is annotated as a function returning a
+    tensor, `Callable[..., Float[Tensor, "…"]]`, is wrapped, so that each of its results is compared.
 
     Args:
         function: what is decorated.
@@ -107,6 +108,13 @@ def check_sequence(**sequences: Sequence) -> None:
             raise TypeError(f"{name} must be a list, got {sequence!r:.40}; pass [{name}] for a single one")
 
 
+def check_that(holds: bool | Tensor, must: str, came: object, advice: str = "") -> None:
+    """Refuse, with a ValueError, arguments for which a condition does not hold; of a tensor, the shape is shown."""
+    if not holds:
+        came = tuple(came.shape) if isinstance(came, Tensor) else came
+        raise ValueError(f"{must}, got {came}" + (f"; {advice}" if advice else ""))
+
+
 class _Call:
     """What the arguments of a call have agreed on so far. Each check returns what the function is to be given."""
 
@@ -137,15 +145,15 @@ class _Call:
             self._broadcast(name, shape, wanted)
             return value
         batch, named, names = (), shape, wanted.names
-        if free := len(shape) - len(names):  # so many axes are in place of the star
+        if free := len(shape) - len(names):  # how many axes the star stands for
             if free < 0 or not wanted.star:
                 missing = f"add the axis that is missing, for example with {name}[None]"
                 advice = missing if free < 0 else "take away an axis, or call it for each entry of the first axis"
                 self.fail(ValueError, name, f"be {wanted.shown}", shape, advice)
-            after = wanted.before + free
-            batch, named = shape[wanted.before : after], shape[: wanted.before] + shape[after:]
+            before, after = wanted.num_before, wanted.num_before + free
+            batch, named = shape[before:after], shape[:before] + shape[after:]
         self.tensors[name] = value, wanted
-        for axis, length in zip(names, named):  # noqa: B905 -- as many of both, and this is what calls spend time on
+        for axis, length in zip(names, named):  # noqa: B905 -- of one length, and strict=True would slow down every call
             if lengths.setdefault(axis, length) != length:
                 self._disagree(name, axis, {n for a, n in zip(names, named, strict=True) if a == axis})
         if wanted.is_batched and self.batches.setdefault(wanted.star, batch) != batch:
@@ -252,7 +260,7 @@ def _all_of(names: Sequence[str]) -> str:
 
 
 def _with_checks(function: Callable, advice: dict[str, str]) -> Callable:
-    """The function, with checks before it that are planned at its first call, when all names in its module exist."""
+    """The function with its checks, planned at the first call: an annotation may name what its module defines later."""
     signature = inspect.signature(function)
     is_method = "self" in list(signature.parameters)[:1]
     plan: list[_Check] | None = None
@@ -278,9 +286,9 @@ def _with_checks(function: Callable, advice: dict[str, str]) -> Callable:
                 given[key] = check(current, name, value, wanted)
         result = function(*args, **kwargs)
         if is_method and function.__name__ == "__init__":
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            whole = {n: v for n, v in given.arguments.items() if hasattr(v, "__index__")}  # those of NumPy, too
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            whole = {n: v for n, v in bound.arguments.items() if hasattr(v, "__index__")}  # those of NumPy, too
             whole = {n: operator.index(v) for n, v in whole.items() if not isinstance(v, bool | Tensor)}
             args[0].__dict__[_OF_INSTANCE] = lengths | whole
         return result

@@ -21,21 +21,6 @@ from typing import Annotated
 
 from torch import Tensor
 
-__all__ = [
-    "Bool",
-    "Bounds",
-    "Count",
-    "Float",
-    "Int",
-    "Mask",
-    "NotNegative",
-    "Positive",
-    "Probability",
-    "Shape",
-    "Shaped",
-    "Size",
-]
-
 
 @dataclass(unsafe_hash=True)
 class Shape:
@@ -54,7 +39,7 @@ class Shape:
     def __post_init__(self):
         before, self.star, after = re.fullmatch(r"([\w\s]*)(\*\w+|\.\.\.|)([\w\s]*)", self.axes).groups()
         first, last = before.split(), after.split()
-        self.before, self.names = len(first), (*first, *last)  # how many names stand before the star, and all of them
+        self.num_before, self.names = len(first), (*first, *last)  # how many names are before the star, and all of them
         self.fixed = {name: int(name) for name in self.names if name.isdigit()}  # an axis `1` has length 1
         self.is_batched = self.star.startswith("*")  # its star has a name
         written = ", ".join([*first, "...", *last] if self.star else self.names)

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._checks import check_whole, checked, got
+from course_lib._checks import check_that, check_whole, checked, got
 from course_lib._typing import Count, Float, Int, NotNegative, Size
 
 __all__ = [
@@ -40,7 +40,7 @@ def start_loss(
 ) -> tuple[float, float]:
     """Cross-entropy per target in nats, and log V, which a model that knows nothing yet should be close to.
 
-    `loss = mean of log Σ_v exp(logit_v) − logit_target` over the targets that count: those that are neither `pad_id`
+    `loss = mean of (log Σ_v exp(logit_v) − logit_target)` over the targets that count: those that are neither `pad_id`
     nor −100. Logits with standard deviation s start at about log V + s² / 2.
 
     Raises:
@@ -71,7 +71,6 @@ def fit_one_batch(
     Raises:
         ValueError: no parameter can be trained, a target is not in the vocabulary, or none counts.
     """
-    _check_tokens(tokens)
     model = _copied(model).train()
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not parameters:
@@ -97,19 +96,16 @@ def token_influence(
     """Entry ij is the largest change of the logits at position i when token j is replaced by the next id.
 
     `influence_ij = max over b, v of |logits(x with x_j + 1 mod V)_biv − logits(x)_biv|`. Above the diagonal, a model
-    that predicts the next token must have zeros. A module is run in eval mode.
-
-    Args:
-        columns: the positions j to be changed, all of them if not given.
+    that predicts the next token must have zeros. `columns` are the positions j to change, by default all. A module is
+    run in eval mode.
 
     Raises:
         ValueError: there are no tokens or columns, or a column is not a position.
     """
-    _check_tokens(tokens)
     columns = range(tokens.shape[1]) if columns is None else columns
-    _check_columns(columns, tokens.shape[1])
     with _silent(model):
         logits = _logits(model, tokens)  # (B, L, V)
+        _check_columns(columns, tokens.shape[1])
         changes = []
         for j in columns:
             changed = tokens.clone()
@@ -128,7 +124,6 @@ def padding_effect(
     `max |logits(tokens, padding) − logits(tokens)|` over the tokens that are not padding; 0 if all are. A module is run
     in eval mode.
     """
-    _check_tokens(tokens)
     padding = tokens.new_full((tokens.shape[0], extra), pad_id)
     with _silent(model):
         longer = _logits(model, torch.cat([tokens, padding], dim=1))[:, : tokens.shape[1]]  # (B, L, V)
@@ -167,7 +162,6 @@ def order_effect(model: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch l
     `max |reversed(logits(reversed(tokens))) − logits(tokens)|`. A causal mask makes a model depend on the order, too,
     so this finds a missing position code in an encoder only. A module is run in eval mode.
     """
-    _check_tokens(tokens)
     with _silent(model):
         return (_logits(model, tokens.flip(1)).flip(1) - _logits(model, tokens)).abs().max().item()
 
@@ -180,7 +174,6 @@ def precision_gap(model: nn.Module, tokens: Int[Tensor, "batch length"]) -> floa
     `max |logits_32 − logits_64| / max |logits_64|`, about 1e-6 for a healthy model; 0 if all logits are 0. Copies of
     the model are run in eval mode.
     """
-    _check_tokens(tokens)
     exact, rough = _copied(model).double().eval(), _copied(model).float().eval()
     with _same_random_numbers(model.parameters()):
         exact, rough = _logits(exact, tokens), _logits(rough, tokens)
@@ -191,6 +184,7 @@ def precision_gap(model: nn.Module, tokens: Int[Tensor, "batch length"]) -> floa
 def _logits(model: Callable[[Tensor], Tensor], tokens: Tensor) -> Tensor:
     if isinstance(model, type):
         raise TypeError(f"model must be a module or a function, got the class {model.__name__}; build a model from it")
+    check_that(tokens.numel() > 0, "tokens must contain at least one token", tokens, "pass a batch")
     logits = model(tokens)
     if not isinstance(logits, Tensor) or logits.dim() != 3 or logits.shape[:2] != tokens.shape:
         raise ValueError(
@@ -258,11 +252,6 @@ def check_built(model: nn.Module) -> None:
             raise ValueError(f"model must have weights, got a lazy module without `{name}`; call the model once before")
         if tensor.is_meta:
             raise ValueError(f"model must have weights, got `{name}` on the device 'meta'; load the weights before")
-
-
-def _check_tokens(tokens: Tensor) -> None:
-    if not tokens.numel():
-        raise ValueError(f"tokens must contain at least one token, got shape {tuple(tokens.shape)}; pass a batch")
 
 
 def _check_positions(logits: Tensor, targets: Tensor) -> None:

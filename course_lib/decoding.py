@@ -1,7 +1,8 @@
 """From probabilities to text: greedy and beam search, top-p, BLEU, and attention that remembers keys and values.
 
 The two searches see a model as a function `next_log_probs(tokens)`: ids so far, bos first, to `(V,)` log-probabilities
-of the next id. They go through one sentence at a time, to be read; `course_kit.translator.search` has whole batches.
+of the next id. They decode one sentence at a time, which is easier to read; `course_kit.translator.search` decodes
+whole batches.
 """
 
 from __future__ import annotations
@@ -55,13 +56,10 @@ def beam_search(
     At each step every open hypothesis is extended by every token, and of all these candidates the beam_size with the
     highest sum of log-probabilities survive. The winner has the highest
     `Σ_t log p(y_t | bos, y_1 … y_{t−1}) / n^length_penalty`, where n counts the generated tokens, eos included. A
-    hypothesis that has not ended after max_length tokens competes as it is. With beam_size 1 this is `greedy_decode`.
+    hypothesis that has not ended after max_length tokens competes as it is. With beam_size 1 this is `greedy_decode`. A
+    length_penalty of 0 compares sums, in which every token costs; 1 compares means.
 
-    Args:
-        length_penalty: 0 compares sums, in which every token costs; 1 compares means.
-
-    Source: Graves (2012) for the search; Wu et al. (2016), section 7, for a length penalty, with another
-    formula.
+    Source: Graves (2012) for the search; Wu et al. (2016), section 7, for a length penalty, with another formula.
     """
     if max_length == 0:
         return []
@@ -199,6 +197,6 @@ def _check_cache(key: Tensor, value: Tensor, cache: tuple[Tensor, Tensor] | None
         fits = isinstance(old, Tensor) and old.dtype == new.dtype and old.dim() == new.dim()
         if not fits or (*old.shape[:-2], old.shape[-1]) != (*new.shape[:-2], new.shape[-1]):
             raise ValueError(
-                f"cached {name}s (of cache) must agree with the new {name} in dtype and in all axes but the length, "
+                f"the {name}s in cache must agree with the new {name} in dtype and in all axes but the length, "
                 f"got {got(old)} and {got(new)}; a cache belongs to one batch, start the next one with None"
             )

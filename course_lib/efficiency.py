@@ -8,7 +8,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from course_lib._checks import checked
+from course_lib._checks import check_that, checked
 from course_lib._typing import Bounds, Count, Float, Size
 from course_lib.scaled_dot_product import scaled_dot_product_attention
 
@@ -27,14 +27,14 @@ __all__ = [
 def convolution_layers(length: Size, kernel_size: Annotated[int, Bounds(2)], dilated: bool = False) -> int:
     """How many causal convolutions it takes until the last of `length` positions depends on the first.
 
-    A kernel of k positions reaches k − 1 positions further back in each layer: the smallest n with
-    `n · (k − 1) ≥ length − 1`. If layer i (from 0) is dilated by kⁱ, n layers reach kⁿ − 1 positions back: the smallest
-    n with `kⁿ ≥ length`.
+    A kernel of k positions reaches k − 1 positions further back in each layer, so the answer is the smallest n with
+    `n · (k − 1) ≥ length − 1`. If layer i (from 0) is dilated by kⁱ, n layers reach kⁿ − 1 positions back, and the
+    answer is the smallest n with `kⁿ ≥ length`.
 
     Source: Vaswani et al. (2017), table 1 and section 4; the dilation is that of van den Oord et al. (2016).
     """
     reach = 1  # positions that the last one depends on, itself included
-    for layers in range(length):
+    for layers in range(length):  # each layer adds at least one position, so this always returns
         if reach >= length:
             return layers
         reach = reach * kernel_size if dilated else reach + kernel_size - 1
@@ -56,7 +56,7 @@ def online_softmax_step(
     Before the first block, `maximum` is −inf and the other two are 0. Scores are finite.
 
     Raises:
-        ValueError: the block is empty.
+        ValueError: the block is empty, or maximum and total differ in shape.
 
     Source: Milakov & Gimelshein (2018), algorithm 3, with the values as in Dao et al. (2022), section 3.1.
     """
@@ -86,11 +86,11 @@ def tiled_attention(
     value: Float[Tensor, "*batch len_k d_v"],
     block_size: Size,
 ) -> Float[Tensor, "*batch len_q d_v"]:
-    """Scaled dot-product attention that never holds scores for more than `block_size` keys.
+    """Scaled dot-product attention, computed for one block of `block_size` keys at a time.
 
     `output = softmax(Q Kᵀ / √d_k) V`, block by block; the last block may be smaller. The result equals that of
-    `scaled_dot_product_attention` up to rounding; L_q · block_size scores are in memory instead of L_q · L_k. With
-    gradients, PyTorch keeps the scores of all blocks for the backward pass. Without keys, the output is zero.
+    `scaled_dot_product_attention` up to rounding. Without gradients, L_q · block_size scores are in memory instead of
+    L_q · L_k; with them, PyTorch keeps those of all blocks for the backward pass. Without keys, the output is zero.
 
     Source: Dao et al. (2022), algorithm 1, with all queries at once.
     """
@@ -101,7 +101,7 @@ def tiled_attention(
     total = torch.zeros_like(maximum)
     output = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., L_q, d_v)
     if not key.shape[-2]:
-        return output.to(dtype)  # nothing to attend to
+        return (query @ key.transpose(-2, -1) @ value).to(dtype)  # nothing to attend to: zeros
     blocks = zip(key.split(block_size, -2), value.split(block_size, -2), strict=True)
     for keys, values in blocks:
         scores = query @ keys.transpose(-2, -1)  # (..., L_q, block)
@@ -118,7 +118,8 @@ def grouped_query_attention(
     """Attention in which several consecutive query heads share one head of keys and values.
 
     Query head h uses the keys and values of head ⌊h / (H / G)⌋. G = H is multi-head attention, G = 1 multi-query
-    attention. It saves memory in a cache; here, keys and values are repeated for each query head.
+    attention. Sharing makes a key–value cache smaller. This function saves nothing itself: it repeats keys and values
+    for each query head.
 
     Raises:
         ValueError: G does not divide H.
@@ -150,17 +151,11 @@ def cache_bytes(
     batch_size: Size = 1,
     bytes_per_number: Size = 2,
 ) -> int:
-    """The memory of a key–value cache in bytes: a key and a value per layer, head, token and sequence.
+    """The memory of a key–value cache in bytes: a key and a value of `d_head` numbers per layer, head and token.
 
-    `2 · num_layers · num_kv_heads · d_head · length · batch_size · bytes_per_number`
-
-    Args:
-        num_layers: layers with self-attention.
-        num_kv_heads: heads of keys and values, which may be fewer than those of the queries.
-        d_head: features of a key, and of a value.
-        length: tokens in the cache.
-        batch_size: sequences.
-        bytes_per_number: 2 in half precision, 4 in float32.
+    `2 · num_layers · num_kv_heads · d_head · length · batch_size · bytes_per_number`, with 2 bytes per number in half
+    precision and 4 in float32. Only layers with self-attention count, and only heads of keys and values, which may be
+    fewer than those of the queries.
     """
     return 2 * num_layers * num_kv_heads * d_head * length * batch_size * bytes_per_number
 
@@ -182,7 +177,7 @@ def linear_attention(
 
     Source: Katharopoulos et al. (2020), equations 7 to 20.
     """
-    _check_positions(query)
+    check_that(query.shape[-2] > 0, "query must have at least one position", query, "pass a longer sequence")
     dtype, wide = query.dtype, torch.promote_types(query.dtype, torch.float32)  # half precision holds no long sums
     query, key, value = query.to(wide), key.to(wide), value.to(wide)
     # elu(x) + 1 is x + 1 for positive x and exp(x) for others. Written like this, small values are not rounded to 0.
@@ -196,26 +191,18 @@ def linear_attention(
     return torch.stack(outputs, dim=-2).to(dtype)  # (..., L, d_v)
 
 
-def _check_positions(query: Tensor) -> None:
-    if not query.shape[-2]:
-        raise ValueError(f"query must have at least one position, got {tuple(query.shape)}; pass a longer sequence")
-
-
 @checked(vocab="both are probabilities of the same vocabulary")
 def speculative_acceptance(
     target: Float[Tensor, "*batch vocab"], draft: Float[Tensor, "*batch vocab"]
 ) -> tuple[Float[Tensor, "*batch vocab"], Float[Tensor, "*batch vocab"]]:
     """What to do with a token drawn from `draft` so that the result is distributed as `target`: (accept, residual).
 
-    A drawn token x is kept with probability `accept(x) = min(1, target(x) / draft(x))`. If it is not kept, another
-    one is drawn from `residual = max(target − draft, 0) / Σ max(target − draft, 0)`.
+    `target` and `draft` are the probabilities of the large and of the small model; rows sum to one. A drawn token x is
+    kept with probability `accept(x) = min(1, target(x) / draft(x))`. If it is not kept, another one is drawn from
+    `residual = max(target − draft, 0) / Σ max(target − draft, 0)`.
 
     A token that the draft model never draws gets accept = 1. Where both distributions are the same, every token is
     kept, and residual is the target.
-
-    Args:
-        target: probabilities of the large model; rows sum to one.
-        draft: probabilities of the small model; rows sum to one.
 
     Raises:
         ValueError: a row is not a distribution.
@@ -233,6 +220,7 @@ def speculative_acceptance(
 
 
 def _check_distribution(name: str, given: Tensor) -> None:
+    check_that(given.shape[-1] > 0, f"{name} must have at least one token", given, "pass some probabilities")
     sums = given.sum(dim=-1)
     if (given < 0).any() or not torch.allclose(sums, torch.ones_like(sums), atol=1e-3):
         raise ValueError(

@@ -1,7 +1,7 @@
 """What attention maps say: how broad a head is, what it looks at, and where information flows through the layers.
 
-Functions of attention weights alone. `course_kit.interpret` goes further: it adds the values to the weights, changes a
-model while it runs, tests what its output depends on, and reads its hidden states.
+Most functions here need only attention weights. `course_kit.interpret` goes further: it adds the values to the weights,
+changes a model while it runs, tests what its output depends on, and reads its hidden states.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from course_lib._checks import check_whole, checked
+from course_lib._checks import check_that, check_whole, checked
 from course_lib._typing import Float, Int, Mask
 from course_lib.multi_head import merge_heads
 
@@ -48,8 +48,7 @@ def attention_entropy(weights: Float[Tensor, "*batch len_q len_k"]) -> Float[Ten
 def _check_weights(weights: Tensor) -> None:
     if (weights < 0).any():
         raise ValueError(
-            f"weights of attention are not negative, got {weights.min():.3g}; pass what the softmax returns, not "
-            f"the scores"
+            f"weights must not be negative, got {weights.min():.3g}; pass what the softmax returns, not the scores"
         )
 
 
@@ -68,7 +67,7 @@ def attention_rollout(
 
     Source: Abnar & Zuidema (2020), section 3.
     """
-    _check_layers(weights)
+    check_that(len(weights) > 0, "weights must be those of at least one layer", weights, "stack the layers")
     _check_weights(weights)
     identity = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
     mixed = weights.mean(2) + identity  # (num_layers, B, L, L)
@@ -77,11 +76,6 @@ def attention_rollout(
     for layer in mixed[1:]:
         rollout = layer @ rollout
     return rollout
-
-
-def _check_layers(weights: Tensor) -> None:
-    if not len(weights):
-        raise ValueError(f"weights must be those of at least one layer, got {tuple(weights.shape)}; stack the layers")
 
 
 @checked(tokens="pass the ids that the weights were computed for", length="one token for each key of self-attention")
@@ -102,14 +96,12 @@ def head_scores(
     | `"delimiter"` | the weight on delimiters |
     | `"broad"` | the entropy, divided by that of equal weights: log(number of keys that the query may attend to) |
 
-    Delimiters are keys like others, but they are not counted as queries. Nor is padding, which the mask tells: a
-    position that no query may attend to. Nor is a query that may not attend to any key in question: the first word has
-    no token before it, and in a decoder no word has one after it. A score for which no query of the sentence counts is
-    0.
+    Delimiters count as keys but not as queries. A query also does not count if it is padding (the mask lets no query
+    attend to that position), or if it may attend to none of the keys in question: the first word has no token before
+    it, and in a decoder no word has one after it. If no query of a sentence counts, the score is 0.
 
     Args:
         weights: `(num_layers, B, H, L, L)` for a whole model, `(B, H, L, L)` for a layer.
-        tokens: ids.
         delimiters: ids of tokens such as [CLS] and [SEP].
         mask: the mask of the attention, `padding_mask(tokens, pad_id)` or `decoder_mask(tokens, pad_id)`.
 
@@ -145,14 +137,14 @@ def head_scores(
         share = (weights * of_interest[:, None]).sum(-1)  # (..., B, H, L)
         scores[name] = mean(share, of_interest.any(-1))
     num_keys = may_attend.sum(-1)  # (B, L)
-    equal = num_keys.clamp(min=2).to(weights.dtype).log()  # a query of fewer keys does not count
+    equal = num_keys.clamp(min=2).to(weights.dtype).log()  # a query with fewer than two keys does not count
     scores["broad"] = mean(attention_entropy(weights) / equal[:, None], num_keys > 1)
     return scores
 
 
 def _check_ids(delimiters: Sequence[int]) -> None:
     for number in delimiters:
-        check_whole(delimiters=number, least=-(2**63), hint=", the ids of tokens")
+        check_whole(delimiters=number, least=-(2**63), hint=" for each token id")
 
 
 @checked(length=f"{_SELF_ATTENTION}; in cross-attention there is no token before")
@@ -166,13 +158,8 @@ def previous_token_score(weights: Float[Tensor, "*batch length length"]) -> Floa
 
     Source: Clark et al. (2019), section 3.1.
     """
-    _check_two_tokens(weights)
+    check_that(weights.shape[-1] > 1, "weights must be those of at least two tokens", weights, "pass more of them")
     return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)  # (...)
-
-
-def _check_two_tokens(weights: Tensor) -> None:
-    if weights.shape[-1] < 2:
-        raise ValueError(f"weights must be those of at least two tokens, got {tuple(weights.shape)}; pass more of them")
 
 
 @checked(heads="split merged heads first", d_out="pass weight and bias of the output projection")
@@ -182,15 +169,11 @@ def head_switched_off(
     bias: Float[Tensor, " d_out"],
     off: int,
 ) -> Float[Tensor, "batch length d_out"]:
-    """Output of multi-head attention without the contribution of one head.
+    """Output of multi-head attention without the contribution of head `off`, counted from 0.
 
-    `y = Σ_{h ≠ off} W_O^h head_h + b_O`. `course_kit.interpret.interventions.heads_off` does the same inside a model.
-
-    Args:
-        heads: what the heads computed, weights times values.
-        weight: of the output projection; d_model is num_heads · d_head.
-        bias: of the output projection.
-        off: number of the head, counted from 0.
+    `y = Σ_{h ≠ off} W_O^h head_h + b_O`, where `heads` are weights times values, and `weight` and `bias` belong to the
+    output projection (d_model is num_heads · d_head). `course_kit.interpret.interventions.heads_off` does the same
+    inside a model.
 
     Raises:
         ValueError: there is no such head, or the projection does not fit the heads.
@@ -230,7 +213,7 @@ def attention_between_words(
         key_words: the same for the keys. The weight on a key that is left out is lost.
 
     Raises:
-        ValueError: a word before the last has no token.
+        ValueError: there is no word, or one before the last has no token.
 
     Source: Clark et al. (2019), section 4.1.
     """

@@ -1,6 +1,7 @@
-"""The block of today's language models: the block of 2017 with five lines changed, and what such models need.
+"""The block of today's language models: five changes to the pre-norm block, and what such models need.
 
-RMS norm, no biases, a gated feed-forward network, rotary positions, and keys and values that several heads share.
+The changes are RMS norm, no biases, a gated feed-forward network, rotary positions, and keys and values that several
+heads share.
 `course_kit.language_model` loads published weights into these classes.
 """
 
@@ -10,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib._checks import check_whole, checked, got
+from course_lib._checks import check_that, check_whole, checked, got
 from course_lib._typing import Bool, Float, Int, NotNegative, Positive, Shaped, Size
 from course_lib.masking import causal_mask
 from course_lib.multi_head import merge_heads, split_heads
@@ -78,7 +79,7 @@ def swiglu(
 
 @checked(d_model="build the module with the width of the input")
 class SwiGLU(nn.Module):
-    """`swiglu` with its matrices; with d_ff = 8/3 · d_model, as many parameters as `FeedForward` with 4 · d_model."""
+    """`swiglu` with its matrices; with d_ff = 8/3 · d_model, as many weights as `FeedForward` with 4 · d_model."""
 
     def __init__(self, d_model: Size, d_ff: Size):
         super().__init__()
@@ -97,15 +98,19 @@ class RotaryAttention(nn.Module):
 
     Query head h uses the keys and values of head ⌊h / (H / G)⌋, as in `grouped_query_attention`.
 
+    Raises:
+        ValueError: num_heads does not divide d_model into even widths, num_kv_heads does not divide num_heads, or in
+            `forward` the cache is no dict or of another batch.
+
     Source: Su et al. (2024), section 3.2.2; Ainslie et al. (2023), section 2.2.
     """
 
     def __init__(self, d_model: Size, num_heads: Size, num_kv_heads: Size, base: Positive = 10000.0):
         super().__init__()
-        _check_that(
+        check_that(
             d_model % (2 * num_heads) == 0, f"num_heads must divide d_model = {d_model} into even widths", num_heads
         )
-        _check_that(num_heads % num_kv_heads == 0, f"num_kv_heads must divide num_heads = {num_heads}", num_kv_heads)
+        check_that(num_heads % num_kv_heads == 0, f"num_kv_heads must divide num_heads = {num_heads}", num_kv_heads)
         self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, base
         d_kv = d_model // num_heads * num_kv_heads
         self.q_proj = nn.Linear(d_model, d_model, bias=False)
@@ -118,13 +123,13 @@ class RotaryAttention(nn.Module):
     ) -> tuple[Float[Tensor, "batch length d_model"], Float[Tensor, "batch num_heads length len_k"]]:
         """The output and the weights of all heads.
 
-        A cache is a dict, in which the module keeps its keys and values under itself; x then continues earlier calls.
+        A cache is a dict, empty at first, in which each module stores its keys and values; x continues earlier calls.
         """
         q = split_heads(self.q_proj(x), self.num_heads)  # (B, H, L, d_head)
         k, v = (split_heads(project(x), self.num_kv_heads) for project in (self.k_proj, self.v_proj))  # (B, G, L, …)
-        _check_that(isinstance(cache, dict | None), "cache must be a dict, empty at first", got(cache))
+        check_that(isinstance(cache, dict | None), "cache must be a dict, empty at first", got(cache))
         past_k, past_v = (cache or {}).get(self, (k[:, :, :0], v[:, :, :0]))
-        _check_that(len(past_k) == len(x), f"cache must be of a batch of {len(x)}, as x is", len(past_k))
+        check_that(len(past_k) == len(x), f"cache must be of a batch of {len(x)}, as x is", len(past_k))
         start, end = past_k.shape[2], past_k.shape[2] + x.shape[1]
         positions = torch.arange(start, end, device=x.device)  # (L,)
         q, k = apply_rotary(q, positions, self.base), apply_rotary(k, positions, self.base)
@@ -176,6 +181,7 @@ class LanguageModel(nn.Module):
         self,
         vocab_size: Size,
         d_model: Size,
+        *,
         num_layers: Size,
         num_heads: Size,
         num_kv_heads: Size,
@@ -210,11 +216,14 @@ def next_token_loss(
     """The mean of `−log p(y_{t+1} | y_0 … y_t)` in nats, where `logits[:, t]` predict y_{t+1}; y_0 is not predicted.
 
     In packed text, documents follow each other in a row; `counted` is False for tokens that are not to be predicted,
-    such as the first of each document.
+    such as the first of each document, and for padding, which has to be an id of the vocabulary, too.
+
+    Raises:
+        ValueError: an id is not in the vocabulary, or no token after the first is counted.
     """
     check_in_vocabulary(tokens, logits.shape[-1])
     counted = torch.ones_like(tokens, dtype=torch.bool) if counted is None else counted
-    _check_that(counted[:, 1:].any(), "tokens must have one after the first that is counted", tuple(tokens.shape))
+    check_that(counted[:, 1:].any(), "tokens must have one after the first that is counted", tokens)
     log_probs = logits[:, :-1].log_softmax(dim=-1)  # (B, L - 1, V)
     losses = -log_probs.gather(-1, tokens[:, 1:, None].long())[..., 0]  # (B, L - 1)
     return losses[counted[:, 1:]].mean()
@@ -228,9 +237,12 @@ def dequantise(blocks: Shaped[Tensor, "n num_bytes"], kind: str) -> Float[Tensor
     `Q4_0`, 18 bytes: 16 bytes follow; q_j is the lower half of byte j and q_{j+16} its upper half, both in 0 … 15, for
     numbers `s · (q − 8)`.
 
+    Raises:
+        ValueError: kind is neither of the two, or blocks are not uint8 of its size.
+
     Source: the library ggml, whose format GGUF is.
     """
-    _check_that(kind in ("Q4_0", "Q8_0"), "kind must be Q4_0 or Q8_0", repr(kind))
+    check_that(kind in ("Q4_0", "Q8_0"), "kind must be Q4_0 or Q8_0", repr(kind))
     _check_blocks(blocks, {"Q4_0": 18, "Q8_0": 34}[kind])
     scale = blocks[:, :2].contiguous().view(torch.float16).float()  # (n, 1)
     if kind == "Q8_0":
@@ -241,7 +253,7 @@ def dequantise(blocks: Shaped[Tensor, "n num_bytes"], kind: str) -> Float[Tensor
 
 def _check_blocks(blocks: Tensor, size: int) -> None:
     fits = blocks.dtype == torch.uint8 and blocks.shape[1] == size
-    _check_that(fits, f"blocks must be bytes, uint8 (n, {size}) with a block in each row", got(blocks))
+    check_that(fits, f"blocks must be bytes, uint8 (n, {size}) with a block in each row", got(blocks))
 
 
 @checked(length="weights of self-attention are square")
@@ -249,6 +261,9 @@ def induction_score(weights: Float[Tensor, "*batch length length"], period: Size
     """How much a head looks at what followed a token's last occurrence: `1 / P · Σ_{i ≥ L − P} w_{i, i − P + 1}`.
 
     The last 2 P tokens are P random ones, twice: query i has its own token at i − P.
+
+    Raises:
+        ValueError: 2 P is more than the length.
 
     Source: Olsson et al. (2022), section "Definition of induction heads".
     """
@@ -268,9 +283,12 @@ def lora(
 
     It equals `(W + alpha / r · B A) x`. B begins with zeros.
 
+    Raises:
+        ValueError: the rank is 0.
+
     Source: Hu et al. (2022), section 4.1, equation 3.
     """
-    _check_that(len(a) > 0, "a must have at least one row", tuple(a.shape))
+    check_that(len(a) > 0, "a must have at least one row", a)
     return x @ weight.T + alpha / len(a) * (x @ a.T @ b.T)  # (..., d_out); (..., r) between
 
 
@@ -278,9 +296,13 @@ def lora(
 def load_balancing_loss(
     router_probs: Float[Tensor, "tokens experts"], chosen: Int[Tensor, " tokens"]
 ) -> Float[Tensor, ""]:
-    """How unevenly tokens are spread over N experts: `N · Σ_e f_e · P_e`, which is 1 if evenly, and at most N.
+    """How unevenly tokens are spread over N experts: `N · Σ_e f_e · P_e`, at most N.
 
-    f_e is the share of the tokens that are sent to expert e, P_e the mean of its probability. Gradients pass through P.
+    f_e is the share of the tokens that are sent to expert e, P_e the mean of its probability. The result is 1 if either
+    is uniform, and less where tokens go to improbable experts. Gradients pass through P.
+
+    Raises:
+        ValueError: there is no token or no expert, or one that is chosen does not exist.
 
     Source: Fedus, Zoph & Shazeer (2022), equations 4 to 6, without the factor α.
     """
@@ -291,11 +313,6 @@ def load_balancing_loss(
 
 
 def _check_chosen(router_probs: Tensor, chosen: Tensor) -> None:
-    _check_that(router_probs.numel() > 0, "router_probs must have a token and an expert", tuple(router_probs.shape))
+    check_that(router_probs.numel() > 0, "router_probs must have a token and an expert", router_probs)
     first, last, most = int(chosen.min()), int(chosen.max()), router_probs.shape[1] - 1
-    _check_that(first >= 0 and last <= most, f"chosen must be experts 0 … {most}", f"{first} … {last}")
-
-
-def _check_that(holds: bool | Tensor, must: str, came: object) -> None:
-    if not holds:
-        raise ValueError(f"{must}, got {came}")
+    check_that(first >= 0 and last <= most, f"chosen must be experts 0 … {most}", f"{first} … {last}")

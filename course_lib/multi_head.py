@@ -65,9 +65,9 @@ class MultiHeadAttention(nn.Module):
     """Attend in `num_heads` subspaces at once, and mix the outputs of all heads.
 
     `MultiHead(Q, K, V) = Concat(head_1, …, head_H) W_O` with `head_h = Attention(Q W_Q^h, K W_K^h, V W_V^h)`, biases
-    aside. Queries, keys and values have one Linear each, for all heads: its rows 0 to `d_head − 1` belong to the first
-    head, and so on. `course_kit.nn.MultiHeadAttention` also has dropout, position codes, a cache and PyTorch's
-    fused kernels.
+    aside. Queries, keys and values have one Linear each, for all heads: rows 0 to `d_head − 1` of its weight belong to
+    the first head, and so on. `course_kit.nn.MultiHeadAttention` also has dropout, position codes, a cache and
+    PyTorch's fused kernels.
 
     Raises:
         ValueError: num_heads does not divide d_model.

@@ -16,8 +16,8 @@ def sinusoidal_encoding(length: Count, d_model: Size) -> Float[Tensor, "length d
     """A sine and a cosine of each position at falling frequencies.
 
     `PE[pos, 2i] = sin(pos / 10000^(2i / d_model))`, and `PE[pos, 2i + 1]` is the cosine of the same angle. If d_model
-    is odd, the last feature is a sine. Angles are computed in float64, because at position 5,000 float32 is off by
-    1e-4; the result is float32.
+    is odd, the last feature is a sine. Angles are computed in float64, because float32 is off by up to 4e-4 for
+    positions up to 5,000; the result is float32.
 
     Source: Vaswani et al. (2017), section 3.5.
     """
@@ -53,8 +53,9 @@ def apply_rotary(
 ) -> Float[Tensor, "*batch length d"]:
     """Turn each pair of features `(x_2i, x_2i+1)` by an angle that grows with the position.
 
-    `angle = position · base^(−2i / d)`. The dot product of a turned query and a turned key depends only on the
-    difference of their positions, since turning both by the same angle changes nothing. Angles are computed in float64.
+    `angle = position · base^(−2i / d)`. For a given query and key, the dot product of the turned vectors depends only
+    on the difference of their positions, since turning both by the same angle changes nothing. Angles are computed in
+    float64.
 
     Raises:
         ValueError: d is odd.
@@ -83,8 +84,7 @@ def alibi_bias(num_heads: Size, length: Count) -> Float[Tensor, "num_heads lengt
     `bias[h, i, j] = −slope_h · |i − j|` with `slope_h = 2^(−8 (h + 1) / H)`, where h counts from 0; float32.
 
     Raises:
-        ValueError: num_heads is not a power of two. The paper uses only these, and published code differs in other
-            cases.
+        ValueError: num_heads is not a power of two; for other numbers, published code differs.
 
     Source: Press, Smith & Lewis (2022), section 3, made symmetric for use without a causal mask.
     """

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from torch import Tensor
 
-from course_lib._checks import check_whole, checked
+from course_lib._checks import check_that, check_whole, checked
 from course_lib._typing import Bounds, Count, Float, Int, Size
 
 __all__ = ["label_smoothing_loss", "teacher_forcing_pair", "token_batches", "warmup_rate"]
@@ -29,13 +29,8 @@ def teacher_forcing_pair(
 
     Source: Williams & Zipser (1989), who name it teacher forcing; Vaswani et al. (2017), figure 1 ("shifted right").
     """
-    _check_start(tokens)
+    check_that(tokens.shape[1] > 0, "tokens must have the start token in column 0", tokens, "put it there")
     return tokens[:, :-1], tokens[:, 1:]  # (B, L - 1) both
-
-
-def _check_start(tokens: Tensor) -> None:
-    if tokens.shape[1] < 1:
-        raise ValueError(f"tokens must have the start token in column 0, got {tuple(tokens.shape)}; put it there")
 
 
 @checked(
@@ -74,11 +69,7 @@ def label_smoothing_loss(
 
 
 def check_targets(targets: Tensor, num_classes: int, pad_id: int) -> None:
-    """Refuse targets that are neither classes nor padding, and padding alone.
-
-    Raises:
-        ValueError: no target is a class, or one is not among the classes.
-    """
+    """Refuse, with a ValueError, targets that are neither classes nor padding, and padding alone."""
     real = targets[targets != pad_id]
     if len(real) == 0:
         raise ValueError(

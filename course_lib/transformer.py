@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from course_lib._checks import checked
+from course_lib._checks import check_that, checked
 from course_lib._typing import Count, Float, Int, Mask, NotNegative, Size
 from course_lib.masking import decoder_mask, padding_mask
 from course_lib.multi_head import MultiHeadAttention
@@ -109,7 +109,7 @@ class DecoderLayer(nn.Module):
         return self.norm3(x + self.feed_forward(x))
 
 
-@checked(vocab_size="a configuration goes to course_kit.nn.Transformer", len_source="memory is encode(source)")
+@checked(vocab_size="a TransformerConfig goes to course_kit.nn.Transformer", len_source="memory is encode(source)")
 class Transformer(nn.Module):
     """The whole model, from token ids to logits; the defaults are the paper's base model, without dropout.
 
@@ -123,18 +123,22 @@ class Transformer(nn.Module):
         self,
         vocab_size: Size,
         d_model: Size = 512,
+        *,
         num_heads: Size = 8,
         d_ff: Size = 2048,
         num_layers: Size = 6,
         pad_id: Count = 0,
     ):
         super().__init__()
-        _check_pad_id(pad_id, vocab_size)
+        check_that(pad_id < vocab_size, f"pad_id must be a token, 0 … {vocab_size - 1}", pad_id, "take one of them")
         self.pad_id = pad_id
         self.embedding = nn.Embedding(vocab_size, d_model)
-        nn.init.normal_(self.embedding.weight, std=d_model**-0.5)  # logits start small; `embed` scales its rows up
         self.encoder = nn.ModuleList(EncoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
+        for parameter in self.parameters():
+            if parameter.dim() > 1:  # with the smaller weights of nn.Linear, the model would begin by copying its input
+                nn.init.xavier_uniform_(parameter)
+        nn.init.normal_(self.embedding.weight, std=d_model**-0.5)  # rows of length 1; `embed` scales them up
 
     def embed(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
         """The tokens' rows, scaled to a variance of 1 at the start of training, plus their positions."""
@@ -168,13 +172,6 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "batch len_target vocab_size"]:
         """Logits of the token after each target token."""
         return self.decode(target, self.encode(source), source)
-
-
-def _check_pad_id(pad_id: int, vocab_size: int) -> None:
-    if pad_id >= vocab_size:
-        raise ValueError(
-            f"pad_id must be a token of the vocabulary, 0 … {vocab_size - 1}, got {pad_id}; take one of them"
-        )
 
 
 def check_in_vocabulary(tokens: Tensor, vocab_size: int) -> None:

@@ -303,7 +303,7 @@ REFUSED = {
     "all frozen": (
         lambda: fit_one_batch(Sums([[1.0]]).requires_grad_(False), IDS, IDS), "must have parameters to train",
     ),
-    "no tokens": (lambda: token_influence(MODEL, IDS[:0]), r"at least one token, got shape \(0, 3\)"),
+    "no tokens": (lambda: token_influence(MODEL, IDS[:0]), r"at least one token, got \(0, 3\)"),
     "no such column": (lambda: token_influence(MODEL, IDS, [3]), r"columns\[0\] must be at most 2, got 3"),
     "no column": (lambda: token_influence(MODEL, IDS, []), "got none; leave it out"),
     "a class": (lambda: token_influence(nn.Linear, IDS), "got the class Linear; build a model"),

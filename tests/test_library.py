@@ -43,15 +43,6 @@ def test_all_names_exist_and_are_documented(name):
                     assert method.__doc__, (thing, each)
 
 
-def test_names_that_have_moved_are_found_where_they_were():
-    assert set(course_lib._MOVED[""].split()) <= set(course_kit._HOMES) == set(course_kit.__all__)
-    for home, names in course_lib._MOVED.items():
-        package = importlib.import_module(f"course_kit{home}")
-        assert all(getattr(course_lib, name) is getattr(package, name) for name in names.split())
-    with pytest.raises(AttributeError, match="module 'course_lib' has no attribute 'nothing'"):
-        course_lib.nothing  # noqa: B018
-
-
 def test_importing_the_package_draws_in_nothing_heavy():
     """Torch is there already; plotting and shape checking come when somebody asks for them."""
     code = (

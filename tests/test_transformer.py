@@ -25,6 +25,7 @@ from torch.testing import assert_close
 
 import course_lib as cl
 from course_kit import nn as full
+from course_lib.debugging import start_loss
 from course_lib.masking import causal_mask
 from course_lib.positional_encoding import sinusoidal_encoding
 from course_lib.transformer import layer_norm, transformer_parameter_count
@@ -330,6 +331,17 @@ def test_padding_changes_nothing_real():
         assert_close(module(source, target)[0], together[i, : target.shape[1]], **CLOSE)
 
 
+@pytest.mark.parametrize(("d_model", "num_layers"), [(512, 2), (256, 4)])
+def test_an_untrained_model_does_not_copy_its_input(d_model, num_layers):
+    """Its loss is near log V; it is 17 where the layers begin so small that an output is still its own embedding."""
+    torch.manual_seed(0)
+    tokens = torch.randint(1, 1000, (7, 23))
+    untrained = cl.Transformer(1000, d_model, num_layers=num_layers)
+    with torch.no_grad():
+        loss, log_vocabulary = start_loss(untrained(tokens, tokens[:, :-1]), tokens[:, 1:])
+    assert loss == pytest.approx(log_vocabulary, abs=1.2)
+
+
 def test_the_embedding_starts_at_the_size_of_an_output_matrix():
     weight = cl.Transformer(1009, d_model=106, num_heads=2, d_ff=7, num_layers=1).embedding.weight
     assert weight.std().item() == pytest.approx(106**-0.5, rel=0.02)  # 107,000 draws: known to 0.2 %
@@ -383,10 +395,10 @@ def test_an_error_of_the_model_says_what_to_do(unchecked):
             lambda: module.decode(TARGET, torch.randn(3, 5, 20).double(), SOURCE), ValueError,
             r"memory and source must agree in len_source, .*memory is encode\(source\)",
         ),
-        (lambda: cl.Transformer(11, 4, 2, 8, 1, pad_id=11), ValueError, "pad_id must be .*, 0 … 10, got 11; take one"),
+        (lambda: cl.Transformer(11, 4, num_heads=2, pad_id=11), ValueError, r"pad_id .* 0 … 10, got 11; take one"),
         (lambda: cl.Transformer(full.TransformerConfig()), TypeError, r"got TransformerConfig.*course_kit.nn"),
         (
-            lambda: cl.record_attention(module).__enter__(), ValueError,
+            lambda: full.record_attention(module).__enter__(), ValueError,
             r"one course_kit\.nn\.MultiHeadAttention, got Transformer with none; build it",
         ),
     ):  # fmt: skip

@@ -119,6 +119,6 @@ def test_a_folder_does_not_hide_a_library_of_its_name(statuses):
 
 
 def test_checks_that_stand_in_a_file_do_not_run(statuses):
-    masks = CAUSAL.format(imports="from course_lib import check, hint\nfrom helpers import lower", body="lower(length)")
-    helpers = LOWER + "\nfrom course_lib import check\ncheck(lower, 'causal_mask')\n"
+    masks = CAUSAL.format(imports="from course_kit import check, hint\nfrom helpers import lower", body="lower(length)")
+    helpers = LOWER + "\nfrom course_kit import check\ncheck(lower, 'causal_mask')\n"
     assert statuses(attention=SOFTMAX.format(axis=-1), masking=masks, helpers=helpers) == BOTH
