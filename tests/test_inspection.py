@@ -100,9 +100,9 @@ def test_an_error_says_what_to_do(unchecked):
     for call, words in (
         (
             lambda: attention_entropy(torch.tensor([[1.0, -2.0]])),
-            r"not negative, got -2; pass what the softmax returns",
+            r"not be negative, got -2; pass what the softmax returns",
         ),
-        (lambda: attention_rollout(-weights[None]), "not negative"),
+        (lambda: attention_rollout(-weights[None]), "not be negative"),
         (lambda: attention_rollout(weights), r"\(num_layers, batch, heads, length, length\), got .*; stack the layers"),
         (
             lambda: attention_rollout(weights[None][:0]),

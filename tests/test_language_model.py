@@ -197,7 +197,7 @@ def test_the_model_is_a_llama_in_values_and_all_gradients():
 
 
 def test_a_model_starts_with_small_logits():
-    logits = LanguageModel(997, 60, 3, 6, 2, 31)(TOKENS)
+    logits = LanguageModel(997, 60, num_layers=3, num_heads=6, num_kv_heads=2, d_ff=31)(TOKENS)
     assert next_token_loss(logits, TOKENS).item() == pytest.approx(math.log(997), abs=0.1)
 
 
