@@ -114,8 +114,8 @@ def card(config: dict, rows: list[dict], translator: Translator) -> str:
                 f"{SPLITS[1]}, {len(tested)} seeds with {epochs} epochs: mean {statistics.mean(tested):.2f}, from "
                 f"{min(tested):.2f} to {max(tested):.2f}.",
             ]
-    if len({row["epochs"] for row in rows}) > 1:
-        lines += ["", "The weights are those of the first row. The shorter runs show how much a seed moves a score."]
+    if len(rows) > 1:
+        lines += ["", "The weights are those of the first row."]
     lines += [
         "",
         f"The first run took {head['minutes']:.0f} minutes{_where(config['this_run'])}, in precision "

@@ -36,9 +36,9 @@ class UntiedLanguageModel(LanguageModel):
 def empty_model(config: LanguageModelConfig) -> LanguageModel:
     """A model of this configuration on the device "meta", without memory for its parameters."""
     kind = LanguageModel if config.tied else UntiedLanguageModel
-    heads = config.num_heads, config.num_kv_heads
+    sizes = {"num_layers": config.num_layers, "num_heads": config.num_heads, "num_kv_heads": config.num_kv_heads}
     with torch.device("meta"):
-        model = kind(config.vocab_size, config.d_model, config.num_layers, *heads, config.d_ff, config.base, config.eps)
+        model = kind(config.vocab_size, config.d_model, d_ff=config.d_ff, base=config.base, eps=config.eps, **sizes)
         for layer in model.layers if config.family == "qwen2" else ():  # its queries, keys and values have biases
             for name in ("q_proj", "k_proj", "v_proj"):
                 plain = getattr(layer.attention, name)
