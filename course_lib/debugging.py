@@ -102,10 +102,11 @@ def token_influence(
     Raises:
         ValueError: there are no tokens or columns, or a column is not a position.
     """
+    check_that(tokens.numel() > 0, "tokens must contain at least one token", tokens, "pass a batch")
     columns = range(tokens.shape[1]) if columns is None else columns
+    _check_columns(columns, tokens.shape[1])
     with _silent(model):
         logits = _logits(model, tokens)  # (B, L, V)
-        _check_columns(columns, tokens.shape[1])
         changes = []
         for j in columns:
             changed = tokens.clone()
@@ -126,8 +127,9 @@ def padding_effect(
     """
     padding = tokens.new_full((tokens.shape[0], extra), pad_id)
     with _silent(model):
-        longer = _logits(model, torch.cat([tokens, padding], dim=1))[:, : tokens.shape[1]]  # (B, L, V)
-        change = (longer - _logits(model, tokens)).abs().amax(dim=-1)  # (B, L)
+        logits = _logits(model, tokens)  # (B, L, V)
+        longer = _logits(model, torch.cat([tokens, padding], dim=1))[:, : tokens.shape[1]]
+        change = (longer - logits).abs().amax(dim=-1)  # (B, L)
     return torch.where(tokens == pad_id, torch.zeros_like(change), change).max().item()
 
 

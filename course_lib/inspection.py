@@ -144,7 +144,7 @@ def head_scores(
 
 def _check_ids(delimiters: Sequence[int]) -> None:
     for number in delimiters:
-        check_whole(delimiters=number, least=-(2**63), hint=" for each token id")
+        check_whole(delimiters=number, least=-(2**63), hint="; these are token ids")
 
 
 @checked(length=f"{_SELF_ATTENTION}; in cross-attention there is no token before")

@@ -136,7 +136,7 @@ class Transformer(nn.Module):
         self.encoder = nn.ModuleList(EncoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
         for parameter in self.parameters():
-            if parameter.dim() > 1:  # with the smaller weights of nn.Linear, the model would begin by copying its input
+            if parameter.dim() > 1:  # with the smaller ones of nn.Linear, the loss would start far above log V
                 nn.init.xavier_uniform_(parameter)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)  # rows of length 1; `embed` scales them up
 

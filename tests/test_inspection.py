@@ -119,7 +119,7 @@ def test_an_error_says_what_to_do(unchecked):
         ),
         (
             lambda: head_scores(weights, tokens, delimiters=[1.5]),
-            r"delimiters must be .*, got 1\.5; .* for each token id",
+            r"delimiters must be .*, got 1\.5; .*; these are token ids",
         ),
         (lambda: previous_token_score(weights[..., :1, :1]), r"at least two tokens, got \(2, 5, 1, 1\); pass more"),
         (

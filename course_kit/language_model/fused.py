@@ -19,9 +19,9 @@ __all__ = ["PastKeys", "UntiedLanguageModel", "empty_model", "fused_logits"]
 class UntiedLanguageModel(LanguageModel):
     """A `LanguageModel` whose output has a table of its own."""
 
-    def __init__(self, *sizes: float):
-        super().__init__(*sizes)
-        self.output = nn.Linear(self.embedding.embedding_dim, self.embedding.num_embeddings, bias=False)
+    def __init__(self, vocab_size: int, d_model: int, **sizes: float):
+        super().__init__(vocab_size, d_model, **sizes)
+        self.output = nn.Linear(d_model, vocab_size, bias=False)
 
     def forward(
         self, tokens: Int[Tensor, "batch length"], cache: dict | None = None

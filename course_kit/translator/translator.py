@@ -187,7 +187,7 @@ class Translator:
             check_sequence(translation=translation)
             target = list(translation)
             for number in target:
-                check_whole(translation=number, least=0, most=len(self.vocabulary) - 1, hint=" for each token id")
+                check_whole(translation=number, least=0, most=len(self.vocabulary) - 1, hint="; these are token ids")
         device = next(self.model.parameters()).device
         written = [*target, self.vocabulary.eos_id]
         with record_attention(self.model) as maps:

@@ -170,7 +170,8 @@ def test_a_model_of_the_library_writes_too(tmp_path):
         family="llama", vocab_size=307, d_model=12, num_layers=1, num_heads=2, num_kv_heads=1, d_ff=5, max_length=20,
         tied=True,
     )  # fmt: skip
-    own = CausalLM(LanguageModel(307, 12, 1, 2, 1, 5), byte_tokenizer(), config, ChatFormat(None))
+    sizes = {"num_layers": 1, "num_heads": 2, "num_kv_heads": 1, "d_ff": 5}
+    own = CausalLM(LanguageModel(307, 12, **sizes), byte_tokenizer(), config, ChatFormat(None))
     assert len(list(own.generate_ids(own.encode("a cat"), 5))) == 5
 
 

@@ -17,7 +17,8 @@ def test_all_variants_have_the_same_number_of_parameters(variant):
 
 def test_with_all_five_changes_it_is_the_language_model():
     ours = blocks.Decoder(blocks.CHANGES, 256)
-    plain = LanguageModel(blocks.VOCAB, blocks.D_MODEL, blocks.LAYERS, blocks.HEADS, blocks.HEADS // 2, 256)
+    sizes = {"num_layers": blocks.LAYERS, "num_heads": blocks.HEADS, "num_kv_heads": blocks.HEADS // 2, "d_ff": 256}
+    plain = LanguageModel(blocks.VOCAB, blocks.D_MODEL, **sizes)
     weights = {name.replace("attention.", ""): value for name, value in plain.state_dict().items()} | {
         "code": torch.zeros(blocks.LENGTH, blocks.D_MODEL)
     }
