@@ -135,8 +135,9 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.encoder = nn.ModuleList(EncoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers))
+        # With the smaller weights of nn.Linear, the loss would start far above log V.
         for parameter in self.parameters():
-            if parameter.dim() > 1:  # with the smaller ones of nn.Linear, the loss would start far above log V
+            if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)  # rows of length 1; `embed` scales them up
 
