@@ -107,6 +107,11 @@ def test_many_keys_in_half_precision_do_not_overflow_and_without_keys_the_output
         assert tiled_attention(query, key, value, 1000).item() == pytest.approx(expected, abs=1e-3)
 
 
+def test_without_keys_the_batch_of_the_keys_counts_as_well(unchecked):
+    outputs = tiled_attention(torch.ones(3, 2), torch.ones(5, 0, 2), torch.ones(5, 0, 7), 1000)
+    assert torch.equal(outputs, torch.zeros(5, 3, 7))
+
+
 class Widest(TorchDispatchMode):
     """The largest last axis of a result that has a row per query."""
 
@@ -270,6 +275,7 @@ def test_an_error_says_what_to_do(unchecked):
             "draft must be prob.*softmax",
         ),
         (lambda: speculative_acceptance(torch.tensor([1.5, -0.5]), torch.tensor([0.5, 0.5])), "target must be prob"),
+        (lambda: speculative_acceptance(t(2, 0), t(2, 0)), r"target must have at least one token, got \(2, 0\); pass"),
         (lambda: online_softmax_step(*state, t(3, 0), t(0, 2)), r"at least one key, got \(3, 0\); leave out empty"),
         (lambda: online_softmax_step(*state, t(3, 4), t(4, 5)), r"agree in d_v, .*begin with an output"),
         (lambda: online_softmax_step(*state, t(3, 4), t(5, 2)), r"agree in block, .*; cut both at the same keys"),
