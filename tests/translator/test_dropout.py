@@ -17,7 +17,7 @@ def test_what_is_kept_keeps_the_mean_and_its_gradient(p, dropped):
 
 
 def test_entries_are_dropped_independently():
-    kept = (ByteDropout(0.5)(torch.ones(1001, 16)) != 0).float()  # sixteen bytes: two words a row
+    kept = (ByteDropout(0.5)(torch.ones(1001, 16)) != 0).float()  # sixteen bytes: two words per row
     assert (torch.corrcoef(kept.T) - torch.eye(16)).abs().max() < 0.15
 
 

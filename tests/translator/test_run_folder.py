@@ -1,4 +1,4 @@
-"""The folder of a run: nothing is lost or overwritten, and only the same run goes on in it."""
+"""The folder of a run: nothing is lost or overwritten, and only the same run can be resumed in it."""
 
 import dataclasses
 import json
