@@ -129,7 +129,7 @@ class RotaryAttention(nn.Module):
         k, v = (split_heads(project(x), self.num_kv_heads) for project in (self.k_proj, self.v_proj))  # (B, G, L, …)
         check_that(isinstance(cache, dict | None), "cache must be a dict, empty at first", got(cache), "pass {}")
         past_k, past_v = (cache or {}).get(self, (k[:, :, :0], v[:, :, :0]))
-        check_that(len(past_k) == len(x), f"cache must be of a batch of {len(x)}, as x is", len(past_k), "begin with an empty one")
+        check_that(len(past_k) == len(x), f"cache must be of a batch of {len(x)}, as x is", len(past_k), "empty it")
         start, end = past_k.shape[2], past_k.shape[2] + x.shape[1]
         positions = torch.arange(start, end, device=x.device)  # (L,)
         q, k = apply_rotary(q, positions, self.base), apply_rotary(k, positions, self.base)
@@ -223,7 +223,7 @@ def next_token_loss(
     """
     check_in_vocabulary(tokens, logits.shape[-1])
     counted = torch.ones_like(tokens, dtype=torch.bool) if counted is None else counted
-    check_that(counted[:, 1:].any(), "tokens must have one after the first that is counted", tokens, "leave such rows out")
+    check_that(counted[:, 1:].any(), "tokens must have one after the first that is counted", tokens, "leave it out")
     log_probs = logits[:, :-1].log_softmax(dim=-1)  # (B, L - 1, V)
     losses = -log_probs.gather(-1, tokens[:, 1:, None].long())[..., 0]  # (B, L - 1)
     return losses[counted[:, 1:]].mean()
